@@ -37,7 +37,7 @@ def _add_describe_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_describe(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all shown, 1 some failed."""
+    """Run the command and return the exit status: 0 if all were shown, 1 if some failed."""
     return run_with_admin(arguments, partial(_describe, arguments))
 
 
@@ -115,7 +115,7 @@ def _add_log_dirs_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_log_dirs(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all shown, 1 some failed."""
+    """Run the command and return the exit status: 0 if all were shown, 1 if some failed."""
     arguments.regex = False
     return run_with_admin(arguments, partial(_log_dirs, arguments))
 
@@ -189,7 +189,7 @@ def _add_elect_leaders_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_elect_leaders(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all elected, 1 some were not."""
+    """Run the command and return the exit status: 0 if all were elected, 1 if some were not."""
     from .arguments._topic_partitions import parse_topic
 
     if arguments.all == bool(arguments.topics):

@@ -114,7 +114,7 @@ def _add_display_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0, 2 invalid arguments, 128 + N after signal N."""
+    """Run the command and return the exit status: 0, 2 on invalid usage, 128 + N after signal N."""
     import trio
 
     from trionet.dashboard.terminal._capabilities import is_interactive
@@ -162,7 +162,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def open_source(arguments: argparse.Namespace) -> AbstractAsyncContextManager[Source]:
-    """Open the source of data that the arguments select."""
+    """Open the data source selected by the arguments."""
     from trionet.dashboard.sources._open_source import open_remote
 
     if arguments.server is not None:
@@ -219,7 +219,7 @@ async def _show(arguments: argparse.Namespace) -> int:
 async def _until_interrupted(
     command: Callable[[argparse.Namespace], Awaitable[int]], arguments: argparse.Namespace
 ) -> int:
-    """Run a command until Ctrl-C, which by itself would raise an exception group."""
+    """Run a command until it finishes or Ctrl-C cancels it, without raising an exception group."""
     import trio
 
     from trionet._util._raising import raise_single_error

@@ -54,7 +54,7 @@ def _add_list_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_list(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 listed."""
+    """Run the command and return the exit status 0."""
     return run_with_admin(arguments, partial(_list, arguments))
 
 
@@ -78,7 +78,7 @@ def _add_describe_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_describe(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all shown, 1 some failed."""
+    """Run the command and return the exit status: 0 if all were shown, 1 if some failed."""
     return run_with_admin(arguments, partial(_describe, arguments))
 
 
@@ -125,7 +125,7 @@ def _add_abort_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_abort(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all were aborted, 1 some were not."""
+    """Run the command and return the exit status: 0 if all were aborted, 1 if some were not."""
     ids = list(dict.fromkeys(arguments.ids))
     if not confirmed(
         arguments, f"abort the open transactions of {', '.join(ids)} and fence their producers"
@@ -170,7 +170,7 @@ def _add_abort_hanging_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_abort_hanging(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 aborted, 1 no such transaction."""
+    """Run the command and return the exit status: 0 if aborted, 1 if it does not exist."""
     from trionet.client._topic_partition import TopicPartition
 
     from .arguments._topic_partitions import parse_topic

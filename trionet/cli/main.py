@@ -1,12 +1,12 @@
-"""Entry point: parse the command line, import the chosen subcommand, and run it.
+"""The entry point, which parses the command line and runs the chosen subcommand.
 
 A subcommand is a module with two functions::
 
     def add_arguments(parser: argparse.ArgumentParser) -> None
     def run(args: argparse.Namespace) -> int                     # the exit status
 
-Data goes to stdout, messages to stderr. The exit status is 0 for success, 2 for an invalid command
-line or setting, 1 for any other error with a message, and 130 after Ctrl-C.
+Data goes to stdout and messages go to stderr. The exit status is 0 for success, 2 for an invalid
+command line or setting, 1 for any other error with a message, and 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from trionet.errors import ConfigError, TrionetError
 
 from .arguments._parser import Parser
 
-#: Subcommands and their summaries. ``trionet --help`` must not import any of their modules.
+#: The summaries of subcommands by name. ``trionet --help`` must not import any subcommand.
 COMMANDS = {
     "broker": "run a broker that speaks Kafka's wire protocol",
     "dashboard": "watch a broker or a cluster in the terminal",
@@ -60,7 +60,7 @@ _MODULES = {
 
 
 class Subcommand(Protocol):
-    """The interface of the module of a subcommand."""
+    """The interface of a subcommand's module."""
 
     add_arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
@@ -70,13 +70,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand.
 
     Args:
-        argv: the arguments without the program's name; by default those of the process.
+        argv: the arguments without the program name; by default the arguments of the process.
 
     Returns:
         The exit status.
 
     Raises:
-        SystemExit: from argparse, for ``--help``, ``--version`` and invalid usage.
+        SystemExit: argparse exits after ``--help``, ``--version`` and on invalid usage.
     """
     arguments = sys.argv[1:] if argv is None else list(argv)
     # Options before the subcommand take no values, so the first word is the subcommand.
@@ -91,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(subcommand: Subcommand, args: argparse.Namespace, chosen: str) -> int:
-    """Run the subcommand, turning errors into a message and an exit status."""
+    """Run the subcommand, and convert errors to a message and an exit status."""
     try:
         status = subcommand.run(args)
         if sys.stdout is not None:  # None if it is closed
@@ -115,14 +115,14 @@ def _run(subcommand: Subcommand, args: argparse.Namespace, chosen: str) -> int:
 
 
 def _print_message(args: argparse.Namespace, chosen: str, text: str) -> None:
-    """Print a message, prefixed with the names of the subcommand and its own subcommand."""
+    """Print a message, prefixed with the names of the command and the subcommand."""
     from trionet._util._text import single_line
 
     print(f"{getattr(args, 'prog', f'trionet {chosen}')}: {single_line(text)}", file=sys.stderr)
 
 
 def _discard_output() -> None:
-    """Discard buffered output that cannot be written, so that the last flush does not fail."""
+    """Discard buffered output that cannot be written, so that the flush at exit does not fail."""
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

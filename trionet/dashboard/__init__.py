@@ -1,5 +1,5 @@
 """A terminal dashboard for trionet's broker and for any Kafka cluster.
 
-Sources read what can be known and update the model; views turn the model into lines; the app draws
-them and takes keys. A source never draws, and the app never waits for a source.
+Sources read data and update the model, views render the model as lines, and the app draws the lines
+and handles keys. A source never draws, and the app never waits for a source.
 """

@@ -1,18 +1,18 @@
-"""The running dashboard: tasks around the state of the user interface.
+"""The running dashboard: the tasks that drive the user interface.
 
-The problem: keys must be handled at once while a broker is slow, a list has 10,000 rows, or the
-terminal itself has stopped reading (Ctrl-S, a stuck ssh). And however the program ends, by a key, a
-signal, an error or Ctrl-Z, the shell must get its screen and its keyboard back.
+The problem: keys must be handled immediately even if a broker is slow, a list has 10,000 rows, or
+the terminal has stopped reading (Ctrl-S, a stuck ssh). Whether a key, a signal, an error or Ctrl-Z
+ends the program, the screen and the keyboard of the shell must be restored.
 
 The choice: one task reads keys, one draws, one handles signals, one runs the sources, and each
-action gets its own. They share the model and the state of the user interface without locks, since
-they run in one loop. Drawing is triggered by changes, not by a timer: changes are gathered for a
-sixtieth of a second, a key cuts that short, and a frame that was slow to make is followed by a rest
-so that drawing takes at most a tenth of the loop.
+action runs in a separate task. The tasks share the model and the state of the user interface
+without locks, because they run in one loop. Changes trigger drawing, not a timer. Changes are
+coalesced for a sixtieth of a second, unless a key is pressed. After a slow frame, drawing rests, so
+that it takes at most a tenth of the loop's time.
 
 Rejected: a frame timer (wakes an idle program 60 times a second) and writing frames in a thread (a
-terminal that stopped reading would block the exit). Think again if frames become expensive: the
-work per frame is bounded by the screen, not by the model.
+terminal that stopped reading would block the exit). Reconsider if frames become expensive. The work
+per frame is bounded by the screen size, not by the model size.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("trionet.dashboard")
 
-#: How long changes of the model are gathered before they are drawn; keys cut this short.
+#: The time for which changes of the model are coalesced into a frame, unless a key is pressed.
 COALESCE_SECONDS: Final = 1 / 60
-#: The share of the loop's time that drawing may take.
+#: The maximum share of the loop's time for drawing.
 DRAWING_SHARE: Final = 0.1
-#: How often the header is checked for stale data.
+#: The interval at which the header is checked for stale data.
 STALE_CHECK_SECONDS: Final = 1.0
-#: Data is stale after this many refresh intervals without a change.
+#: The number of refresh intervals without a change after which data is stale.
 STALE_INTERVALS: Final = 3
-#: How many files of one name an export numbers before it gives up.
+#: The maximum number that an export adds to a file name.
 FILES_MAX: Final = 1000
 
 _STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
@@ -69,14 +69,14 @@ _HANDLED_SIGNALS: Final = (*_STOP_SIGNALS, signal.SIGTSTP, signal.SIGCONT, signa
 
 @attrs.frozen
 class DashboardSettings:
-    """The appearance of the dashboard, and what it shows first.
+    """The initial appearance and view of the dashboard.
 
     Attributes:
         view: the name of the first view.
         refresh_seconds: the initial refresh interval.
-        color: whether to use colours; None depends on NO_COLOR.
-        ascii: whether to show only ASCII; None depends on the locale.
-        mouse: whether mouse reports are on at first.
+        color: whether to use colours; None to decide by NO_COLOR.
+        ascii: whether to show only ASCII; None to decide by the locale.
+        mouse: whether mouse reports are initially on.
     """
 
     view: str = "overview"
@@ -89,9 +89,9 @@ class DashboardSettings:
 async def run_dashboard(
     source: Source, settings: DashboardSettings | None = None, views: Sequence[View] | None = None
 ) -> int:
-    """Show a source on the terminal of standard output until the user quits.
+    """Show the data of a source on the terminal of standard output until the user quits.
 
-    The screen is restored however this ends: by a key, a signal, an error or cancellation.
+    The screen is restored in all cases: after a key, a signal, an error or cancellation.
 
     Args:
         source: the source to show.
@@ -99,7 +99,7 @@ async def run_dashboard(
         views: the views with tabs, in order; None for all.
 
     Returns:
-        The exit status: 0, or 128 plus the number of the signal that ended it.
+        The exit status: 0, or 128 + N if signal N ended the dashboard.
 
     Raises:
         OSError: the terminal cannot be used.
@@ -153,7 +153,7 @@ class Dashboard:
         self._has_drawn = trio.Event()
 
     async def run(self) -> int:
-        """Run until the user quits. Returns the exit status; see :func:`run_dashboard`."""
+        """Run until the user quits, and return the exit status; see :func:`run_dashboard`."""
         self._updated_at = trio.current_time()
         self._follow_ui()
         try:
@@ -175,7 +175,7 @@ class Dashboard:
         return self._status
 
     async def _feed(self) -> None:
-        """Run the source once the first frame is out: loading its modules would delay the frame."""
+        """Run the source after the first frame, which loading the source would delay."""
         await self._has_drawn.wait()
         await self._source.run(self._model, self._changed)
 
@@ -195,7 +195,7 @@ class Dashboard:
     # Signals.
 
     async def _handle_signals(self, signals: AsyncIterator[int], nursery: trio.Nursery) -> None:
-        """Handle signals: stop, suspend, resume or redraw."""
+        """Stop, suspend, resume or redraw on signals."""
         async for number in signals:
             if number in _STOP_SIGNALS:
                 self._stop(128 + number, nursery)
@@ -208,7 +208,7 @@ class Dashboard:
                 self._redraw_now()
 
     async def _suspend(self) -> None:
-        """Restore the screen and stop the process; SIGCONT resumes it."""
+        """Restore the screen, and stop the process until SIGCONT."""
         self._sending.cancel(reason="the dashboard is being suspended")
         with trio.move_on_after(LEAVE_SECONDS, shield=True):
             await self._tty.leave()
@@ -249,7 +249,7 @@ class Dashboard:
                 nursery.start_soon(self._act, effect)
 
     def _follow_ui(self) -> None:
-        """Pass the current view and refresh interval on to the source."""
+        """Pass the current view and refresh interval to the source."""
         self._source.interval_seconds = self._ui.refresh_seconds
         view = self._ui.current.view
         focus = (view.section, view.section_key)
@@ -289,7 +289,10 @@ class Dashboard:
         self._redraw_now()
 
     async def _exported(self, form: str) -> str | None:
-        """Export the current frame, or all rows of the table; None if that form needs a table."""
+        """Export the current frame or all rows of the table.
+
+        Returns None if the form requires a table and the view has none.
+        """
         await trio.lowlevel.checkpoint()
         place = self._ui.current
         place.update(self._model, is_paused=self._ui.is_paused)
@@ -303,7 +306,7 @@ class Dashboard:
     # Drawing.
 
     async def _draw(self) -> None:
-        """Draw whenever something changed; a terminal that reads slowly gets fewer frames."""
+        """Draw after every change. A terminal that reads slowly gets fewer frames."""
         seconds = COALESCE_SECONDS
         while True:
             await self._dirty.wait()
@@ -316,7 +319,7 @@ class Dashboard:
                 seconds = await self._show()
 
     async def _show(self) -> float:
-        """Draw a frame. Returns how long to gather changes before the next, in seconds."""
+        """Draw a frame, and return the delay before the next frame in seconds."""
         if not self._tty.is_entered:
             await trio.lowlevel.checkpoint()
             return COALESCE_SECONDS  # suspended; resuming requests a frame
@@ -332,10 +335,10 @@ class Dashboard:
         """Finish filtering the rows in small steps.
 
         Args:
-            is_urgent: whether a user is waiting; if not, this rests between steps, as drawing does.
+            is_urgent: whether the user is waiting; otherwise the task rests between steps.
 
         Returns:
-            False if a key arrived meanwhile, which is handled first.
+            False if a key was pressed, in which case the update is incomplete.
         """
         place = self._ui.current
         await trio.lowlevel.checkpoint()
@@ -365,7 +368,7 @@ class Dashboard:
             return failed_frame(self._ui, self._model, name, *size, self._glyphs)
 
     def _log_failure(self, error: Exception) -> str:
-        """Log the first failure of a view. Returns the view's name."""
+        """Log the first failure of the current view, and return the name of the view."""
         name = self._ui.current.view.name
         if name not in self._failed:
             self._failed.add(name)
@@ -373,7 +376,7 @@ class Dashboard:
         return name
 
     async def _watch_staleness(self) -> None:
-        """Redraw the header while data is stale, so that its age grows."""
+        """Redraw the header while data is stale, so that the displayed age grows."""
         while True:
             await trio.sleep(STALE_CHECK_SECONDS)
             if self._model.failing or trio.current_time() - self._updated_at > STALE_SECONDS:
@@ -381,13 +384,18 @@ class Dashboard:
 
 
 def _rest(began: float, share: float) -> float:
-    """Return how long to rest after work since ``began``, to keep it to ``share`` of the time."""
+    """Return the time to rest in seconds, so that work takes ``share`` of the time.
+
+    Args:
+        began: the start of the work, in seconds of ``perf_counter``.
+        share: the share of the time for work, 0 to 1.
+    """
     spent = perf_counter() - began
     return spent / share - spent
 
 
 def write_new_file(path: Path, text: str) -> Path:
-    """Write a new file; if the name is taken, add a number to it. Returns the path.
+    """Write a new file, adding a number to the name if the file exists, and return the path.
 
     Raises:
         OSError: the file cannot be written.

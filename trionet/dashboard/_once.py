@@ -1,4 +1,4 @@
-"""The dashboard without a screen: a view printed once, or a line of figures every few seconds."""
+"""The dashboard without a screen: a view printed once, or a line of figures at an interval."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from .views import all_views
 if TYPE_CHECKING:
     from .sources._source import Source
 
-#: The time between two reads; rates need two.
+#: The time between the two reads that rates require.
 LOOK_SECONDS: Final = 0.5
-#: How long to wait for the source before showing what is known so far.
+#: The time limit for the source, after which the available data is shown.
 WAIT_SECONDS: Final = 15.0
-#: The headings are repeated after this many lines of figures.
+#: The number of lines of figures after which the headings are repeated.
 HEADINGS_EVERY: Final = 20
 
-#: The figures of a line, with heading and width.
+#: The headings and widths of the figures in a line, by name.
 ROLLING: Final[Mapping[str, tuple[str, int]]] = {
     "requests": ("REQUESTS", 10),
     "errors": ("ERRORS", 8),
@@ -64,7 +64,7 @@ ROLLING_FORMS: Final = ("text", "json", "csv")
 
 
 class NoDataError(TrionetError):
-    """Raised when the data of a view could not be read, or the source does not have it."""
+    """Raised when the data of a view could not be read or is not available from the source."""
 
 
 class NotATableError(Exception):
@@ -73,15 +73,15 @@ class NotATableError(Exception):
 
 @attrs.frozen
 class OnceOptions:
-    """What to print.
+    """The options for printing a view once.
 
     Attributes:
         view: the name of the view.
-        form: one of :data:`ONCE_FORMS`.
+        form: the format, one of :data:`ONCE_FORMS`.
         width: the width in cells.
-        height: the height of a picture, in lines; text is as long as the view.
+        height: the height of a picture in lines; text has as many lines as the view.
         ascii: whether to print only ASCII.
-        filter: words that rows must contain, as typed after ``/``.
+        filter: the filter for rows, in the syntax of ``/``.
     """
 
     view: str = "overview"
@@ -93,12 +93,12 @@ class OnceOptions:
 
     @property
     def glyphs(self) -> Glyphs:
-        """The characters to draw with."""
+        """The characters for drawing."""
         return ASCII if self.ascii else UNICODE
 
 
 async def render_once(source: Source, options: OnceOptions) -> str:
-    """Read a source twice within a second, and return the view.
+    """Read a source twice within a second, and return the rendered view.
 
     Args:
         source: the source to show.
@@ -106,7 +106,7 @@ async def render_once(source: Source, options: OnceOptions) -> str:
 
     Raises:
         NotATableError: JSON or CSV was requested for a view without a table.
-        NoDataError: nothing could be read; or JSON or CSV was requested and the source does not
+        NoDataError: nothing could be read, or JSON or CSV was requested and the source does not
             have the data.
     """
     ui = Ui(all_views(), options.view)
@@ -135,7 +135,7 @@ async def render_once(source: Source, options: OnceOptions) -> str:
 
 
 async def _read(source: Source, model: Model, view: View, nursery: trio.Nursery) -> None:
-    """Run the source until the view has its data and figures have been read twice."""
+    """Run the source until the view has data and the figures have been read twice."""
     changed = trio.Event()
 
     def on_change() -> None:
@@ -157,7 +157,7 @@ async def _read(source: Source, model: Model, view: View, nursery: trio.Nursery)
 
 
 def has_data(model: Model, view: View) -> bool:
-    """Whether the model has the data of a view, or knows why the data is missing."""
+    """Return whether the model has the data of a view, or the reason why the data is missing."""
     section = _section(model, view)
     if section is None:
         return bool(model.figures or model.alarms)
@@ -165,7 +165,7 @@ def has_data(model: Model, view: View) -> bool:
 
 
 def has_rates(model: Model) -> bool:
-    """Whether a broker that reports its internals was read twice."""
+    """Return whether rates are known, or the source does not report a broker's internals."""
     return model.apis.updated_at is None or "requests" in model.figures
 
 
@@ -177,7 +177,7 @@ def _section(model: Model, view: View) -> Section[Any, Any] | None:
 
 
 def _failure(model: Model, view: View) -> str | None:
-    """Return why nothing at all could be read for a view; None if something was read."""
+    """Return why no data could be read for a view, or None if some data was read."""
     section = _section(model, view)
     if section is None:
         return None if model.figures else next(iter(model.alarms.values()), None)
@@ -189,7 +189,7 @@ def _why_nothing(source: Source, model: Model, view: View) -> str:
 
 
 def whole_view(state: ViewState, model: Model, pen: Pen) -> list[Line]:
-    """Return a view with all its rows, without the header, tabs and hints."""
+    """Return the lines of a view with all rows, without the header, tabs and hints."""
     mark = pen.glyphs.ellipsis
     return [exactly(line, pen.width, mark=mark) for line in _lines(state, model, pen)]
 
@@ -212,14 +212,14 @@ def _lines(state: ViewState, model: Model, pen: Pen) -> list[Line]:
 async def roll(
     source: Source, interval_seconds: float, count: int | None, form: str, out: TextIO
 ) -> None:
-    """Write a line of figures every few seconds.
+    """Write a line of figures at an interval.
 
     Args:
         source: the source to show.
-        interval_seconds: the time between two lines.
-        count: the number of lines; None continues until cancelled.
-        form: one of :data:`ROLLING_FORMS`; JSON has a document per line.
-        out: flushed after each line.
+        interval_seconds: the time between two lines, in seconds.
+        count: the number of lines; None to continue until cancelled.
+        form: the format, one of :data:`ROLLING_FORMS`; JSON has a document per line.
+        out: the output, which is flushed after each line.
 
     Raises:
         OSError: ``out`` cannot be written.
@@ -242,7 +242,7 @@ async def roll(
 
 
 class _TextLines:
-    """Writes the reported figures as aligned columns for people."""
+    """A writer of the reported figures as aligned columns."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -268,7 +268,7 @@ def _cell(name: str, value: float | None) -> str:
 
 
 class _JsonLines:
-    """Writes all known figures as one JSON document per line."""
+    """A writer of all known figures as one JSON document per line."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -282,7 +282,7 @@ class _JsonLines:
 
 
 class _CsvLines:
-    """Writes all figures as CSV, known or not, so that the columns never change."""
+    """A writer of all figures as CSV, including unknown figures, so that columns never change."""
 
     def __init__(self, out: TextIO) -> None:
         self._writer = csv.writer(out, lineterminator="\n")

@@ -1,1 +1,1 @@
-"""``trionet configs acls``, ``quotas`` and ``users``: permissions, client quotas, credentials."""
+"""``trionet configs acls``, ``quotas`` and ``users``: ACLs, client quotas and credentials."""

@@ -1,4 +1,4 @@
-"""ACLs on a command line, with the options of kafka-acls and rpk."""
+"""Parsing of ACLs on a command line, with the options of kafka-acls and rpk."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from trionet.client.admin.calls._enums import AclOperation
 
 
-#: The name of the cluster as a resource.
+#: The name of the cluster resource.
 CLUSTER: Final = "kafka-cluster"
 PATTERNS: Final = ("literal", "prefixed")
 FILTER_PATTERNS: Final = (*PATTERNS, "any", "match")
@@ -114,7 +114,7 @@ def bindings(arguments: argparse.Namespace) -> list[AclBinding]:
 
 
 def filters(arguments: argparse.Namespace) -> list[AclFilter]:
-    """Return filters for the selected ACLs; options that are not given match anything.
+    """Return filters that match the selected ACLs. An option that is not given matches anything.
 
     Raises:
         ConfigError: an operation is unknown.
@@ -200,7 +200,7 @@ def _operations_of(text: str) -> list[AclOperation]:
 
 
 def _principal(name: str) -> str:
-    """Return a principal in Kafka's form; a bare name is a user."""
+    """Return a principal in Kafka's form, with the type ``User`` for a bare name."""
     return name if ":" in name else f"User:{name}"
 
 

@@ -28,7 +28,7 @@ def _add_list_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_list(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 listed."""
+    """Run the command and return the exit status 0."""
     return run_with_admin(arguments, partial(_list, arguments, filters(arguments)))
 
 
@@ -53,7 +53,7 @@ def _add_create_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_create(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all ACLs were created, 1 some were not."""
+    """Run the command and return the exit status: 0 if all were created, 1 if some were not."""
     return run_with_admin(arguments, partial(_create, arguments, bindings(arguments)))
 
 
@@ -76,7 +76,7 @@ def _add_delete_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_delete(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all were deleted, 1 some were not."""
+    """Run the command and return the exit status: 0 if all were deleted, 1 if some were not."""
     return run_with_admin(arguments, partial(_delete, arguments, filters(arguments)))
 
 

@@ -47,7 +47,7 @@ def add_entity_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def entity_parts(arguments: argparse.Namespace) -> dict[str, str | None]:
-    """Return the names of the entity by type, None for the default of the type.
+    """Return the names of the entity by type, with None for the default entity of a type.
 
     Raises:
         ConfigError: a type is unknown or given twice.
@@ -65,7 +65,7 @@ def entity_parts(arguments: argparse.Namespace) -> dict[str, str | None]:
 
 
 def entity_text(parts: tuple[tuple[str, str | None], ...]) -> str:
-    """Format an entity as Kafka's own tools do: ``user=alice, client-id=<default>``."""
+    """Format an entity as Kafka's tools do: ``user=alice, client-id=<default>``."""
     return ", ".join(f"{kind}={'<default>' if name is None else name}" for kind, name in parts)
 
 
@@ -90,7 +90,7 @@ def _add_describe_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_describe(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 shown."""
+    """Run the command and return the exit status 0."""
     return run_with_admin(arguments, partial(_describe, arguments, _filters(arguments)))
 
 
@@ -151,7 +151,7 @@ def _add_alter_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_alter(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 changed, 1 rejected."""
+    """Run the command and return the exit status: 0 if changed, 1 if rejected."""
     parts = entity_parts(arguments)
     if not parts:
         raise ConfigError("no entity given: use --name TYPE=NAME or --default TYPE")

@@ -35,7 +35,7 @@ def add_mechanism_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def mechanism(name: str) -> ScramMechanism:
-    """Return the mechanism of this name."""
+    """Return the SCRAM mechanism with this name."""
     from trionet.client.admin.access._scram_credentials import ScramMechanism
 
     return ScramMechanism[name.replace("-", "_")]
@@ -49,7 +49,7 @@ def _add_list_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_list(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 listed, 1 a user has no credentials."""
+    """Run the command and return the exit status: 0, or 1 if a user has no credentials."""
     return run_with_admin(arguments, partial(_list, arguments))
 
 
@@ -97,7 +97,7 @@ def _add_set_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_set(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 set, 1 rejected."""
+    """Run the command and return the exit status: 0 if set, 1 if rejected."""
     if not ITERATIONS_MIN <= arguments.iterations <= ITERATIONS_MAX:
         raise ConfigError(
             f"--iterations {arguments.iterations}: expected {ITERATIONS_MIN} to {ITERATIONS_MAX}"
@@ -151,7 +151,7 @@ def _add_delete_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_delete(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all were deleted, 1 some were not."""
+    """Run the command and return the exit status: 0 if all were deleted, 1 if some were not."""
     users = list(dict.fromkeys(arguments.users))
     what = f"delete the {arguments.mechanism} credentials of {', '.join(users)}"
     if not confirmed(arguments, what):

@@ -60,12 +60,15 @@ def changes(arguments: argparse.Namespace) -> Changes:
 
 
 def change_labels(requested: Mapping[str, object]) -> list[str]:
-    """Return the changed keys, deleted ones with a minus sign; no values, which may be secret."""
+    """Return the changed keys, with a minus sign before deleted keys.
+
+    The labels omit the values because a value may be secret.
+    """
     return [f"-{key}" if change is None else key for key, change in requested.items()]
 
 
 def key_value(text: str, option: str) -> tuple[str, str]:
-    """Split ``KEY=VALUE``.
+    """Split ``KEY=VALUE`` into key and value.
 
     Raises:
         ConfigError: the text does not have this form; the message names the option.

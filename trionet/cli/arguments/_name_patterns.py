@@ -1,4 +1,4 @@
-"""Names on a command line: lists of names, patterns of topics and groups, and APIs."""
+"""Parsing of names on a command line: lists, patterns for topics and groups, and API names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def add_regex_argument(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def matching(patterns: Sequence[str], names: Iterable[str]) -> list[str]:
-    """Return the names that one of the patterns matches as a whole, sorted.
+    """Return the sorted names that fully match at least one of the patterns.
 
     Raises:
         ConfigError: a pattern is not a valid regular expression.
@@ -39,7 +39,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def split_names(texts: Iterable[str]) -> list[str]:
-    """Return the names of a repeatable option whose values may be comma-separated."""
+    """Return the names in the values of a repeatable option, each possibly comma-separated."""
     return [name for text in texts for each in text.split(",") if (name := each.strip())]
 
 
@@ -55,11 +55,11 @@ def api_name(key: int) -> str:
 
 
 def api_key(name: str, hint: str) -> int:
-    """Resolve an API name or key to its key.
+    """Resolve an API name or key to the API key.
 
     Args:
         name: the name of the API, in any case, or its key.
-        hint: the end of the error message when no known name is similar.
+        hint: ends the error message if no known name is similar.
 
     Raises:
         ConfigError: the API is unknown.

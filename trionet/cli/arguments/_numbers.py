@@ -12,12 +12,12 @@ INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
 
 _NUMBER: Final = re.compile(r"-?[0-9]+")
-#: More digits than any limit has.
+#: The maximum length of a number that is parsed, longer than any limit.
 _DIGITS_MAX: Final = 40
 
 
 def bounded_int(least: int, most: int, *, default: int | None = None) -> Callable[[str], int]:
-    """Return a ``type`` for argparse: an integer within limits.
+    """Return an argparse ``type`` that accepts an integer within limits.
 
     Args:
         least: the smallest value.
@@ -39,5 +39,5 @@ def bounded_int(least: int, most: int, *, default: int | None = None) -> Callabl
 
 
 def is_natural(text: str, most: int) -> bool:
-    """Whether the text is an integer from 0 to ``most``."""
+    """Return whether the text is an integer from 0 to ``most``."""
     return text.isascii() and text.isdecimal() and len(text) <= _DIGITS_MAX and int(text) <= most

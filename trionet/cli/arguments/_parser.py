@@ -1,4 +1,4 @@
-"""The parser of the command line, and commands with subcommands."""
+"""The command-line parser, and commands with subcommands."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 
 class Parser(argparse.ArgumentParser):
-    """An ArgumentParser that also parses ``produce TOPIC -H a=b FILE``.
+    """An ArgumentParser that accepts options between positional arguments.
 
-    At the first option argparse sets the remaining optional positional arguments to their defaults
-    and rejects those that come later.
+    In ``produce TOPIC -H a=b FILE``, argparse would set the optional FILE to its default at
+    ``-H`` and reject the later value.
     """
 
     _is_retrying = False
@@ -19,7 +19,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # the overloads add nothing
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Parse, and if words are left over, parse again with options and words intermixed."""
+        """Parse the arguments, and retry with intermixed parsing if arguments are left over."""
         found, rest = super().parse_known_args(args, namespace)
         is_possible = self._subparsers is None and not self._is_retrying
         if not rest or not is_possible or "--" in (args or ()) or _has_options(rest):
@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _has_options(words: Sequence[str]) -> bool:
-    """Whether the words contain an option, which is then unknown, so that argparse rejects it."""
+    """Return whether the words contain an option, which argparse then rejects as unknown."""
     return any(word.startswith("-") and word != "-" for word in words)
 
 
@@ -40,9 +40,9 @@ class Verb(NamedTuple):
     """A subcommand of a command.
 
     Attributes:
-        summary: the line in the help of the command.
+        summary: the help text in the list of subcommands.
         add_arguments: adds the arguments of the subcommand to a parser.
-        run: runs the subcommand; returns the exit status.
+        run: runs the subcommand and returns the exit status.
     """
 
     summary: str
@@ -75,6 +75,6 @@ class Subcommands:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the chosen subcommand; returns its exit status."""
+    """Run the chosen subcommand and return its exit status."""
     status: int = arguments.run_subcommand(arguments)
     return status

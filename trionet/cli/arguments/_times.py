@@ -1,4 +1,4 @@
-"""Times on a command line, in milliseconds since 1970."""
+"""Parsing of times on a command line, in milliseconds since 1970."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MILLISECONDS_FROM: Final = 100_000_000_000
 
 
 def parse_time(text: str, now: datetime) -> int:
-    """Parse a time. Returns milliseconds since 1970.
+    """Parse a time and return it in milliseconds since 1970.
 
     Args:
         text: an ISO 8601 day or time; a duration before now (``2h``); ``now``; or seconds or
@@ -70,7 +70,7 @@ def time_text(milliseconds: int) -> str:
 
 
 def allow_times(parser: argparse.ArgumentParser) -> None:
-    """Let option values look like ``-1h``, which argparse would take for options."""
+    """Make the parser accept values such as ``-1h``, which argparse would treat as options."""
     parser._negative_number_matcher = re.compile(r"-\d+(?:ms|[smhdw])?")  # noqa: SLF001
 
 

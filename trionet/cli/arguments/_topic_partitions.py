@@ -1,4 +1,4 @@
-"""Partitions on a command line and in files: ``orders``, ``orders:0,2``, rows of offsets."""
+"""Parsing of partitions on a command line (``orders:0,2``) and of offsets in files."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from trionet.errors import ConfigError
 
 from ._numbers import INT32_MAX, INT64_MAX, is_natural
 
-#: The maximum size of a file of offsets.
+#: The maximum size of a file of offsets in bytes.
 FILE_BYTES_MAX: Final = 64 * 1024 * 1024
 _FIELDS: Final = ("topic", "partition", "offset")
 _EXPECTED: Final = "expected rows of topic, partition and offset, as CSV or JSON with these names"
 
 
 def parse_topic(text: str) -> tuple[str, list[int] | None]:
-    """Parse ``orders:0,2`` to a topic and some of its partitions, None for all.
+    """Parse ``orders:0,2`` into a topic and its selected partitions, or None for all partitions.
 
     Raises:
-        ConfigError: the text does not have this form.
+        ConfigError: the text is not of this form.
     """
     topic, colon, numbers = text.partition(":")
     if not topic:
@@ -33,7 +33,7 @@ def parse_topic(text: str) -> tuple[str, list[int] | None]:
 
 
 def parse_partitions(texts: Iterable[str]) -> list[int]:
-    """Parse partition numbers, separated by commas or given one by one, and remove duplicates.
+    """Parse partition numbers from several texts, each comma-separated, without duplicates.
 
     Raises:
         ConfigError: a text is not a partition number.
@@ -49,10 +49,11 @@ def parse_partitions(texts: Iterable[str]) -> list[int]:
 
 
 def read_offsets(name: str) -> dict[TopicPartition, int]:
-    """Read the offsets of partitions from a file, ``-`` for standard input.
+    """Read the offsets of partitions from a file, or from standard input if it is ``-``.
 
-    Rows are ``topic,partition,offset``, separated by commas or blanks; a header may name more
-    columns, as in the output of ``--format csv``. JSON objects with these names work as well.
+    Each row is ``topic,partition,offset``, separated by commas or blanks. A header may name more
+    columns, as in the output of ``--format csv``. The file may also contain JSON objects with
+    these names.
 
     Raises:
         ConfigError: the file cannot be read or a row is invalid; the message names the row.
@@ -94,7 +95,7 @@ def _read(name: str) -> str:
 
 
 def _of_json(name: str, text: str) -> dict[TopicPartition, int]:
-    """Read rows of JSON: an array, or an object with an array ``partitions``, as in Kafka."""
+    """Parse rows from a JSON array, or from the array ``partitions`` of an object as in Kafka."""
     try:
         document: Any = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""``trionet bench consume``: read records as fast as possible."""
+"""``trionet bench consume``: consume records as fast as possible."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command and return the exit status."""
     with logging_to_stderr(arguments):
         return _run(arguments)
 

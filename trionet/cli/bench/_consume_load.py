@@ -1,4 +1,4 @@
-"""Load of ``trionet bench consume``: read batches as fast as possible."""
+"""The load of ``trionet bench consume``: reads batches as fast as possible."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from trionet.net._network import SYSTEM, Network
 from ._result import Result
 from ._run import Run
 
-#: Time limit for the topic's metadata. Short, because the address may be mistyped.
+#: The time limit for the topic's metadata. It is short because the address may be mistyped.
 REACH_SECONDS: Final = 10.0
-#: How often an idle reader checks whether it has reached the end.
+#: The interval at which an idle reader checks whether it has reached the end.
 CHECK_SECONDS: Final = 0.2
 NO_TIMESTAMP: Final = -1
 
 
 @attrs.frozen(kw_only=True)
 class Source:
-    """The topic to read, and the range to read of it.
+    """The topic and the range to read.
 
     Attributes:
         servers: ``bootstrap.servers``.
-        settings: consumer settings by Kafka's keys.
+        settings: the consumer settings by Kafka's keys.
         topic: the name of the topic.
         partition: the number of the partition; None for all.
         at_end: whether to start at the end of the log.
         until_end: whether to stop at the end offsets that the log has at the start of the run.
-        idle_seconds_max: stop when no record has arrived for this long.
+        idle_seconds_max: the time without a record after which the run stops, in seconds.
     """
 
     servers: str
@@ -55,7 +55,7 @@ class Source:
 
 
 class ConsumeLoad:
-    """Reads a topic and counts the records.
+    """A load that reads a topic and counts the records.
 
     Args:
         source: the topic to read.
@@ -75,7 +75,7 @@ class ConsumeLoad:
         self._is_complete = False
 
     async def run(self, run: Run) -> Result:
-        """Read as much as the plan requires.
+        """Read records until the plan is fulfilled.
 
         Raises:
             ConfigError: the topic or partition does not exist.
@@ -143,17 +143,17 @@ class ConsumeLoad:
         self._is_complete = done >= run.plan.records_max or math.isinf(run.plan.records_max)
 
     async def _next(self, consumer: Consumer, run: Run) -> ConsumerBatch | None:
-        """Return the next batch, or None if none arrives for a while."""
+        """Return the next batch, or None if no batch arrives within :data:`CHECK_SECONDS`."""
         # Not cancelled by signals, so that every batch returned by the consumer is counted.
         with trio.move_on_at(min(run.now() + CHECK_SECONDS, run.ends_at)):
             return await consumer.next_batch()
         return None
 
     def _is_at_end(self, consumer: Consumer) -> bool:
-        """Whether everything up to the initial end offsets has been read.
+        """Return whether all partitions have been read up to their initial end offsets.
 
-        Checked by position: control records after the last record, such as transaction markers,
-        are never returned.
+        This compares positions rather than record offsets, because the consumer never returns
+        trailing control records such as transaction markers.
         """
         if self._ends is None:
             return False

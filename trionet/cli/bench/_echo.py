@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command and return the exit status."""
     if arguments.serve is not None:
         from ._echo_server import run_server
 
@@ -85,7 +85,7 @@ def _measure(arguments: argparse.Namespace, server: str) -> int:
 
 @contextmanager
 def _own_server() -> Iterator[str]:
-    """Run an echo server in a separate process; yields its address."""
+    """Run an echo server in a separate process, and yield the address."""
     command = [sys.executable, "-m", "trionet", "bench", "echo", "--serve", "127.0.0.1:0"]
     # In its own session, so that Ctrl-C reaches only this process, which then stops the server.
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Load of ``trionet bench echo``: one request in flight per connection."""
+"""The load of ``trionet bench echo``: one in-flight request per connection."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from ._result import Result
 from ._run import Run
 
 SIZE_BYTES: Final = 4
-#: How long a poll waits for responses before it checks whether the run is over.
+#: The time that a poll waits for responses before the load checks whether the run is over.
 CHECK_SECONDS: Final = 0.05
-#: Time limits for opening all connections together, and for the last responses.
+#: The time limits for opening all connections and for receiving the last responses.
 CONNECT_SECONDS: Final = 10.0
 LAST_RESPONSE_SECONDS: Final = 5.0
 
 
 @attrs.frozen(kw_only=True)
 class Echo:
-    """The server and the requests.
+    """The target server and the shape of the requests.
 
     Attributes:
         host: the host of the server.
         port: the port of the server.
         connections: the number of connections.
-        request_bytes: the size of a request, without its four-byte prefix.
+        request_bytes: the size of a request, without the four-byte prefix.
     """
 
     host: str
@@ -49,15 +49,15 @@ class Echo:
 
     @property
     def target(self) -> str:
-        """The server's name in results."""
+        """The name of the server in results."""
         return f"{self.host}:{self.port}"
 
 
 class EchoLoad:
-    """Sends requests and times each from when it is due until its response arrives.
+    """A load that measures each request from its due time until the response arrives.
 
     Args:
-        echo: the server and the requests.
+        echo: the target server and the shape of the requests.
         network: opens the connections.
     """
 
@@ -78,7 +78,7 @@ class EchoLoad:
 
         Raises:
             DisconnectedError: the server cannot be reached, or has closed a connection.
-            TrionetError: a response differs from its request.
+            TrionetError: a response differs from the request.
         """
         with raise_single_error():
             async with (
@@ -117,7 +117,7 @@ class EchoLoad:
             ) from None
 
     async def _has_connected(self, selector: Selector, address: Address) -> bool:
-        """Open all connections to one of the server's addresses. Returns whether it succeeded."""
+        """Open all connections to one address of the server, and return whether this succeeded."""
         await trio.lowlevel.checkpoint()
         try:
             for number in range(self._echo.connections):
@@ -150,7 +150,7 @@ class EchoLoad:
             run.tally.fail(len(self._pending), "no response", run.now())
 
     def _send_due(self, selector: Selector, run: Run, pace: Pace | None) -> float:
-        """Send the due requests on idle connections. Returns how long the next poll may wait."""
+        """Send the due requests on idle connections, and return the timeout of the next poll."""
         selector.look_at_clock()
         now = run.now()
         while self._free and self._sent < run.plan.records_max:

@@ -1,4 +1,4 @@
-"""An echo server: the bare SocketServer with a handler that returns each request."""
+"""An echo server: a bare SocketServer whose handler returns each request."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from trionet.errors import ConfigError
 from trionet.net.wire._endpoint import Endpoint
 from trionet.server import Request, ServerConfig, SocketServer
 
-#: Large, because a benchmark opens all of its connections at once.
+#: The listen backlog, large because a benchmark opens all its connections simultaneously.
 BACKLOG = 8192
 
 
 def run_server(address: str, ready: str) -> int:
-    """Serve until a signal.
+    """Run the echo server until a signal arrives.
 
     Args:
         address: the address to listen on, ``HOST:PORT``.

@@ -1,4 +1,4 @@
-"""Run a benchmark and print its result."""
+"""Running a benchmark and printing the result."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from ._result import Result
     from ._run import Run
 
-#: Default interval of progress lines.
+#: The default interval of progress lines.
 INTERVAL_SECONDS = 1.0
 
 
 def add_result_arguments(parser: argparse.ArgumentParser, *, has_metrics: bool) -> None:
-    """Add the options for the results."""
+    """Add the options that control the output of results."""
     group = parser.add_argument_group("results")
     group.add_argument(
         "--reporting-interval",
@@ -43,10 +43,10 @@ def finish(
     plan: Plan,
     work: Callable[[Run], Awaitable[Result]],
 ) -> int:
-    """Run the work and print its result.
+    """Run the benchmark and print the result.
 
     Returns:
-        The exit status: 0; 1 if something failed; 128 plus a signal's number if one ended it.
+        The exit status: 0, 1 if something failed, or 128 + N if signal N ended the run.
     """
     import trio
 

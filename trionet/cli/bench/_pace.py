@@ -1,24 +1,25 @@
-"""Pacing: when the next records are due at a requested rate. Pure.
+"""The schedule of records at a requested rate. Pure.
 
-Records are due in groups, because a loop cannot schedule 100,000 records a second one by one. Time
-that a group waits because earlier ones took too long counts as part of its latency: a server that
-stalls for a second delays every record due in that second (coordinated omission).
+Records are scheduled in groups, because a loop cannot schedule 100,000 records a second one by one.
+If a group waits because earlier groups took too long, the wait is part of its latency. Otherwise a
+server that stalls for a second would delay a single group and every other record due in that second
+would look fast (coordinated omission).
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-#: Interval of groups, or that of single records if it is longer.
+#: The interval between groups, unless the interval between records is longer.
 GROUP_SECONDS: Final = 0.001
 
 
 class Pace:
-    """Schedules groups of records.
+    """A schedule of groups of records.
 
     Args:
         rate: the number of records per second.
-        began: when the first record is due, in seconds.
+        began: the due time of the first record, in seconds.
     """
 
     def __init__(self, rate: float, began: float) -> None:
@@ -29,11 +30,11 @@ class Pace:
 
     @property
     def due_at(self) -> float:
-        """The time at which the next group is due, in seconds."""
+        """The due time of the next group, in seconds."""
         return self._began + self._number * self._interval
 
     def take(self) -> int:
-        """Advance to the next group. Returns the number of its records."""
+        """Advance to the next group, and return the number of records in this one."""
         count = self._until(self._number + 1) - self._until(self._number)
         self._number += 1
         return count

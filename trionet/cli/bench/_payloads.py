@@ -56,7 +56,7 @@ def random_payloads(size: int) -> Payloads:
 
 
 def payloads_of(content: bytes, delimiter: bytes) -> Payloads | None:
-    """Split the content of a file into values; None if there are none.
+    """Split the content of a file into values, or None if there are none.
 
     Empty values are skipped, as in Kafka's tool.
     """

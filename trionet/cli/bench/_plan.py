@@ -24,7 +24,7 @@ class Plan(NamedTuple):
 
 
 def add_plan_arguments(parser: argparse.ArgumentParser, things: str) -> None:
-    """Add the limits of a run; ``things`` is the plural of what is counted, such as ``records``."""
+    """Add the options that limit a run, where ``things`` is a plural noun such as ``records``."""
     group = parser.add_argument_group("load")
     group.add_argument(
         f"--{things}",
@@ -50,11 +50,11 @@ def add_rate_argument(parser: argparse.ArgumentParser, things: str) -> None:
 
 
 def plan_of(arguments: argparse.Namespace, *, seconds: float = DEFAULT_SECONDS) -> Plan:
-    """Return the plan that the options give.
+    """Return the plan given by the options.
 
     Args:
         arguments: the arguments parsed with :func:`add_plan_arguments`.
-        seconds: the duration if neither a number nor a duration was given.
+        seconds: the default duration, used if neither a count nor a duration was given.
     """
     records: int | None = arguments.records_max
     duration: float | None = arguments.duration

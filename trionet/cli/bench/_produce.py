@@ -1,4 +1,4 @@
-"""``trionet bench produce``: write records as fast as possible, or at a rate."""
+"""``trionet bench produce``: produce records as fast as possible, or at a given rate."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command and return the exit status."""
     with logging_to_stderr(arguments):
         return _run(arguments)
 

@@ -1,9 +1,9 @@
-"""Load of ``trionet bench produce``: as fast as the producer accepts records, or at a rate.
+"""The load of ``trionet bench produce``: as fast as the producer accepts records, or at a rate.
 
-To measure the latency of records, acknowledgements are matched to the records that they cover. A
-producer acknowledges batches: a number of records of a partition. Records of a partition keep their
-order, so an acknowledgement covers the oldest unacknowledged records. It may arrive before the call
-that sent the records returns their partition.
+To measure the latency of records, this module matches acknowledgements with sent records. Each
+acknowledgement covers a number of records of one partition. Records of a partition keep their
+order, so an acknowledgement covers the oldest unacknowledged records. An acknowledgement may arrive
+before the call that sent the records returns their partition.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ._tally import Tally
 
 @attrs.define
 class _Sent:
-    """Unacknowledged records of one partition that were sent by the same call."""
+    """Unacknowledged records of one partition sent by the same call."""
 
     records: int
     bytes: int
@@ -37,7 +37,7 @@ class _Sent:
 
 @attrs.define
 class _Acknowledged:
-    """Acknowledged records whose call has not returned yet."""
+    """Acknowledged records whose send call has not returned yet."""
 
     records: int
     at: float
@@ -45,10 +45,10 @@ class _Acknowledged:
 
 
 class Acknowledgements:
-    """Matches sent records with acknowledgements.
+    """A matcher of sent records with acknowledgements.
 
     Args:
-        tally: counts the matches.
+        tally: the counts to update with each match.
     """
 
     def __init__(self, tally: Tally) -> None:
@@ -57,12 +57,12 @@ class Acknowledgements:
         self._acknowledged: dict[int, deque[_Acknowledged]] = {}
 
     def sent(self, partition: int, records: int, bytes: int, began: float) -> None:
-        """Record that records of a partition, which were due at ``began``, were sent."""
+        """Note that records of a partition were sent, which were due at ``began``."""
         self._sent.setdefault(partition, deque()).append(_Sent(records, bytes, began))
         self._match(partition)
 
     def acknowledged(self, partition: int, records: int, at: float, error: str = "") -> None:
-        """Record that the oldest records of a partition were written, or failed with an error."""
+        """Note that the oldest records of a partition were written, or failed with an error."""
         queue = self._acknowledged.setdefault(partition, deque())
         queue.append(_Acknowledged(records, at, error))
         self._match(partition)
@@ -93,10 +93,10 @@ class Acknowledgements:
                 acknowledged.popleft()
 
 
-#: Limits of a batch of records enqueued at once without a rate: less than a millisecond's worth.
+#: The limits of a batch enqueued in one call without a rate, less than a millisecond of work.
 GROUP_RECORDS: Final = 500
 GROUP_BYTES: Final = 256 * 1024
-#: Time limit for the topic's metadata. Short, because the address may be mistyped.
+#: The time limit for the topic's metadata. It is short because the address may be mistyped.
 REACH_SECONDS: Final = 10.0
 
 
@@ -106,9 +106,9 @@ class Target:
 
     Attributes:
         servers: ``bootstrap.servers``.
-        settings: producer settings by Kafka's keys.
+        settings: the producer settings by Kafka's keys.
         topic: the name of the topic.
-        partition: the number of the partition; None for all.
+        partition: the number of the partition; None to let the partitioner choose.
     """
 
     servers: str
@@ -118,7 +118,7 @@ class Target:
 
 
 class ProduceLoad:
-    """Sends records through a producer and times each until it is acknowledged.
+    """A load that sends records through a producer and measures the time to acknowledgement.
 
     Args:
         target: the topic to write to.
@@ -146,7 +146,7 @@ class ProduceLoad:
         self._acknowledgements: Acknowledgements | None = None
 
     async def run(self, run: Run) -> Result:
-        """Write as many records as the plan requires.
+        """Produce records until the plan is fulfilled.
 
         Raises:
             CallTimedOutError: no metadata for the topic could be fetched.

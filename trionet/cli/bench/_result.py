@@ -1,4 +1,4 @@
-"""The result of a run: figures for programs, text with a histogram for people. Pure."""
+"""The result of a run as figures for programs, or as text with a histogram. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 
 @attrs.frozen
 class Range:
-    """The number of values from one time to below another, in microseconds."""
+    """The number of values from ``from_us`` (inclusive) to ``to_us`` (exclusive)."""
 
     from_us: int
     to_us: int
@@ -28,9 +28,10 @@ class Range:
 
 
 def ranges(counts: Sequence[int], rows_max: int = ROWS_MAX) -> list[Range]:
-    """Merge the buckets of a histogram into few ranges, from the first to the last non-empty one.
+    """Merge the buckets of a histogram into at most ``rows_max`` ranges.
 
-    A range spans an eighth of a power of two, or a multiple of that.
+    The ranges extend from the first to the last non-empty bucket. Each spans an eighth of a power
+    of two, or a multiple of an eighth.
 
     Args:
         counts: the counts in the buckets of a :class:`trionet.metrics._histogram.Histogram`.
@@ -54,7 +55,7 @@ def ranges(counts: Sequence[int], rows_max: int = ROWS_MAX) -> list[Range]:
 
 
 def plot(found: Sequence[Range], *, is_unicode: bool) -> Iterator[str]:
-    """Yield a line per range: from, to, bar, count, cumulative share."""
+    """Yield a line per range: lower bound, upper bound, bar, count and cumulative share."""
     total = sum(each.count for each in found)
     most = max((each.count for each in found), default=0)
     cumulative = 0
@@ -101,12 +102,12 @@ class Result:
     Attributes:
         command: the subcommand.
         target: the topic, or the address of the server.
-        things: the plural of what was counted, such as ``records``.
-        latency: the interval that the latencies measure, such as ``from due to acknowledged``.
+        things: the plural noun for the counted items, such as ``records``.
+        latency: the measured interval, such as ``from due to acknowledged``.
         tally: the counts.
-        more: other figures by name, in seconds.
+        more: the other figures by name, in seconds.
         notes: the messages about the run.
-        is_complete: whether the run did everything requested, apart from failures.
+        is_complete: whether the run processed everything requested, successfully or not.
         metrics: the client's metrics by Kafka's names; None if not requested.
     """
 
@@ -170,7 +171,7 @@ class Result:
 
 
 def progress(things: str, second: int, window: Window, seconds: float, *, is_unicode: bool) -> str:
-    """Return a progress line about the last interval."""
+    """Return a progress line for the last interval."""
     mean = window.total_us / window.records if window.records else 0
     line = f"{second} s: {rates(things, window.records, window.bytes, seconds)}"
     if not window.max_us:
@@ -180,7 +181,7 @@ def progress(things: str, second: int, window: Window, seconds: float, *, is_uni
 
 
 def rates(things: str, count: int, size: int, seconds: float) -> str:
-    """Format things and bytes per second."""
+    """Format the rates of items and bytes per second."""
     rate = count / seconds
     shown = f"{rate:,.0f}" if rate >= 100 or rate.is_integer() else f"{rate:.3g}"
     return f"{shown} {things}/s, {size / seconds / MIB:,.2f} MiB/s"

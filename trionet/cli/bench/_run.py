@@ -1,4 +1,4 @@
-"""The parts common to all runs: clock, end, signals, and progress lines."""
+"""The common parts of all runs: the clock, the end, signals and progress lines."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from ._plan import Plan
 from ._result import Result, progress
 from ._tally import Tally
 
-#: Base of the exit status after a signal, as in shells.
+#: The base of the exit status after a signal, as in shells.
 SIGNAL_STATUS = 128
 
 
 class Run:
-    """One run. A signal ends it early, with the results so far.
+    """One run of a benchmark. A signal ends the run early and keeps the results.
 
     Args:
-        things: the plural of what is counted, such as ``records``.
+        things: the plural noun for the counted items, such as ``records``.
         plan: the limits of the run.
         interval: the interval of progress lines in seconds; 0 for none.
 
     Attributes:
         tally: the counts.
         stopping: set by the first signal.
-        signal: the number of that signal; 0 for none.
+        signal: the number of the first signal; 0 if there was none.
     """
 
     def __init__(self, things: str, plan: Plan, interval: float) -> None:
@@ -44,27 +44,30 @@ class Run:
         self._has_begun = trio.Event()
 
     def begin(self) -> Tally:
-        """Start measuring, with a new tally."""
+        """Start measuring with a new tally, and return the tally."""
         self.tally = Tally(self.now())
         self._has_begun.set()
         return self.tally
 
     def is_over(self, done: int) -> bool:
-        """Whether the run ends after ``done`` processed records."""
+        """Return whether the run is over, given the number of records processed."""
         return done >= self.plan.records_max or self.now() >= self.ends_at or self.stopping.is_set()
 
     @property
     def ends_at(self) -> float:
-        """The time at which the run ends at the latest."""
+        """The latest time at which the run ends."""
         return self.tally.began + self.plan.seconds_max
 
     async def wait_until(self, at: float) -> None:
-        """Wait until a time or the end of the run."""
+        """Wait until the given time or the end of the run, whichever is earlier."""
         with trio.move_on_at(min(at, self.ends_at)):
             await self.stopping.wait()
 
     async def watch(self, signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
-        """End the run on the first signal; cancel it on a second one, or before measuring."""
+        """End the run on the first signal, and cancel it on a second one.
+
+        A signal before :meth:`begin` also cancels the run, because there is no result yet.
+        """
         async for number in signals:
             is_first = not self.signal
             self.signal = self.signal or number
@@ -74,7 +77,7 @@ class Run:
             self.stopping.set()
 
     async def report_progress(self) -> None:
-        """Print a progress line at each interval; on a terminal it replaces the previous one."""
+        """Print a progress line at each interval, replacing the previous one on a terminal."""
         await self._has_begun.wait()
         second = 0
         while self._interval:
@@ -91,7 +94,7 @@ class Run:
 
 
 async def run_load(run: Run, work: Callable[[Run], Awaitable[Result]]) -> Result | None:
-    """Do the work of a run. Returns None if it was cancelled before it had a result."""
+    """Execute a run and return the result, or None if cancelled before there was a result."""
     result: Result | None = None
     with (
         raise_single_error(),
@@ -107,7 +110,7 @@ async def run_load(run: Run, work: Callable[[Run], Awaitable[Result]]) -> Result
 
 
 def is_unicode(encoding: str | None) -> bool:
-    """Whether the encoding can represent bars and Greek letters."""
+    """Return whether the encoding can represent bars and Greek letters."""
     return (encoding or "").lower().replace("-", "").startswith("utf")
 
 

@@ -1,4 +1,4 @@
-"""Counts of a run: records, bytes, latencies. Pure."""
+"""The counts of a run: records, bytes and latencies. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MICROSECONDS: Final = 1_000_000
 
 @attrs.define
 class Window:
-    """Counts since the last progress line."""
+    """The counts since the last progress line."""
 
     records: int = 0
     bytes: int = 0
@@ -23,15 +23,15 @@ class Window:
 
 @attrs.define
 class Tally:
-    """Counts of a run so far.
+    """The cumulative counts of a run.
 
     Attributes:
         began: the start time in seconds.
         last: the time of the last count in seconds.
         records: the number of completed records.
-        bytes: the total size of their keys and values.
+        bytes: the total size of the keys and values of completed records.
         failed: the number of failed records.
-        failure: the reason of the first failure.
+        failure: the reason for the first failure.
         total_us: the sum of all latencies in microseconds.
         histogram: the latencies in microseconds.
         window: the counts since the last :meth:`take_window`.
@@ -73,7 +73,7 @@ class Tally:
         self.last = now
 
     def take_window(self) -> Window:
-        """Return the counts since the last call, and start a new window."""
+        """Return the counts since the previous call, and start a new window."""
         window, self.window = self.window, Window()
         return window
 
@@ -84,5 +84,5 @@ class Tally:
 
     @property
     def mean_us(self) -> float:
-        """The mean latency in microseconds; 0 if there is none."""
+        """The mean latency in microseconds, or 0 without any latency."""
         return self.total_us / self.histogram.count if self.histogram.count else 0.0

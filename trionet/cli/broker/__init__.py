@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status (see :func:`._run.run_broker`)."""
+    """Run the command and return the exit status; see :func:`._run.run_broker`."""
     from ._run import run_broker  # importing the broker is slow, and --help must be fast
 
     return run_broker(arguments)

@@ -13,10 +13,10 @@ from ...metrics._log_ring import LogRing
 
 
 class BrokerDashboard:
-    """Shows a broker on this process's terminal until the user quits.
+    """A dashboard that shows a broker of this process on the terminal.
 
-    Log lines go to the dashboard. Standard error gets only errors, because start-up messages would
-    be drawn over by the dashboard.
+    Log lines go to the dashboard. Only errors go to standard error, because the dashboard would
+    draw over other messages.
 
     Args:
         level: the lowest level of log lines to keep.
@@ -37,7 +37,7 @@ class BrokerDashboard:
             handler.setLevel(logging.ERROR)
 
     async def __call__(self, broker: Broker) -> int:
-        """Show a broker until the user quits or a signal arrives.
+        """Show the broker until the user quits or a signal arrives.
 
         Returns:
             0, or 128 plus the number of the signal.

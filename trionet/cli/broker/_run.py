@@ -1,4 +1,4 @@
-"""Run ``trionet broker``: read the settings, then serve, or edit a stopped broker's data."""
+"""Implements ``trionet broker``: runs a broker, or edits the data of a stopped broker."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ _SECURITY_KEY = re.compile(
     r"(?:listener\.name\.(?!metrics\.)[^.]+\.(?:[^.]+\.)?)?(?:ssl|sasl)\.", re.IGNORECASE
 )
 Show = Callable[[Broker], Awaitable[object]]
-"""Shows a broker until the user asks to stop it."""
+"""A function that shows a broker until the user stops it."""
 
 # A stand-alone broker keeps Kafka's behaviour where open_broker by itself trades it for speed.
 _DEFAULTS = {"auto.create.topics.ready.at.once": False, "group.initial.rebalance.delay.ms": 3000}
 
 
 def run_broker(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status.
+    """Run the command and return the exit status.
 
-    0 stopped, 1 could not start, 2 invalid settings, 3 not all data could be flushed to disk.
+    The exit status is 0 after a clean stop, 1 if the broker could not start, 2 if a setting is
+    invalid, and 3 if some data could not be flushed to disk.
     """
     logging.basicConfig(
         stream=sys.stderr,
@@ -69,10 +70,10 @@ def run_broker(arguments: argparse.Namespace) -> int:
 
 
 def _dashboard(arguments: argparse.Namespace) -> Show | None:
-    """Return the dashboard if ``--dashboard`` was given.
+    """Return the dashboard, or None without ``--dashboard``.
 
     Raises:
-        ConfigError: there is no terminal, or another option means that no broker will run.
+        ConfigError: there is no terminal, or another option prevents the broker from running.
     """
     if not arguments.dashboard:
         return None
@@ -87,7 +88,7 @@ def _dashboard(arguments: argparse.Namespace) -> Show | None:
 
 
 def _sentence(error: OSError) -> str:
-    """Format a system error without its number, but with the name of the file."""
+    """Format a system error without the error number, but with the file name."""
     about = f": {error.filename}" if error.filename else ""
     return f"{error.strerror or error}{about}"
 
@@ -116,7 +117,7 @@ def _settings(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def _listener(text: str, settings: dict[str, object]) -> str:
-    """Return the listener that ``--listen`` names, which replaces those in the settings."""
+    """Return the listener given by ``--listen``, which replaces the listeners in the settings."""
     protocol, _, address = text.rpartition("://")
     _, colon, port = address.rpartition(":")
     if not colon or not port.isdigit():
@@ -164,7 +165,7 @@ def _add_scram(arguments: argparse.Namespace, settings: dict[str, object]) -> No
 
 
 def _read_password(name: str, path: str | None) -> str:
-    """Read the first line of a file or of standard input, prompting on a terminal."""
+    """Read a password from the first line of a file or standard input, or prompt for it."""
     if path is not None:
         return first_line_of(path)
     if sys.stdin.isatty():
@@ -173,7 +174,7 @@ def _read_password(name: str, path: str | None) -> str:
 
 
 async def _serve(settings: dict[str, object], brokers: int, show: Show | None) -> bool:
-    """Serve until a signal. Returns whether some data could not be flushed to disk."""
+    """Run the broker until a signal, and return whether flushing some data to disk failed."""
     stop_failed = False
     with (
         raise_single_error(),
@@ -200,7 +201,7 @@ async def _serve(settings: dict[str, object], brokers: int, show: Show | None) -
 async def _watch_signals(
     signals: AsyncIterator[int], ready: trio.Event, stop: trio.Event, scope: trio.CancelScope
 ) -> None:
-    """Stop gracefully on the first signal once ready; cancel at once on any other."""
+    """Stop gracefully on the first signal once the broker is ready, and cancel on any other."""
     log = logging.getLogger("trionet.broker")
     async for number in signals:
         log.info("%s: stopping", signal.Signals(number).name)
@@ -218,7 +219,7 @@ def _report(broker: Broker) -> None:
 
 
 def _raise_descriptor_limit() -> None:
-    """Raise the limit of open files (connections, segments) to the hard limit, as Java does."""
+    """Raise the limit of open file descriptors to the hard limit, as Java does."""
     try:
         import resource
     except ImportError:  # Windows

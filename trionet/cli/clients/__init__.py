@@ -1,1 +1,1 @@
-"""The clients that commands open: connection options, admin sessions, connection errors."""
+"""Helpers for commands that open clients: connection options, admin clients, and errors."""

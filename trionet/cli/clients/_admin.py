@@ -1,4 +1,4 @@
-"""Run a command with an admin client."""
+"""Running a command with an admin client."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ._connection_errors import timeout_error
 if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
 
-#: How long a command tries to reach a first broker, unless ``default.api.timeout.ms`` is set.
-#: Short, because the address may be mistyped.
+#: The time limit for reaching a first broker, unless ``default.api.timeout.ms`` is set. It is
+#: short because the address may be mistyped.
 REACH_SECONDS: Final = 10.0
 _TIMEOUT: Final = "default.api.timeout.ms"
 
@@ -21,15 +21,15 @@ Work = Callable[["Admin"], Awaitable[int]]
 
 
 def run_with_admin(arguments: argparse.Namespace, work: Work) -> int:
-    """Open an admin client with the connection options and run ``work`` with it.
+    """Open an admin client with the connection options, and call ``work`` with the client.
 
     Args:
-        arguments: the arguments, with the connection options.
-        work: uses the client; returns the exit status.
+        arguments: the arguments, including the connection options.
+        work: uses the client and returns the exit status.
 
     Raises:
-        TrionetError: a setting is invalid, no broker can be reached, or ``work`` raises one.
-        KeyboardInterrupt: Ctrl-C.
+        TrionetError: a setting is invalid, no broker can be reached, or ``work`` failed.
+        KeyboardInterrupt: the user pressed Ctrl-C.
     """
     import trio
 

@@ -1,7 +1,7 @@
 """Connection options of client commands, and the client settings they resolve to.
 
-Sources override each other in this order: defaults, the file of ``--config``, the environment,
-options.
+Later sources override earlier ones: defaults, the file given by ``--config``, environment
+variables, and options.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 DEFAULT_SERVERS: Final = "127.0.0.1:9092"
 DEFAULT_PORT: Final = 9092
-#: ``TRIONET_SASL_USERNAME`` sets ``sasl.username``.
+#: The prefix of environment variables: ``TRIONET_SASL_USERNAME`` sets ``sasl.username``.
 PREFIX: Final = "TRIONET_"
-#: Default of ``--config``.
+#: The environment variable with the default of ``--config``.
 FILE_VARIABLE: Final = "TRIONET_CONFIG"
 # Variables with trionet's prefix that are not client settings.
 _OTHER_VARIABLES: Final = re.compile(r"TRIONET_(?:CONFIG|PURE|TEST_.*)")
@@ -84,7 +84,7 @@ class Setting(NamedTuple):
     Attributes:
         key: Kafka's dotted key.
         value: the value as written.
-        origin: where it was set, such as ``client.properties``, ``TRIONET_ACKS`` or ``-X``.
+        origin: the source of the setting: ``client.properties``, ``TRIONET_ACKS`` or ``-X``.
     """
 
     key: str
@@ -132,15 +132,15 @@ def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
 def client_settings(
     arguments: argparse.Namespace, keys: ClientKeys | None = None
 ) -> dict[str, str]:
-    """Return the settings of a client by Kafka's keys, for ``open_producer`` and its siblings.
+    """Return the settings of a client by Kafka's keys, as ``open_producer`` and others take them.
 
     Args:
-        arguments: parsed with :func:`add_connection_arguments`.
+        arguments: the arguments parsed with :func:`add_connection_arguments`.
         keys: the keys of this kind of client; by default those of an admin client.
 
     Returns:
-        The settings, as text. Contains ``bootstrap.servers``, unless ``bootstrap.controllers``
-        replaces it.
+        The settings as text. They include ``bootstrap.servers`` unless ``bootstrap.controllers``
+        is set.
 
     Raises:
         ConfigError: a file cannot be read, a key is unknown or a value not allowed; the message
@@ -154,7 +154,7 @@ def resolve_settings(
     keys: ClientKeys | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> dict[str, Setting]:
-    """Return the same settings as :func:`client_settings`, each with its origin.
+    """Return the settings of :func:`client_settings`, each with its origin.
 
     Args:
         arguments: see :func:`client_settings`.
@@ -180,10 +180,10 @@ def resolve_settings(
 
 @contextmanager
 def logging_to_stderr(arguments: argparse.Namespace) -> Iterator[None]:
-    """Send the package's log to standard error, each warning once.
+    """Log the package's messages to standard error, without repeating a warning.
 
-    The last message is kept in ``arguments.last_logged``, so that the error that ends the command
-    is not printed a second time.
+    The last message is stored in ``arguments.last_logged``, so that :mod:`trionet.cli.main` does
+    not print an error that was already logged.
     """
     seen: set[str] = set()
 
@@ -215,7 +215,7 @@ class _OneLine(logging.Formatter):
 
 
 def with_ports(servers: str) -> str:
-    """Add Kafka's default port to the entries of ``bootstrap.servers`` that have no port."""
+    """Add Kafka's default port to the entries of ``bootstrap.servers`` without a port."""
     texts = [text.strip() for text in servers.split(",")]
     return ",".join(
         f"{text}:{DEFAULT_PORT}" if re.fullmatch(r"[^:\[\]]+|\[[^\]]*\]", text) else text
@@ -226,7 +226,7 @@ def with_ports(servers: str) -> str:
 def _layers(
     arguments: argparse.Namespace, variables: Mapping[str, str]
 ) -> Iterator[tuple[Setting, bool]]:
-    """Yield settings, lowest precedence first, and whether other clients share their source."""
+    """Yield the settings, lowest precedence first, and whether other clients share the source."""
     path = arguments.config or variables.get(FILE_VARIABLE)
     if path:
         from trionet.broker.config._properties import read_properties
@@ -249,7 +249,8 @@ def _of_environment(variables: Mapping[str, str]) -> Iterator[Setting]:
 def _known(setting: Setting, keys: ClientKeys, *, is_shared: bool) -> Setting | None:
     """Return the setting under Kafka's key, or None if it does not apply to this kind of client.
 
-    Files and the environment serve clients of all kinds; an option is meant for this one.
+    Files and environment variables may contain keys for other kinds of clients. An option applies
+    to this client, so an unknown key is an error.
     """
     from trionet.client.config._keys import CLIENTS
 
@@ -271,7 +272,7 @@ def _known(setting: Setting, keys: ClientKeys, *, is_shared: bool) -> Setting | 
 
 
 def kafka_setting(setting: Setting, keys: ClientKeys) -> Setting | None:
-    """Translate a setting that may be librdkafka's to Kafka's key and value, and validate it.
+    """Validate a setting, translating a librdkafka key and value to Kafka's.
 
     Args:
         setting: the setting as given.
@@ -297,7 +298,7 @@ def kafka_setting(setting: Setting, keys: ClientKeys) -> Setting | None:
 
 
 def _kafka_key(key: str) -> str:
-    """Return Kafka's name for a key that may be librdkafka's."""
+    """Return Kafka's name of a key, translating a librdkafka name."""
     from trionet.client.config._keys import CLIENTS
     from trionet.client.config._librdkafka_names import KAFKAS_NAME
 
@@ -310,10 +311,10 @@ _BYTES_MAX: Final = 64 * 1024
 
 
 def first_line_of(path: str) -> str:
-    """Return the first line of a file, or of a pipe such as ``<(command)``, without its newline.
+    """Return the first line, without the newline, of a file or a pipe such as ``<(command)``.
 
     Raises:
-        OSError: the file cannot be read, is a device or a folder, or is too large.
+        OSError: the file cannot be read, is a device or a directory, or is too large.
         UnicodeDecodeError: the file is not valid UTF-8.
     """
     text = read_regular_file(path, _BYTES_MAX, takes_pipes=True).decode()

@@ -1,4 +1,4 @@
-"""Timeout errors of commands, with what the client knows about its connections."""
+"""Timeout errors of commands, with connection failures that explain the timeout."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Client(Protocol):
 
 
 def is_connected(client: Client) -> bool:
-    """Whether a broker has responded and no known broker is unreachable."""
+    """Return whether a broker has responded and no known broker is unreachable."""
     return client.statistics()["response-total"] > 0 and not client.connection_problem()
 
 
 def timeout_error(
     servers: str, seconds: float, client: Client, *, option: str
 ) -> CallTimedOutError:
-    """Return the error of a command that timed out, with the reason if it is known.
+    """Return the error for a command that timed out, with the cause if it is known.
 
     Args:
         servers: the bootstrap servers.

@@ -1,4 +1,4 @@
-"""Start and end offsets of partitions, and offsets at a time."""
+"""Queries for the start and end offsets of partitions, and for offsets by timestamp."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Limits = dict[TopicPartition, tuple[int | None, int | None]]
 async def start_and_end(
     admin: Admin, partitions: Iterable[TopicPartition], *, read_committed: bool = False
 ) -> tuple[Limits, list[TrionetError]]:
-    """Return the start and end offsets of partitions, and the errors of the partitions that failed.
+    """Return the start and end offsets of partitions, and the errors of failed partitions.
 
     Args:
         admin: the client to use.
@@ -40,7 +40,7 @@ async def start_and_end(
 async def offsets_at(
     admin: Admin, partitions: Iterable[TopicPartition], time: int
 ) -> tuple[dict[TopicPartition, int], list[TrionetError]]:
-    """Return the first offset at or after a time in each partition, or the end offset if none is.
+    """Return the first offset at or after a time in each partition, or else the end offset.
 
     Args:
         admin: the client to use.

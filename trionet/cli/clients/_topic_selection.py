@@ -1,4 +1,4 @@
-"""Resolve the topic arguments of a command to names or descriptions."""
+"""Resolution of a command's topic arguments to names or descriptions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 async def selected_names(arguments: argparse.Namespace, admin: Admin) -> list[str]:
-    """Return the topic names that ``topics``, ``regex`` and ``internal`` select.
+    """Return the topic names selected by ``topics``, ``regex`` and ``internal``.
 
     Raises:
         ConfigError: a regular expression is invalid.
@@ -34,7 +34,7 @@ async def selected_names(arguments: argparse.Namespace, admin: Admin) -> list[st
 async def describe_selected(
     arguments: argparse.Namespace, admin: Admin
 ) -> tuple[list[TopicDescription], list[TrionetError]]:
-    """Describe the selected topics. Also returns the errors of the topics that failed.
+    """Return the descriptions of the selected topics, and the errors of failed topics.
 
     Raises:
         TrionetError: the topics could not be listed, or the request as a whole failed.

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from ._run import ConsumeOptions
 
 GROUP: Final = "group.id"
-#: Most records rendered and written at once.
+#: The maximum number of records rendered and written together.
 RECORDS_MAX: Final = 10_000
-#: Settings that only group members use; dropped when they come from a shared file.
+#: The settings used only by group members, dropped if they come from a shared file.
 _GROUP_KEYS: Final = (GROUP, "group.instance.id", "enable.auto.commit")
 NULL: Final = b"NULL"
 
@@ -123,7 +123,7 @@ def _add_output_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command and return the exit status."""
     import trio
 
     from ._run import consume
@@ -167,7 +167,7 @@ def _options(arguments: argparse.Namespace) -> ConsumeOptions:
 
 
 def _topics(arguments: argparse.Namespace) -> tuple[list[str], bool]:
-    """Return the topics and whether they are patterns."""
+    """Return the topics, and whether they are patterns."""
     names = [*arguments.topics, *arguments.topic]
     if not names:
         raise ConfigError("no topic given: trionet consume TOPIC")
@@ -188,7 +188,7 @@ def _topics(arguments: argparse.Namespace) -> tuple[list[str], bool]:
 def _settings(
     arguments: argparse.Namespace, where: Span
 ) -> tuple[str, dict[str, object], dict[str, object]]:
-    """Return the bootstrap servers and the settings of the consumer and of an admin client."""
+    """Return the bootstrap servers, the consumer settings and the admin client settings."""
     from trionet.client.config._keys import ADMIN_KEYS, CONSUMER_KEYS
 
     from ._bounds import reset_of
@@ -222,7 +222,7 @@ def _poll_records(arguments: argparse.Namespace, settings: dict[str, object]) ->
 
 
 def _leave_group(settings: dict[str, object], given: dict[str, Any]) -> None:
-    """Drop a group that a shared file sets for other programs."""
+    """Remove group settings that come from a shared file or the environment."""
     if GROUP in given and given[GROUP].origin == "-X":
         raise ConfigError("-X group.id requires -G (to join the group) or -o stored")
     for key in _GROUP_KEYS:

@@ -1,4 +1,4 @@
-"""Start and end offsets of the range that is read of each partition."""
+"""The start and end offsets of the range to read in each partition."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class NoSuchTopicError(TrionetError):
 
 
 class Bounds(NamedTuple):
-    """The range that is read of one partition.
+    """The range to read in one partition.
 
     Attributes:
-        start: the first offset to read; None for the committed offset of the group.
-        end: the end of the range, exclusive; None for no end.
+        start: the first offset to read; None to start at the committed offset of the group.
+        end: the end of the range, exclusive; None if unbounded.
         last: the end offset of the log.
     """
 
@@ -46,7 +46,7 @@ async def selected_partitions(
     Args:
         consumer: the client to use.
         topics: the topics to read.
-        numbers: the partitions of each; empty for all.
+        numbers: the partition numbers in each topic; empty for all.
 
     Raises:
         NoSuchTopicError: a topic or partition does not exist.
@@ -70,13 +70,13 @@ async def selected_partitions(
 async def bounds(
     consumer: Consumer, partitions: Sequence[TopicPartition], span: Span, *, stops: bool
 ) -> dict[TopicPartition, Bounds]:
-    """Resolve the requested range to offsets.
+    """Return the offsets of the requested range in each partition.
 
     Args:
         consumer: the client to use.
         partitions: the partitions to read.
         span: the requested range.
-        stops: whether to stop at the current end of the logs at the latest.
+        stops: whether to stop at the current end offsets if the range has no end.
     """
     firsts = await consumer.beginning_offsets(partitions)
     lasts = await consumer.end_offsets(partitions)
@@ -92,7 +92,7 @@ async def _offsets(
     firsts: dict[TopicPartition, int],
     lasts: dict[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
-    """Return the offsets of a place; empty if there is no place, and for committed offsets."""
+    """Return the offsets of a place, or an empty dict for None and for committed offsets."""
     await trio.lowlevel.checkpoint()
     if place is None or place.base is From.STORED:
         return {}
@@ -107,7 +107,7 @@ async def _offsets(
 
 
 def outside(span: Span, partition: TopicPartition, found: Bounds, first: int) -> str | None:
-    """Return a message if the requested offset is not in the log, otherwise None."""
+    """Return a warning if the requested offset is out of range, otherwise None."""
     requested = span.start.number
     if span.start.base is not From.OFFSET or requested == found.start:
         return None
@@ -119,19 +119,19 @@ def outside(span: Span, partition: TopicPartition, found: Bounds, first: int) ->
 
 @attrs.define
 class Ends:
-    """End offsets, and the partitions that have not reached theirs.
+    """The end offsets of the partitions that have not been read up to the end.
 
     Attributes:
-        left: the end offset of each of these partitions.
+        left: the end offset by partition.
     """
 
     left: dict[TopicPartition, int]
 
     @classmethod
     def of(cls, found: dict[TopicPartition, Bounds]) -> Ends | None:
-        """Return the ends of partitions; None if reading has no end.
+        """Return the end offsets of a range, or None if the range is unbounded.
 
-        Partitions with nothing to read have reached their ends.
+        Partitions without any offset to read are omitted.
         """
         if all(each.end is None for each in found.values()):
             return None
@@ -144,7 +144,7 @@ class Ends:
         )
 
     def count(self, batch: ConsumerBatch) -> int:
-        """Return how many records of a batch precede the end, and note if it is reached."""
+        """Return how many records of a batch precede the end, removing a partition at its end."""
         partition = batch.topic_partition
         end = self.left.get(partition)
         if end is None:
@@ -155,7 +155,11 @@ class Ends:
         return count
 
     def look(self, position: Callable[[TopicPartition], int | None]) -> None:
-        """Note the ends that the position has reached: the last offsets may be control records."""
+        """Remove the partitions whose position has reached the end.
+
+        This is needed because the last offsets may belong to control records, which are not
+        returned.
+        """
         for partition, end in list(self.left.items()):
             at = position(partition)
             if at is not None and at >= end:
@@ -163,7 +167,7 @@ class Ends:
 
 
 def part(batch: ConsumerBatch, start: int, end: int) -> ConsumerBatch:
-    """Return a part of a batch."""
+    """Return the records of a batch from index ``start`` to index ``end`` (exclusive)."""
     if start == 0 and end >= len(batch):
         return batch
     return attrs.evolve(
@@ -176,15 +180,15 @@ def part(batch: ConsumerBatch, start: int, end: int) -> ConsumerBatch:
     )
 
 
-#: Where a group can start without committed offsets.
+#: The values of ``auto.offset.reset`` by the place where a group starts without a commit.
 _RESETS: Final = {From.BEGINNING: "earliest", From.END: "latest"}
 
 
 def reset_of(span: Span) -> str | None:
-    """Return ``auto.offset.reset`` for the requested range; None to leave it as it is.
+    """Return ``auto.offset.reset`` for the requested range, or None to leave it unchanged.
 
     Raises:
-        ConfigError: a group cannot start there.
+        ConfigError: a group cannot start at the beginning of this range.
     """
     start, end = span
     if end is not None or start.number or start.base not in {*_RESETS, From.STORED}:

@@ -1,4 +1,4 @@
-"""Ranges to read: kcat's offsets, and rpk's ranges of offsets and times."""
+"""Parsing of ranges to read: kcat's offsets, and rpk's ranges of offsets and times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trionet.errors import ConfigError
 
 
 class From(Enum):
-    """The base that a place in a log is relative to."""
+    """The reference point of a place in a log."""
 
     BEGINNING = auto()
     END = auto()
@@ -24,11 +24,12 @@ class From(Enum):
 
 
 class Place(NamedTuple):
-    """A place in each partition.
+    """A place in the log of each partition.
 
     Attributes:
-        base: the base that the place is relative to.
-        number: the offset from the base, backward from the end, or milliseconds since 1970.
+        base: the reference point.
+        number: the distance from the beginning or back from the end, an offset, or a time in
+            milliseconds since 1970, depending on ``base``.
     """
 
     base: From
@@ -69,7 +70,7 @@ _NAMES: Final = {
 }
 _OFFSETS: Final = re.compile(r"(?P<start>\d+)?(?P<colon>:)?(?P<end>\d+|end)?")
 _TIMES: Final = re.compile(rf"@(?P<start>{_TIME})?(?:(?P<colon>:)(?P<end>{_TIME}|end)?)?")
-#: Longer than any valid text; Python rejects numbers of thousands of digits.
+#: The maximum length of a range. Python rejects numbers of thousands of digits.
 _LENGTH_MAX: Final = 200
 _FORMS: Final = (
     "beginning, end, stored, 47, -10 (from the end), +10 (from the beginning), 47:, :47, 47:100, "
@@ -79,7 +80,7 @@ _FORMS: Final = (
 
 
 def span(texts: Sequence[str], now: datetime) -> Span:
-    """Parse the values of ``-o``; a later one overrides an earlier one.
+    """Parse the values of ``-o``, where later values override earlier ones.
 
     Args:
         texts: the values.
@@ -132,7 +133,11 @@ def _offset_end(text: str | None) -> Place | None:
 
 
 def _between(first: str | None, second: str | None, now: datetime) -> Span:
-    """Parse two times. A duration counts back from now, or forward from an absolute first time."""
+    """Parse the start and the end of a range of times.
+
+    A duration counts back from now. As the end after an absolute start, it counts forward from
+    the start.
+    """
     start = _BEGINNING
     after: int | None = None
     if first is not None:
@@ -153,7 +158,7 @@ def _time(text: str, now: datetime, after: int | None) -> int:
 
 
 def _duration(text: str) -> int | None:
-    """Parse a duration such as ``1h30m`` to milliseconds, ignoring its sign; None if invalid."""
+    """Return a duration such as ``1h30m`` in milliseconds without the sign, or None if invalid."""
     if re.fullmatch(_DURATION, text) is None:
         return None
     return sum(int(number) * _UNITS[unit] for number, unit in _PIECE.findall(text))
@@ -163,10 +168,10 @@ def offset_at(place: Place, first: int, last: int, at_time: int | None) -> int:
     """Return the offset of a place in one partition, clamped to its log.
 
     Args:
-        place: the place; not the committed offsets.
+        place: the place, whose base must not be ``STORED``.
         first: the log start offset.
         last: the end offset.
-        at_time: if the place is a time, the first offset at or after it; None if there is none.
+        at_time: for a time, the first offset at or after the time; None if there is none.
     """
     if place.base is From.TIME:
         return last if at_time is None else at_time

@@ -1,4 +1,4 @@
-"""Run ``trionet consume``: read topics and write their records to standard output."""
+"""Implements ``trionet consume``: reads topics and writes the records to standard output."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from trionet.client.consumer.records._record import ConsumerBatch
 
 OUTPUT: Final = 1
-#: How often to check whether the end is reached while no records arrive.
+#: The interval at which an idle consumer checks whether the end is reached.
 IDLE_SECONDS: Final = 0.05
-#: Time limit for a pending write after a signal.
+#: The time limit for a pending write after a signal.
 LAST_WRITE_SECONDS: Final = 1.0
 
 
@@ -48,14 +48,14 @@ class ConsumeOptions:
         partitions: the partition numbers; empty for all.
         group: whether a group assigns the partitions.
         span: the range to read of each partition.
-        stops: whether to stop at the current end of the logs.
+        stops: whether to stop at the current end offsets.
         records_max: the maximum number of records to read; None for all.
         keeps_going: whether to skip records that cannot be decoded.
         render: formats a batch of records.
         timeout_seconds: the time limit for the first response.
         shows_lag: whether to report the lag of each partition at the end.
         progress: the counts.
-        shows_bar: whether to show progress as a bar, or as lines (False); None for neither.
+        shows_bar: whether to show progress as a bar (True) or as lines (False); None for neither.
         is_quiet: whether to report only errors.
         report: prints a message.
     """
@@ -81,7 +81,7 @@ class ConsumeOptions:
 
 
 async def consume(options: ConsumeOptions) -> int:
-    """Read and write records. Returns the exit status."""
+    """Read and write records, and return the exit status."""
     stop = Stop()
     run = _Run(options, stop)
     options.progress.begin()
@@ -102,7 +102,7 @@ async def _show(options: ConsumeOptions, is_bar: bool) -> None:
 
 
 class OutputStalledError(TrionetError):
-    """Raised when the reader of standard output does not read the rest after a signal."""
+    """Raised when standard output stays blocked after a signal."""
 
 
 class UnreadableError(TrionetError):
@@ -110,13 +110,13 @@ class UnreadableError(TrionetError):
 
 
 class _Rendered(NamedTuple):
-    """Rendered records of a batch.
+    """The rendered records of a batch.
 
     Attributes:
         text: the output.
-        done: the number of processed records of the batch, including skipped ones.
+        done: the number of processed records of the batch, including skipped records.
         records: the number of records in the text.
-        error: why the next record cannot be decoded; None if the next record was not tried.
+        error: why the next record cannot be decoded; None if no decoding failed.
     """
 
     text: bytes
@@ -165,7 +165,7 @@ class _Run:
                 self._report_lag(consumer)
 
     def _subscription(self, topics: Sequence[str]) -> Sequence[str] | re.Pattern[str] | None:
-        """Return what a group subscribes to; None without a group."""
+        """Return the subscription of the group, or None without a group."""
         if not self._options.group:
             return None
         if self._options.is_pattern:
@@ -176,7 +176,7 @@ class _Run:
         self._is_assigned = True
 
     async def _topics(self) -> Sequence[str]:
-        """Return the topic names; with a group and patterns, the patterns themselves."""
+        """Return the topic names, or the patterns themselves if a group subscribes to them."""
         await trio.lowlevel.checkpoint()
         options = self._options
         if not options.is_pattern:
@@ -200,9 +200,9 @@ class _Run:
         return timeout_error(options.servers, options.timeout_seconds, client, option="-m")
 
     async def _check_topics(self, consumer: Consumer, topics: Sequence[str]) -> None:
-        """Check that a broker can be reached and, if reading stops at the end, that topics exist.
+        """Check that a broker is reachable and, if reading stops at the end, that topics exist.
 
-        Otherwise they may be created later.
+        If reading does not stop, topics may be created later.
         """
         await trio.lowlevel.checkpoint()
         options = self._options
@@ -267,7 +267,7 @@ class _Run:
                 consumer.pause(partition)
 
     async def _next(self, consumer: Consumer) -> ConsumerBatch | None:
-        """Return the next batch; None at the end or after a signal."""
+        """Return the next batch, or None at the end of the range or after a signal."""
         await trio.lowlevel.checkpoint()
         with self._stop.ending_waits():
             while not self._is_over(consumer):
@@ -288,7 +288,7 @@ class _Run:
         return all(consumer.lag(each) == 0 for each in consumer.assignment)
 
     def _render(self, batch: ConsumerBatch) -> _Rendered:
-        """Render these records, but no more than remain to be read."""
+        """Render the records of a batch, up to the remaining ``--count``."""
         records = batch if self._left is None else part(batch, 0, self._left)
         try:
             return _Rendered(self._options.render(records), len(records), len(records))
@@ -296,7 +296,7 @@ class _Run:
             return self._render_one_by_one(batch)
 
     def _render_one_by_one(self, batch: ConsumerBatch) -> _Rendered:
-        """Render up to the first undecodable record, or skip those with ``--keep-going``."""
+        """Render records up to the first undecodable one, or skip undecodable records with -E."""
         texts: list[bytes] = []
         for place, offset in enumerate(batch.offsets):
             if len(texts) == self._left:

@@ -1,8 +1,8 @@
 """``trionet decode``: show the contents of Kafka protocol frames and record batches.
 
-``input`` opens sources, detects what they contain, and splits them into frames and batches.
-``_conversation`` matches responses to requests, ``messages`` turns each part into a tree of plain
-values, and ``output`` formats the trees as text lines or JSON documents.
+``input`` opens sources, detects their kind, and splits them into frames and batches.
+``_conversation`` matches responses with requests. ``messages`` decodes each frame or batch to a
+tree of plain values, and ``output`` formats the trees as text lines or JSON documents.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 success, 1 malformed input, 2 invalid usage."""
+    """Run the command and return the exit status: 0, 1 on malformed input, 2 on invalid usage."""
     from ._command import decode  # loads all codecs, which --help does not need
 
     return decode(arguments)

@@ -1,4 +1,4 @@
-"""Run ``trionet decode``: detect the input, decode it, and print the entries."""
+"""Implements ``trionet decode``: detects the kind of input, decodes it and prints the entries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .output._writing import write_documents, write_lines
 
 
 def decode(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 success, 1 malformed input, 2 invalid usage."""
+    """Run the command and return the exit status: 0, 1 on malformed input, 2 on invalid usage."""
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:  # escape characters that the encoding lacks
         reconfigure(errors="backslashreplace")

@@ -1,4 +1,4 @@
-"""Decode frames to entries: requests identify themselves, responses by an earlier request."""
+"""Decoding of frames to entries, where a response is identified by the earlier request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .messages._requests_and_responses import Reading, read_request, read_respon
 from .messages._tree import Entry, Problem, Tree
 from .messages._whole import fits_response
 
-#: The maximum number of requests kept until their responses; the oldest are dropped first.
+#: The maximum number of requests kept until a response arrives; the oldest are dropped first.
 PENDING_REQUESTS_MAX: Final = 100_000
 
 # A frame of unknown kind counts as a request of an unknown API only if its key and version are
@@ -34,7 +34,7 @@ _UNKNOWN: Final = (
 
 
 class PendingRequest(NamedTuple):
-    """A request without a response so far."""
+    """A request whose response has not been read yet."""
 
     number: int
     api_key: int
@@ -43,14 +43,14 @@ class PendingRequest(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """The API and the version of all frames according to ``--response``; None for any."""
+    """The API and the version given by ``--response``, where version None accepts any."""
 
     api_key: int
     version: int | None
 
 
 class Conversation:
-    """Decodes frames, matching responses to earlier requests.
+    """A decoder of frames that matches responses with earlier requests.
 
     Args:
         expected: the API and version of all frames, if known.
@@ -61,7 +61,7 @@ class Conversation:
         self._pending: OrderedDict[int, PendingRequest] = OrderedDict()
 
     def entry(self, number: int, source: str, raw: RawEntry) -> Entry:
-        """Decode a frame."""
+        """Decode a frame to an entry."""
         about: dict[str, Tree] = {}
         kind, reading = "unknown", Reading({}, problem=raw.problem)
         if not raw.problem:
@@ -160,7 +160,7 @@ def _read_response(request: PendingRequest, data: bytes) -> Reading:
 
 
 def _downgraded_api_versions(data: bytes) -> ApiVersionCodec | None:
-    """Return version 0's codec if a broker rejected the version of an ApiVersions (KIP-511)."""
+    """Return the codec of version 0 if a broker rejected an ApiVersions version (KIP-511)."""
     if len(data) < 6 or _error_code_of_response(data)[0] != UNSUPPORTED_VERSION:
         return None
     codec = lookup(API_VERSIONS, 0)

@@ -1,4 +1,4 @@
-"""Decode sources to the selected entries."""
+"""Decoding of sources to the selected entries."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ class Selection(NamedTuple):
 
 
 def entries(sources: Iterable[tuple[Source, Kind]], selection: Selection) -> Iterator[Entry]:
-    """Yield the entries of all sources in order; a response may belong to an earlier source."""
+    """Yield the selected entries of all sources in order.
+
+    The request of a response may be in an earlier source.
+    """
     conversation = Conversation(selection.expected)
     skip = selection.skip
     numbers = count(1)

@@ -1,4 +1,4 @@
-"""``trionet groups``: the groups of a cluster, their members, offsets and lag."""
+"""``trionet groups``: the groups of a cluster with their members, offsets and lag."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def add_delete_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_delete(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all were deleted, 1 some were not."""
+    """Run the command and return the exit status: 0 if all were deleted, 1 if some were not."""
     return run_with_admin(arguments, partial(_delete_groups, arguments))
 
 
@@ -77,7 +77,7 @@ def add_delete_offsets_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_delete_offsets(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all were deleted, 1 some were not."""
+    """Run the command and return the exit status: 0 if all were deleted, 1 if some were not."""
     from ..arguments._topic_partitions import parse_topic
 
     topics = [parse_topic(text) for text in arguments.topics]
@@ -129,7 +129,7 @@ def add_remove_members_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_remove_members(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all were removed, 1 some were not."""
+    """Run the command and return the exit status: 0 if all were removed, 1 if some were not."""
     if arguments.all == bool(arguments.instances):
         raise ConfigError("give either INSTANCE names or --all")
     what = "all members" if arguments.all else ", ".join(arguments.instances)

@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all shown, 1 some failed."""
+    """Run the command and return the exit status: 0 if all were shown, 1 if some failed."""
     if arguments.count is not None and (not arguments.watch or arguments.count < 1):
         raise ConfigError("--count must be at least 1 and requires --watch")
     return run_with_admin(arguments, partial(_describe, arguments))

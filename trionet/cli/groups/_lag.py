@@ -1,4 +1,4 @@
-"""The lag of groups: committed offsets compared with the end offsets of partitions. Pure."""
+"""The lag of groups, computed from committed offsets and end offsets. Pure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from trionet.client.admin.groups._group_descriptions import GroupDescription, Gr
 from trionet.client.admin.groups._groups import CommittedOffset
 
 Limits = tuple[int | None, int | None]
-"""Log start offset and end offset of a partition; None where unknown."""
+"""Log start offset and end offset of a partition, or None where unknown."""
 
 
 class PartitionLag(NamedTuple):
-    """A partition with a committed offset of a group, or assigned to one of its members.
+    """The lag of a group in a partition that has a committed offset or is assigned to a member.
 
     Attributes:
         topic: the topic.
@@ -23,9 +23,9 @@ class PartitionLag(NamedTuple):
         offset: the committed offset; None if there is none.
         start_offset: the log start offset; None if unknown.
         end_offset: the end offset; None if unknown.
-        lag: the number of unread offsets; None without a committed offset, as in Kafka's tool, or
-            if the end offset is unknown.
-        member: the id of the member that the partition is assigned to; None if there is none.
+        lag: the number of unread offsets; None without a committed offset, as in Kafka's tool,
+            and if the end offset is unknown.
+        member: the id of the member with the partition; None if it is unassigned.
         client_id: the client id of the member.
         host: the host of the member.
         metadata: the metadata committed with the offset.
@@ -44,12 +44,12 @@ class PartitionLag(NamedTuple):
 
 
 class TopicLag(NamedTuple):
-    """The sums over the partitions of a topic.
+    """The totals over the partitions of a topic.
 
     Attributes:
         topic: the topic.
         partitions: the number of partitions with a committed offset or a member.
-        uncommitted: the number of these partitions without a committed offset.
+        uncommitted: the number of partitions with a member but without a committed offset.
         lag: the total lag; None if the lag of a partition with a committed offset is unknown.
     """
 
@@ -70,7 +70,7 @@ def partition_lags(
     """Return the lag of each partition of a group, sorted by topic and number.
 
     Args:
-        group: the description of the group, for its members; None if unknown.
+        group: the description of the group, including the members; None if unknown.
         committed: the committed offsets of the group.
         limits: the start and end offsets of the partitions.
     """
@@ -80,7 +80,7 @@ def partition_lags(
 
 
 def topic_lags(partitions: Iterable[PartitionLag]) -> list[TopicLag]:
-    """Sum up partitions by topic."""
+    """Return the totals by topic."""
     by_topic: dict[str, list[PartitionLag]] = {}
     for each in partitions:
         by_topic.setdefault(each.topic, []).append(each)
@@ -91,7 +91,7 @@ def topic_lags(partitions: Iterable[PartitionLag]) -> list[TopicLag]:
 
 
 def committed_lag(partitions: Iterable[PartitionLag]) -> int | None:
-    """Return the total lag of the partitions with a committed offset; None if one is unknown."""
+    """Return the total lag of the partitions with a committed offset, or None if one is unknown."""
     return total_lag(each.lag for each in partitions if each.offset is not None)
 
 

@@ -57,14 +57,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 listed, 1 a group does not exist."""
+    """Run the command and return the exit status: 0, or 1 if a group does not exist."""
     states = _known("state", arguments.states, STATES)
     types = _known("type", arguments.types, TYPES)
     return run_with_admin(arguments, partial(_list, arguments, states, types))
 
 
 def _known(what: str, given: list[str], known: tuple[str, ...]) -> list[str]:
-    """Return the given names as Kafka spells them."""
+    """Return the given names in Kafka's spelling."""
     words = {word.lower(): word for word in known}
     for name in split_names(given):
         if name.lower() not in words:

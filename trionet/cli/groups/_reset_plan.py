@@ -1,4 +1,4 @@
-"""Resolve a reset request to existing offsets. Pure."""
+"""Resolution of a reset request to existing offsets. Pure."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from trionet.client._topic_partition import TopicPartition
 
 
 class Move(NamedTuple):
-    """A partition and the new committed offset of the group in it.
+    """The change of the committed offset in one partition.
 
     Attributes:
         topic: the topic.
         partition: the number of the partition.
         before: the current committed offset; None if there is none.
         offset: the new committed offset.
-        note: why the new offset differs from the requested one; empty if it does not.
+        note: why the new offset differs from the requested offset; empty if it does not.
     """
 
     topic: str

@@ -1,4 +1,4 @@
-"""Look up the partitions that a reset affects, and the offsets it requests."""
+"""Look-up of the partitions and the offsets of a reset."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Found(NamedTuple):
     """The result of :func:`find`.
 
     Attributes:
-        requested: the requested offset by partition.
+        requested: the requested offsets by partition.
         committed: the current committed offsets.
-        limits: the start and end offset of each partition.
-        errors: the errors of other partitions.
+        limits: the start and end offsets by partition.
+        errors: the errors of failed partitions.
     """
 
     requested: dict[TopicPartition, int]
@@ -61,12 +61,12 @@ async def find(
     from_file: Mapping[TopicPartition, int] | None,
     admin: Admin,
 ) -> Found:
-    """Look up the partitions, their limits and the requested offsets.
+    """Look up the partitions, the start and end offsets, and the requested offsets.
 
     Args:
         arguments: the arguments of ``trionet groups reset``.
         topics: the topics to reset; empty for all.
-        from_file: the offsets of ``--to-file``.
+        from_file: the offsets read from ``--to-file``.
         admin: the client to use.
 
     Raises:
@@ -102,7 +102,7 @@ async def find(
 
 
 def _selected(topics: Topics, known: Iterable[TopicPartition]) -> set[TopicPartition]:
-    """Return the known partitions that are selected."""
+    """Return the known partitions that the topic arguments select."""
     return {
         key
         for key in known
@@ -117,7 +117,7 @@ def _selected(topics: Topics, known: Iterable[TopicPartition]) -> set[TopicParti
 async def _existing(
     admin: Admin, topics: Topics, selected: Iterable[TopicPartition], *, is_given: bool
 ) -> tuple[list[TopicPartition], list[TrionetError]]:
-    """Return the partitions that exist and have a leader, and the errors about the others."""
+    """Return the partitions that exist and have a leader, and the errors of other partitions."""
     keys = set(selected)
     names = sorted({*(key.topic for key in keys), *(topic for topic, _ in topics)})
     described = await admin.describe_topics(names)
@@ -166,7 +166,7 @@ def _requested(
 
 
 async def state_of(admin: Admin, group: str) -> str:
-    """Return the state of a group, ``Dead`` if it does not exist.
+    """Return the state of a group, or ``Dead`` if the group does not exist.
 
     Raises:
         TrionetError: the request failed.

@@ -1,4 +1,4 @@
-"""Fetches the data shown about groups: descriptions, committed offsets and end offsets."""
+"""Fetching of group descriptions, committed offsets and end offsets."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Group(NamedTuple):
 async def take_snapshot(
     admin: Admin, names: Sequence[str]
 ) -> tuple[list[Group], list[TrionetError]]:
-    """Fetch the groups with these names. Also returns the errors of the groups that failed.
+    """Return snapshots of the groups with these names, and the errors of failed groups.
 
     Raises:
         TrionetError: a request as a whole failed.
@@ -59,7 +59,7 @@ async def take_snapshot(
 
 
 async def _described(admin: Admin, names: Sequence[str]) -> Results[str, GroupDescription]:
-    """Describe consumer groups, and share groups, which need a different request."""
+    """Describe consumer groups and share groups, which require different requests."""
     results = await admin.describe_groups(names)
     missing = [name for name, error in results.errors.items() if _is_not_found(error)]
     if not missing:
@@ -83,7 +83,7 @@ async def _limits(
     groups: Mapping[str, GroupDescription],
     committed: Mapping[str, Mapping[TopicPartition, CommittedOffset | None]],
 ) -> tuple[dict[TopicPartition, Limits], list[TrionetError]]:
-    """Return the start and end offsets of all partitions of the groups that have a leader."""
+    """Return the start and end offsets of the groups' partitions that have a leader."""
     keys = {key for offsets in committed.values() for key in offsets}
     keys |= {key for group in groups.values() for each in group.members for key in each.assignment}
     topics = await admin.describe_topics(sorted({key.topic for key in keys}))

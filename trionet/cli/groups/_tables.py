@@ -15,13 +15,13 @@ from ._snapshot import Group
 
 
 def summaries(groups: Iterable[Group]) -> Table:
-    """Return one row per group."""
+    """Return a table with one row per group."""
     rows = [tuple(_summary(group).values()) for group in groups]
     return Table(_SUMMARY, rows)
 
 
 def members(groups: Iterable[Group]) -> Table:
-    """Return one row per member."""
+    """Return a table with one row per member."""
     fields = ("group", "member", "instance", "client_id", "host", "partitions", "assignment")
     rows = [
         (
@@ -40,18 +40,18 @@ def members(groups: Iterable[Group]) -> Table:
 
 
 def topics(groups: Iterable[Group]) -> Table:
-    """Return one row per topic of each group."""
+    """Return a table with one row per topic of each group."""
     rows = [(group.about.id, *each) for group in groups for each in topic_lags(group.partitions)]
     return Table(("group", *TopicLag._fields), rows)
 
 
 def partitions(groups: Iterable[Group]) -> Table:
-    """Return one row per partition of each group."""
+    """Return a table with one row per partition of each group."""
     rows = [(group.about.id, *each) for group in groups for each in group.partitions]
     return Table(("group", *FIELDS), rows)
 
 
-#: The tables that ``--only`` selects.
+#: The tables by the value of ``--only``.
 TABLES: Final[Mapping[str, Callable[[Iterable[Group]], Table]]] = MappingProxyType(
     {"summary": summaries, "members": members, "topics": topics, "partitions": partitions}
 )
@@ -96,7 +96,7 @@ def assignment_text(assignment: Iterable[TopicPartition]) -> str:
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """Format sorted numbers, consecutive ones as a range."""
+    """Format sorted numbers, with consecutive numbers as ranges."""
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and ranges[-1][1] == number - 1:

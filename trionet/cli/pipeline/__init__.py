@@ -1,7 +1,7 @@
 """``trionet pipeline``: analyse a broker's request log on Spark.
 
-Its subcommands are modules that are quick to import; PySpark, NumPy and Arrow are imported when
-they run.
+The modules of the subcommands are quick to import. PySpark, NumPy and Arrow are imported when a
+subcommand runs.
 """
 
 from __future__ import annotations
@@ -32,5 +32,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the chosen subcommand; returns its exit status."""
+    """Run the chosen subcommand and return its exit status."""
     return COMMANDS[arguments.subcommand].run(arguments)

@@ -93,7 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 reported, 2 invalid arguments or no Spark."""
+    """Run the command and return the exit status: 0, 2 on invalid arguments or without Spark."""
     from trionet.spark.pipeline.report.data._reading import check_folder
     from trionet.spark.pipeline.report.data._time_range import time_range
     from trionet.spark.pipeline.run._session import check_master
@@ -161,9 +161,9 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 class _Page:
-    """The file that ``--html`` names, checked to be writable before Spark is started.
+    """The output file of ``--html``, checked to be writable before Spark starts.
 
-    The file is replaced atomically when the page is complete, so that a reader never sees a part.
+    The complete page replaces the file atomically, so that a reader never sees an incomplete page.
     """
 
     def __init__(self, name: str) -> None:

@@ -15,7 +15,7 @@ from typing import Final
 
 from trionet.errors import ConfigError
 
-#: pandas, because PySpark does not pass Arrow batches to a function without it.
+#: The required packages. PySpark requires pandas to pass Arrow batches to a function.
 _REQUIRED: Final = ("pyspark", "pyarrow", "numpy", "pandas")
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
@@ -108,7 +108,7 @@ def _add_places(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 finished, 1 failed, 2 invalid settings."""
+    """Run the command and return the exit status: 0, 1 on failure, 2 on invalid settings."""
     check_environment()
     from trionet.spark.pipeline.run._job import run_job
     from trionet.spark.pipeline.run._settings import JobSettings, split
@@ -153,7 +153,7 @@ def check_environment() -> None:
     """Check that Spark can be started.
 
     Raises:
-        ConfigError: PySpark, one of its requirements, or Java is missing; the message says how to
+        ConfigError: PySpark, a dependency of PySpark, or Java is missing; the message says how to
             install it.
     """
     missing = [name for name in _REQUIRED if find_spec(name) is None]
@@ -169,7 +169,7 @@ def check_environment() -> None:
 
 
 def duration(text: str) -> float:
-    """Parse a duration such as ``90s``. Returns seconds."""
+    """Parse a duration such as ``90s`` and return it in seconds."""
     found = _DURATION.fullmatch(text.strip())
     if found is None:
         raise argparse.ArgumentTypeError(

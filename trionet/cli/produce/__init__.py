@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from ._run import ProduceOptions
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
-#: Defaults for pipes: batches as large as a request may be, as in librdkafka, and blocking for as
-#: long as a record may take to be delivered.
+#: The defaults for pipes: batches up to the maximum request size, as in librdkafka, and a
+#: ``max.block.ms`` longer than the default delivery timeout.
 _DEFAULTS: Final = {"batch.size": "1000000", "max.block.ms": "130000"}
 
 
@@ -106,7 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command and return the exit status."""
     import trio
 
     from ._run import produce
@@ -160,7 +160,7 @@ def _options(arguments: argparse.Namespace) -> ProduceOptions:
 
 
 def _check_whole(arguments: argparse.Namespace) -> None:
-    """Reject options that split the input, which do not apply to files sent as one record."""
+    """Reject options that split the input if each file is sent as one record."""
     is_divided = arguments.format is not None or arguments.key_delimiter is not None
     if is_divided or (arguments.delimiter != NEWLINE and not arguments.tee):
         raise ConfigError("-f, -K and -D apply to lines, but a FILE is one record; use -l FILE")

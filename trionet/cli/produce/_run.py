@@ -1,4 +1,4 @@
-"""Run ``trionet produce``: read records from the sources and send them."""
+"""Implements ``trionet produce``: reads records from the sources and sends them."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ class ProduceOptions:
     Attributes:
         servers: the bootstrap servers.
         settings: the settings of the producer.
-        topic: the topic for records without one; None if all records have one.
-        partition: the partition for records without one.
+        topic: the topic for records without a topic; None if all records have one.
+        partition: the partition for records without a partition.
         sources: the files to read.
-        input: parses the input into records.
-        shape: the properties common to records of whole files.
+        input: parses records from the input.
+        shape: the common properties of records that are whole files.
         records_max: the maximum number of records to send; None for all.
         keeps_going: whether to continue after a record that failed.
         timeout_seconds: the time limit for the topic's metadata.
-        tee: written after each value that was sent; None writes no values.
+        tee: the delimiter written after each sent value; None to write no values.
         written: formats acknowledged records; None for no output.
         progress: the counts.
-        shows_bar: whether to show progress as a bar, or as lines (False); None for neither.
+        shows_bar: whether to show progress as a bar (True) or as lines (False); None for neither.
         is_quiet: whether to report only errors.
         report: prints a message.
     """
@@ -74,7 +74,7 @@ class ProduceOptions:
 
 
 async def produce(options: ProduceOptions) -> int:
-    """Read and send records. Returns the exit status."""
+    """Read and send records, and return the exit status."""
     stop = Stop()
     run = _Run(options, stop)
     options.progress.begin()
@@ -107,7 +107,10 @@ class _Run:
         self._sender: RecordSender | None = None
 
     def status(self) -> int:
-        """Return the exit status: 1 if a record failed, or 128 plus the number of a signal."""
+        """Return the exit status: 1 if a record failed, otherwise 0, or 128 + N after signal N.
+
+        Raises the error that ended the run, if there was one.
+        """
         sender = self._sender
         failed = 0 if sender is None else sender.failed
         if failed:
@@ -117,12 +120,12 @@ class _Run:
         return 1 if failed else self._stop.status
 
     def count_the_rest(self) -> None:
-        """Count the outcomes of all remaining records, once the producer is closed."""
+        """Count the outcomes of all remaining records after the producer was closed."""
         if self._sender is not None:
             self._sender.give_up()
 
     async def run(self) -> None:
-        """Read and send records. Records that were read are sent even if the input fails later."""
+        """Read and send records. If the input fails, the records read before are still sent."""
         options = self._options
         # Failures are reported per record, also after the block, so its end must not raise them.
         async with open_producer(
@@ -151,7 +154,7 @@ class _Run:
                 self._error = self._error or error
 
     async def _read(self, sender: RecordSender) -> None:
-        """Read and send all input; an error is raised after the earlier records were sent."""
+        """Read and send all input, storing an error so that earlier records are still sent."""
         await trio.lowlevel.checkpoint()
         try:
             if self._options.topic is not None:
@@ -183,7 +186,7 @@ class _Run:
     async def _next(
         self, sender: RecordSender, receive: trio.MemoryReceiveChannel[Chunk]
     ) -> Chunk | None:
-        """Return the next chunk; None at the end, or when an earlier record has failed."""
+        """Return the next chunk, or None at the end and after an earlier record has failed."""
         await trio.lowlevel.checkpoint()
         if not sender.may_go_on:
             return None
@@ -197,7 +200,7 @@ class _Run:
         return None
 
     async def _reading(self, send: trio.MemorySendChannel[Chunk]) -> None:
-        """Read until the end, a signal, or an error, which is raised after earlier records."""
+        """Read until the end, a signal or an error, storing the error for :meth:`status`."""
         await trio.lowlevel.checkpoint()
         try:
             with self._stop.ending_waits():
@@ -208,7 +211,7 @@ class _Run:
             send.close()
 
     async def _process(self, sender: RecordSender, chunk: Chunk) -> bool:
-        """Send the records of a chunk of input. Returns whether to read more."""
+        """Send the records of a chunk of input, and return whether to read more."""
         reader = self._options.input
         match chunk:
             case EndOfFile():
@@ -257,9 +260,9 @@ class _Run:
     def _split_at_limit(
         self, unsent: list[RecordColumns]
     ) -> tuple[list[RecordColumns], list[RecordColumns]]:
-        """Split records of several topics in input order: up to ``--count``, and the rest.
+        """Split records into those within ``--count`` and the rest, in the order of the input.
 
-        The rest is sent if some of the first part are rejected.
+        The rest is sent only if records of the first part are rejected.
         """
         if self._left is None:
             return unsent, []

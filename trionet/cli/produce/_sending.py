@@ -1,9 +1,9 @@
-"""Sends records through a producer and accounts for the outcome of each.
+"""Sending of records through a producer, with the outcome of each record.
 
-The exit status must say whether every record was written, and failures are reported in input order.
-A separate task therefore waits for the deliveries in the order in which they were enqueued, while
-reading and sending continue. Handling each acknowledgement as it arrives would be simpler, but
-would report records of different partitions out of order.
+The exit status must show whether every record was written, and failures must be reported in the
+order of the input. A separate task therefore waits for deliveries in the order in which they were
+enqueued, while reading and sending continue. Handling each acknowledgement on arrival would be
+simpler, but would report records of different partitions out of order.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ REPORTED_MAX: Final = 10
 
 
 class _InFlight(NamedTuple):
-    """Records handed to the producer."""
+    """Records enqueued in the producer."""
 
     topic: str
     records: RecordColumns
@@ -42,23 +42,23 @@ class _InFlight(NamedTuple):
 
 
 class RecordSender:
-    """Sends records, reports those that fail, and prints those that were written.
+    """A sender of records that reports failed records and prints written records.
 
     Args:
         producer: the producer to use.
-        topic: the topic for records without one; None if all records must have one.
-        partition: the partition for records without one.
+        topic: the topic for records without a topic; None if all records must have one.
+        partition: the partition for records without a partition.
         servers: the bootstrap servers, for error messages.
         timeout_seconds: the time limit for the metadata of a topic.
         keeps_going: whether to continue after a record that failed.
         report: prints a message.
-        progress: counts the records written.
+        progress: the counts to update with written records.
         written: formats acknowledged records; None for no output.
-        output: the file descriptor for that output.
+        output: the file descriptor to which ``written`` records are printed.
 
     Attributes:
         failed: the number of records that failed or whose outcome is unknown.
-        when_failed: called at the first such record, unless ``keeps_going``.
+        when_failed: called for each such record, unless ``keeps_going``.
     """
 
     def __init__(
@@ -101,11 +101,11 @@ class RecordSender:
 
     @property
     def in_flight(self) -> int:
-        """The number of records whose outcome is not known yet."""
+        """The number of records with an unknown outcome."""
         return sum(len(each.deliveries) for each in self._in_flight)
 
     async def look_up(self, topic: str) -> int:
-        """Return the number of partitions of a topic, cached.
+        """Return the number of partitions of a topic, from a cache after the first call.
 
         Raises:
             CallTimedOutError: no metadata arrived in time.
@@ -128,10 +128,10 @@ class RecordSender:
         return self._partitions[topic]
 
     async def send(self, records: RecordColumns) -> int:
-        """Hand records to the producer.
+        """Enqueue records in the producer.
 
         Returns:
-            The number of records accepted; the others were reported as failed.
+            The number of accepted records. The other records were reported as failed.
 
         Raises:
             TrionetError: the producer has failed.
@@ -173,7 +173,7 @@ class RecordSender:
         self._has_records.set()
 
     async def _one_by_one(self, topic: str, records: RecordColumns) -> int:
-        """Send records of which one is invalid: those before it and, with -E, those after it."""
+        """Send a batch with an invalid record one by one, up to that record without -E."""
         await trio.lowlevel.checkpoint()
         count = 0
         for place in range(len(records.values)):
@@ -190,8 +190,8 @@ class RecordSender:
         """Count and report a record that was not sent or not written.
 
         Args:
-            number: the number of the record; None if the error names it.
-            error: the reason.
+            number: the number of the record; None if the error names the record.
+            error: the reason for the failure.
         """
         self.failed += 1
         if not self._keeps_going:
@@ -219,7 +219,7 @@ class RecordSender:
             raise failure
 
     async def watch_outcomes(self) -> None:
-        """Report failures and print written records as their outcomes become known, in order.
+        """Report failed records and print written records in order, as their outcomes arrive.
 
         Raises:
             OutputError, BrokenPipeError: the output cannot be written.
@@ -256,9 +256,9 @@ class RecordSender:
 
 
 def _timestamps(timestamps: list[int]) -> list[int]:
-    """Replace missing timestamps with the current time, as Kafka's tools that copy topics do.
+    """Replace missing timestamps with the current time.
 
-    See Kafka's ConnectUtils.checkAndConvertTimestamp.
+    Kafka's tools that copy topics do the same (ConnectUtils.checkAndConvertTimestamp).
     """
     if min(timestamps) > NO_TIMESTAMP:
         return timestamps

@@ -1,4 +1,4 @@
-"""Sources of records: standard input, files of lines, and files that are one record each."""
+"""Sources of records: standard input, files with records, and files sent as one record each."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..records._splitting import InputError
 from ..terminal._pipes import read_some, widen
 
 STDIN: Final = "-"
-#: The maximum number of chunks read ahead.
+#: The maximum number of chunks to read ahead.
 _CHUNKS_MAX: Final = 2
 
 
 class EndOfFile:
-    """Marks the end of a file."""
+    """A marker for the end of a file."""
 
 
 END_OF_FILE: Final = EndOfFile()
@@ -27,7 +27,7 @@ END_OF_FILE: Final = EndOfFile()
 
 @attrs.frozen
 class WholeFile:
-    """The content of a file that is one record."""
+    """The content of a file that is sent as one record."""
 
     data: bytes
 
@@ -37,12 +37,12 @@ Chunk = bytes | EndOfFile | WholeFile
 
 @attrs.frozen(kw_only=True)
 class Sources:
-    """Input files in order; ``-`` is standard input.
+    """The input files in order, where ``-`` is standard input.
 
     Attributes:
         lines: the files that contain records.
-        whole: the files that are one record each.
-        size_max: the maximum size of such a record in bytes.
+        whole: the files to send as one record each.
+        size_max: the maximum size of a file in ``whole``, in bytes.
     """
 
     lines: Sequence[str] = ()
@@ -50,7 +50,7 @@ class Sources:
     size_max: int
 
     async def read(self, send: trio.MemorySendChannel[Chunk]) -> None:
-        """Send all chunks to a channel.
+        """Read the files and send all chunks to a channel.
 
         Raises:
             InputError: a file cannot be read.
@@ -68,7 +68,7 @@ class Sources:
             await send.send(WholeFile(data))
 
     async def _whole(self, path: str) -> bytes:
-        """Read a file, but not much more than ``size_max`` bytes."""
+        """Read a file, up to slightly more than ``size_max`` bytes."""
         found = bytearray()
         async with _opened(path) as descriptor:
             while len(found) <= self.size_max and (data := await read_some(descriptor)):
@@ -77,7 +77,7 @@ class Sources:
 
 
 def open_chunks() -> tuple[trio.MemorySendChannel[Chunk], trio.MemoryReceiveChannel[Chunk]]:
-    """Return a channel for chunks, so that the next chunk is read while one is processed."""
+    """Open a channel for chunks, so that the next chunk is read while one is processed."""
     return trio.open_memory_channel[Chunk](_CHUNKS_MAX)
 
 

@@ -1,5 +1,5 @@
 """Formats of records on a command line.
 
-The same formats serve for output and input: ``trionet produce`` reads what ``trionet consume``
-writes with the same format.
+Output and input use the same formats: ``trionet produce`` reads the output of ``trionet consume``
+with the same format.
 """

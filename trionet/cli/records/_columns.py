@@ -9,7 +9,7 @@ import attrs
 
 from ._splitting import InputError
 
-#: The timestamp of a record without one (Kafka: RecordBatch.NO_TIMESTAMP).
+#: The timestamp of a record without a timestamp (Kafka: RecordBatch.NO_TIMESTAMP).
 NO_TIMESTAMP: Final = -1
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -21,13 +21,13 @@ class RecordColumns:
 
     Attributes:
         numbers: the numbers of the records in the input, from 1.
-        topic: the topic; None for the one given on the command line.
-        partition: the partition; None for the one given on the command line.
-        values: the values; None elements are null.
-        keys: the keys; None elements are null; None if no record has a key.
-        headers: the headers of each record; None if no record has any.
-        timestamps: the timestamps in milliseconds since 1970; None, or -1 elements, for the
-            current time.
+        topic: the topic; None for the topic given on the command line.
+        partition: the partition; None for the partition given on the command line.
+        values: the values, where a None element is null.
+        keys: the keys, where a None element is null; None if no record has a key.
+        headers: the headers of each record; None if no record has headers.
+        timestamps: the timestamps in milliseconds since 1970, where -1 means the current time;
+            None if all are the current time.
     """
 
     numbers: Sequence[int]
@@ -39,7 +39,7 @@ class RecordColumns:
     timestamps: list[int] | None = None
 
     def some(self, start: int, end: int) -> RecordColumns:
-        """Return a slice."""
+        """Return the records from index ``start`` to index ``end`` (exclusive)."""
         if start == 0 and end >= len(self.values):
             return self
         return attrs.evolve(
@@ -53,7 +53,7 @@ class RecordColumns:
 
 
 class Input(Protocol):
-    """Parses input in chunks of any size into records.
+    """A parser of records from chunks of input of any size.
 
     Attributes:
         can_go_on: whether parsing can continue after an invalid record.
@@ -62,13 +62,13 @@ class Input(Protocol):
     can_go_on: bool
 
     def feed(self, data: bytes) -> list[RecordColumns]:
-        """Return the records that are complete now, up to the first invalid one."""
+        """Add a chunk, and return the completed records up to the first invalid record."""
 
     def end(self) -> list[RecordColumns]:
-        """Return the records that the end of the input completes."""
+        """Return the records completed by the end of the input."""
 
     def take_error(self) -> InputError | None:
-        """Remove and return the next error; ``feed(b"")`` continues after it if possible."""
+        """Remove and return the next error. ``feed(b"")`` continues after the error if possible."""
 
     @property
     def kept(self) -> int:

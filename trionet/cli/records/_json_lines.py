@@ -18,14 +18,14 @@ _TIMESTAMP_TYPES: Final = {0: "create", 1: "logappend"}
 
 
 class JsonLines:
-    """Formats batches of records as lines of JSON.
+    """A formatter of batches of records as lines of JSON.
 
-    A value that is not valid UTF-8 becomes null, with its base64 in ``payload_base64``.
+    A value that is not valid UTF-8 becomes null, with the base64 text in ``payload_base64``.
 
     Args:
         showing: the types of keys and values, and whether the output is a terminal.
-        with_value: whether to include the value, or only its size.
-        end: the text after each document.
+        with_value: whether to include the value in addition to the size.
+        end: the delimiter after each document.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ def _field(
 
 
 def _headers(headers: Sequence[tuple[str, bytes | None]], quote: Callable[[str], str]) -> str:
-    """Format names and values alternately; if a value is not UTF-8, also all values as base64."""
+    """Format alternating names and values, and all values as base64 if one is not valid UTF-8."""
     texts = []
     is_text = True
     for name, value in headers:

@@ -1,6 +1,6 @@
-"""Formats of records: text with escapes, and verbs such as ``%k``.
+"""Parsing of record formats, which consist of text with escapes and verbs such as ``%k``.
 
-The letters are kcat's, plus those of rpk that do not conflict.
+The letters are kcat's, plus the letters of rpk that do not conflict.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from typing import Final, NamedTuple
 
 from trionet.errors import ConfigError
 
-#: Escapes by the letter after the backslash; ``\\x`` is followed by a hexadecimal number.
+#: The escapes by the letter after the backslash, except ``\\x`` and a hexadecimal number.
 _ESCAPES: Final = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\", "%": b"%"}
 _HEX: Final = re.compile(r"[0-9a-fA-F]{1,2}")
 _CLOSING: Final = {"{": "}", "[": "]", "(": ")"}
 
 
 class Verb(NamedTuple):
-    """A field of a record and its format.
+    """A field of a record with a format.
 
     Attributes:
         letter: the letter that names the field.
@@ -35,7 +35,7 @@ Part = bytes | Verb
 
 
 def layout(text: str) -> list[Part]:
-    """Parse a format into its parts, with adjacent literals merged.
+    """Parse a format into parts, with adjacent literals merged.
 
     Raises:
         ConfigError: an escape is unknown, or a brace is not closed.
@@ -64,7 +64,7 @@ def layout(text: str) -> list[Part]:
 
 
 def delimiter(text: str) -> bytes:
-    """Parse a delimiter: text with the escapes of a layout.
+    """Parse a delimiter, which may contain the same escapes as a format.
 
     Raises:
         ConfigError: an escape is unknown, or the delimiter is empty.
@@ -83,27 +83,27 @@ def delimiter(text: str) -> bytes:
 
 
 def as_bytes(text: str) -> bytes:
-    """Return the bytes of a command-line argument, as typed."""
+    """Return the original bytes of a command-line argument."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def printed(data: bytes) -> str:
-    """Format bytes for a message."""
+    """Format bytes for an error message."""
     return repr(data)[1:]
 
 
 def inside(text: str, of: str) -> str:
     """Return the text between brackets or other delimiters.
 
-    As in rpk, any character may open the text, once or repeated, and the same number closes it:
-    ``[%F]``, ``##%F##``.
+    As in rpk, any character may open the text, once or repeated. The closing character occurs the
+    same number of times: ``[%F]``, ``##%F##``.
 
     Args:
-        text: the text, with its delimiters.
+        text: the text, including the delimiters.
         of: the verb, for the error message.
 
     Raises:
-        ConfigError: the text does not end with the delimiter that it starts with.
+        ConfigError: the text does not end with the delimiter that matches its start.
     """
     if text:
         begin = text[0]

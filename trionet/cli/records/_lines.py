@@ -1,4 +1,4 @@
-"""Parses input lines as records: a value, or a key, a delimiter and a value."""
+"""Parsing of lines as records with a value, or with a key, a delimiter and a value."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ._splitting import InputError, Splitter
 
 @attrs.frozen(kw_only=True)
 class Shape:
-    """The properties common to all records of the input.
+    """The common properties of all records of the input.
 
     Attributes:
-        key: the key for records without one.
+        key: the key for records without a key.
         headers: the headers of all records.
         is_empty_null: whether an empty key or value is sent as null.
         key_packing: the type of keys; None for raw bytes.
@@ -65,12 +65,12 @@ def _listed(column: Sequence[bytes | None]) -> list[bytes | None]:
 
 
 class LineInput:
-    """Splits input into lines and parses each as a record.
+    """A parser of records from lines.
 
     Args:
         delimiter: the delimiter after each record.
-        key_delimiter: the delimiter between key and value; a line without it has no key. None for
-            no keys.
+        key_delimiter: the delimiter between key and value, which a line without a key lacks; None
+            if no line has a key.
         shape: the properties common to all records.
         size_max: the maximum size of a line in bytes.
     """
@@ -95,7 +95,7 @@ class LineInput:
         return self._splitter.kept
 
     def take_error(self) -> InputError | None:
-        """Remove and return the next error, if it comes before any record."""
+        """Remove and return the next error, or return None if a record precedes it."""
         first = self._found[0] if self._found else None
         if not isinstance(first, InputError):
             return None
@@ -103,7 +103,7 @@ class LineInput:
         return first
 
     def feed(self, data: bytes) -> list[RecordColumns]:
-        """Return the records that are complete now."""
+        """Add a chunk, and return the completed records up to the first error."""
         skipped = self._splitter.skipped
         self._find(self._splitter.feed(data))
         if self._splitter.skipped > skipped:
@@ -145,7 +145,7 @@ class LineInput:
         return self._shape.columns(numbers, values, keys)
 
     def _find_errors(self, lines: list[bytes]) -> None:
-        """Parse lines of which at least one is invalid; valid lines in between stay together."""
+        """Parse lines of which at least one is invalid, keeping runs of valid lines together."""
         start = 0
         for place, line in enumerate(lines):
             try:

@@ -20,7 +20,7 @@ NUMBER_MODIFIERS: Final = ("ascii", "hex", "bool", *_HEX_DIGITS, *_BYTES)
 
 
 def written(modifier: str) -> Callable[[int], bytes]:
-    """Return a function that formats a number; excess bits are truncated.
+    """Return a function that formats a number, truncating excess bits.
 
     Raises:
         ConfigError: the modifier is unknown.
@@ -39,16 +39,16 @@ def written(modifier: str) -> Callable[[int], bytes]:
 
 
 def unknown_number(modifier: str) -> ConfigError:
-    """Return the error about an unknown modifier."""
+    """Return the error for an unknown modifier."""
     return ConfigError(
         f"{{{modifier}}}: unknown number format; allowed: {', '.join(NUMBER_MODIFIERS)}"
     )
 
 
 def size_and_reader(modifier: str) -> tuple[int, Callable[[bytes], int]] | None:
-    """Return the size of a fixed-size number and its parser; None for other formats.
+    """Return the size of a fixed-size number and the parser, or None for other formats.
 
-    The parser raises ``ValueError`` for invalid digits.
+    The parser raises ``ValueError`` on invalid digits.
     """
     if modifier in _HEX_DIGITS:
         return _HEX_DIGITS[modifier], _of_hex

@@ -1,4 +1,4 @@
-"""Options common to ``trionet produce`` and ``trionet consume``."""
+"""The common options of ``trionet produce`` and ``trionet consume``."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from trionet.errors import ConfigError
 
 from ._layout import delimiter
 
-#: The time limit for the first response of a broker. Short, because the address may be mistyped.
+#: The time limit for the first response of a broker, short because the address may be mistyped.
 TIMEOUT_SECONDS: Final = 10.0
 NEWLINE: Final = "\\n"
 
 
 def add_record_arguments(parser: argparse.ArgumentParser, keep_going: str) -> None:
-    """Add the options that both commands have.
+    """Add the options common to both commands.
 
     Args:
         parser: the parser of the command.
@@ -64,7 +64,7 @@ def add_record_arguments(parser: argparse.ArgumentParser, keep_going: str) -> No
 
 
 def optional_delimiter(text: str | None) -> bytes | None:
-    """Parse an optional delimiter."""
+    """Parse a delimiter, or return None if there is none."""
     return None if text is None else delimiter(text)
 
 
@@ -98,7 +98,7 @@ def _seconds(text: str) -> float:
 
 
 def check_open(file: IO[str] | None, name: str) -> None:
-    """Check that a standard stream is open; if it is closed, a socket would get its descriptor.
+    """Check that a standard stream is open. A socket could reuse the descriptor of a closed one.
 
     Raises:
         ConfigError: the stream is closed.
@@ -108,11 +108,11 @@ def check_open(file: IO[str] | None, name: str) -> None:
 
 
 def shows_bar(arguments: argparse.Namespace, *, is_typed: bool) -> bool | None:
-    """Whether to show a progress bar (True), lines (False), or neither (None).
+    """Return whether to show a progress bar (True), progress lines (False), or neither (None).
 
     Args:
         arguments: the arguments parsed with :func:`add_record_arguments`.
-        is_typed: whether records are read from or written to the terminal.
+        is_typed: whether the terminal is the input or the output of records.
     """
     if arguments.quiet:
         return None
@@ -122,10 +122,10 @@ def shows_bar(arguments: argparse.Namespace, *, is_typed: bool) -> bool | None:
 
 
 def headers(texts: list[str]) -> list[tuple[str, bytes | None]]:
-    """Parse headers of the form ``NAME=VALUE``; a name alone has null as its value.
+    """Parse headers of the form ``NAME=VALUE``, or ``NAME`` for a null value.
 
     Raises:
-        ConfigError: the name is missing or not valid UTF-8.
+        ConfigError: a name is missing or not valid UTF-8.
     """
     found: list[tuple[str, bytes | None]] = []
     for text in texts:

@@ -1,4 +1,4 @@
-"""Types of keys and values: the pack-strings of kcat and rpk, and named types."""
+"""The types of keys and values: pack-strings of kcat and rpk, and named types."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn
 from trionet._util._text import counted
 from trionet.errors import ConfigError, TrionetError
 
-#: Kafka's built-in serializers by type name.
+#: The pack-strings of Kafka's built-in serializers by type name.
 NAMED: Final = {
     "string": "s",
     "boolean": "?$",
@@ -28,17 +28,17 @@ _LETTERS: Final = f"< > {' '.join(_NUMBERS)} c . s $"
 
 
 class PackError(TrionetError):
-    """Raised when bytes or a text do not match a type; the message names the mismatch."""
+    """Raised when bytes or a text do not match a type. The message describes the mismatch."""
 
 
 Value = int | float | str
 
 
 class Packing:
-    """Converts between bytes and text of a type.
+    """A converter between the bytes and the text of a type.
 
     Args:
-        text: a pack-string such as ``>iq$``, a name of :data:`NAMED`, or ``json``.
+        text: a pack-string such as ``>iq$``, a name in :data:`NAMED`, or ``json``.
 
     Raises:
         ConfigError: the type is unknown.
@@ -53,7 +53,7 @@ class Packing:
             self._steps.pop()
 
     def values(self, data: bytes) -> list[Value]:
-        """Decode bytes to values.
+        """Decode bytes to a list of values.
 
         Raises:
             PackError: there are too few or too many bytes.
@@ -78,13 +78,13 @@ class Packing:
         return found
 
     def as_text(self, data: bytes) -> bytes:
-        """Decode bytes to text, the values separated by spaces."""
+        """Decode bytes to text, with values separated by spaces."""
         if self._is_json:
             return compact(data)
         return " ".join(map(_text, self.values(data))).encode()
 
     def document(self, data: bytes) -> str:
-        """Decode bytes to ASCII JSON: a single value, or a list.
+        """Decode bytes to JSON in ASCII: a single value, or a list of several values.
 
         Raises:
             PackError: there are too few or too many bytes, or the JSON is invalid.
@@ -95,7 +95,7 @@ class Packing:
         return json.dumps(values[0] if len(values) == 1 else values)
 
     def packed(self, data: bytes) -> bytes:
-        """Encode a text of values separated by spaces, the inverse of :meth:`as_text`.
+        """Encode a text with values separated by spaces, the inverse of :meth:`as_text`.
 
         Raises:
             PackError: a value is missing or invalid.
@@ -171,10 +171,10 @@ def _finite(value: Value) -> Value:
 
 
 def compact(data: bytes) -> bytes:
-    """Remove the whitespace between the tokens of a JSON document.
+    """Return a JSON document without the whitespace between tokens.
 
-    The document is not serialised again, which would change numbers with many digits and drop
-    duplicate fields.
+    Parsing and serializing the document would change numbers with many digits and drop duplicate
+    fields.
 
     Raises:
         PackError: the data is not valid JSON.
@@ -190,13 +190,15 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 
-#: A string, which is kept, or whitespace.
+#: A string literal, which is kept, or whitespace.
 _BLANKS: Final = re.compile(rb'("[^"\\]*(?:\\.[^"\\]*)*")|[ \t\r\n]+', re.DOTALL)
 _NO_ASCII: Final = re.compile(r"[^ -~]")
 
 
 def packings(texts: Sequence[str]) -> tuple[Packing | None, Packing | None]:
-    """Parse ``-s``: ``key=...``, ``value=...``, or one type for both. Returns both types.
+    """Return the types of keys and values from the values of ``-s``.
+
+    Each value is ``key=TYPE``, ``value=TYPE``, or a type for both.
 
     Raises:
         ConfigError: a type is unknown.
@@ -220,5 +222,5 @@ def packings(texts: Sequence[str]) -> tuple[Packing | None, Packing | None]:
 def each_or_null(
     function: Callable[[bytes], bytes], column: Sequence[bytes | None]
 ) -> list[bytes | None]:
-    """Apply a function to each element that is not null."""
+    """Apply a function to each element that is not None."""
     return [None if each is None else function(each) for each in column]

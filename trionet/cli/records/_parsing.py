@@ -1,7 +1,6 @@
-"""Parse records by a format, the inverse of ``trionet consume -f``.
+"""Parsing of records in a format, the inverse of ``trionet consume -f``.
 
-A field of variable length ends at the literal that follows it in the format, or is preceded by its
-length.
+A field of variable length ends at the next literal of the format, or a length precedes the field.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from ._parsing_steps import (
 )
 from ._splitting import InputError
 
-#: The letters of lengths, and of the fields that they measure.
+#: The letters of lengths, with the letters of the measured fields.
 _SIZES: Final = {"K": "k", "S": "v", "V": "v", "R": "v", "H": "h"}
 _TEXTS: Final = {"t": "t", "k": "k", "v": "v", "s": "v"}
 _NUMBERS: Final = {"p": "p", "T": "d", "d": "d"}
-#: Fields assigned by the broker or the consumer, which are parsed and ignored.
+#: The fields assigned by the broker or the consumer, which are parsed and ignored.
 _IGNORED: Final = "oei"
 _VERBS: Final = "%t %p %k %K %v %V %s %S %R %T %d %h %H %o %e %i"
 #: The maximum number of headers of a record.
@@ -43,7 +42,7 @@ def parsing_steps(parts: Sequence[Part]) -> list[Step]:
     """Return the steps that parse a format.
 
     Raises:
-        ConfigError: the end of a field is undefined, or a verb is unknown or repeated.
+        ConfigError: the end of a field is undefined, or a verb is unknown or occurs twice.
     """
     steps: list[Step] = []
     seen: set[str] = set()
@@ -82,7 +81,7 @@ def _once(verb: Verb, field: str, seen: set[str]) -> None:
 
 
 def _text(verb: Verb, field: str, is_sized: bool, following: Part) -> tuple[Step, bool]:
-    """Return the step, and whether it consumes the literal that follows."""
+    """Return the step for a text field, and whether the step consumes the next literal."""
     if field == "h" and verb.modifier is not None:
         if not is_sized:
             raise ConfigError(f"{verb} must be preceded by %H, the number of headers")
@@ -156,7 +155,7 @@ def _name(data: bytes | None) -> str:
 
 
 def listed_headers(data: bytes | None) -> list[tuple[str, bytes | None]]:
-    """Parse kcat's list of headers: ``name=value,name=value``, with NULL for null."""
+    """Parse kcat's list of headers, ``name=value,name=value``, where NULL is null."""
     headers: list[tuple[str, bytes | None]] = []
     for each in data.split(b",") if data else ():
         name, equals, value = each.partition(b"=")
@@ -165,7 +164,7 @@ def listed_headers(data: bytes | None) -> list[tuple[str, bytes | None]]:
 
 
 class FormatInput:
-    """Parses records by a format from chunks of input of any size.
+    """A parser of records in a format from chunks of input of any size.
 
     Args:
         parts: the format.
@@ -173,7 +172,7 @@ class FormatInput:
         size_max: the maximum size of a record in bytes.
 
     Raises:
-        ConfigError: the format cannot be parsed.
+        ConfigError: the format cannot be used to parse records.
     """
 
     can_go_on = False  # the start of the next record is unknown
@@ -195,16 +194,16 @@ class FormatInput:
         return len(self._kept)
 
     def take_error(self) -> InputError | None:
-        """Remove and return the error, if parsing failed."""
+        """Remove and return the parse error, or return None if there is none."""
         error, self._error = self._error, None
         return error
 
     def feed(self, data: bytes) -> list[RecordColumns]:
-        """Return the records that are complete now."""
+        """Add a chunk, and return the completed records."""
         return self._read(self._kept + data, is_end=False)
 
     def end(self) -> list[RecordColumns]:
-        """Return the last record, if the end of the input completes it."""
+        """Return the last record if the end of the input completes the record."""
         return self._read(self._kept, is_end=True)
 
     def _read(self, data: bytes, *, is_end: bool) -> list[RecordColumns]:
@@ -270,7 +269,7 @@ class _Rows:
         ]
 
     def _columns(self, numbers: Sequence[int], rows: Sequence[Fields]) -> RecordColumns:
-        """Return the columns; all rows have the fields of the format."""
+        """Return the columns. All rows have the same fields, which the format determines."""
         first = rows[0]
         values = [each.texts.get("v") for each in rows]
         keys = [each.texts["k"] for each in rows] if "k" in first.texts else None

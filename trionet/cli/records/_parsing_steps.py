@@ -1,7 +1,7 @@
-"""Parsing steps of a format: functions from bytes and a position to the next position.
+"""The parsing steps of a format: functions from bytes and a position to the next position.
 
-A step raises :class:`IncompleteError` if it needs more input, which is an error at the end of the
-input, except for a field that ends with the input.
+A step raises :class:`IncompleteError` if it needs more input. At the end of the input, this makes
+the record invalid, except for a last field without a delimiter.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Fields:
 
     Attributes:
         texts: the topic, key and value by letter.
-        sizes: the lengths of these texts, and the number of headers; -1 is null.
+        sizes: the lengths of the texts and the number of headers, where -1 is null.
         numbers: the partition and the timestamp by letter.
         headers: the names and values of the headers.
     """
@@ -48,12 +48,12 @@ class Fields:
     headers: list[tuple[str, bytes | None]] = attrs.field(factory=list)
 
 
-#: Takes bytes, a position, the fields, and whether the input has ended; returns the next position.
+#: Takes bytes, a position, the fields, and whether the input has ended. Returns the next position.
 Step = Callable[[bytes, int, Fields, bool], int]
 
 
 def literal_step(text: bytes, *, is_last: bool) -> Step:
-    """Skip a required literal; the last one, such as a newline, may be missing at the end."""
+    """Return a step that skips a literal. The input may end without the last literal."""
 
     def read(data: bytes, position: int, _fields: Fields, is_end: bool) -> int:
         end = position + len(text)
@@ -70,7 +70,7 @@ def literal_step(text: bytes, *, is_last: bool) -> Step:
 
 
 def sized_text_step(verb: Verb, letter: str) -> Step:
-    """Parse text whose length precedes it."""
+    """Return a step that parses a text with a preceding length."""
     change = text_change(verb)
 
     def read(data: bytes, position: int, fields: Fields, _is_end: bool) -> int:
@@ -87,7 +87,10 @@ def sized_text_step(verb: Verb, letter: str) -> Step:
 
 
 def text_step(verb: Verb, letter: str, end: bytes) -> Step:
-    """Parse text up to a literal, which is consumed; without one, up to the end of the input."""
+    """Return a step that parses a text up to a literal, or to the end of the input without one.
+
+    The step consumes the literal.
+    """
     change = text_change(verb)
 
     def read(data: bytes, position: int, fields: Fields, is_end: bool) -> int:
@@ -103,7 +106,7 @@ def text_step(verb: Verb, letter: str, end: bytes) -> Step:
 
 
 def number_step(verb: Verb, keep: Callable[[Fields, int], object]) -> Step:
-    """Parse a number in the modifier's form, decimal by default."""
+    """Return a step that parses a number in the modifier's form, decimal by default."""
     modifier = verb.modifier or "ascii"
     if modifier.isdecimal():
         if verb.letter not in "KSVH":
@@ -179,7 +182,7 @@ def _invalid_number(verb: Verb, data: bytes) -> NoReturn:
 
 
 def text_change(verb: Verb) -> Callable[[bytes], bytes]:
-    """Return the function that decodes a text by its modifier."""
+    """Return the function that decodes a text according to the modifier."""
     modifier = verb.modifier
     if modifier is None:
         return bytes

@@ -1,7 +1,7 @@
-"""Format records as text, whole columns at a time.
+"""Formatting of records as text, one column at a time.
 
-A format becomes one template for Python's ``%`` operator and a column per verb, so that the time
-per record is spent in C: some 100 ns for common formats.
+A format becomes one template for Python's ``%`` operator and a column per verb. Most of the time
+per record is therefore spent in C, some 100 ns for common formats.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Column = Callable[["ConsumerBatch"], Iterable[Any]]
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TEXTS: Final = "skvt"
 _NUMBERS: Final = "oSVKTdpeHi"
-#: Verbs of kcat and rpk that cannot be supported, and what they stand for.
+#: The meanings of verbs of kcat and rpk that cannot be supported.
 _UNAVAILABLE: Final = {
     "x": "the producer id",
     "y": "the producer epoch",
@@ -42,13 +42,13 @@ _VERBS: Final = "%t %p %o %k %K %s %S %v %V %R %T %d %h %H %e %i %a"
 
 @attrs.frozen(kw_only=True)
 class Showing:
-    """The options for showing the contents of records.
+    """The options for formatting the contents of records.
 
     Attributes:
         null: the text for null.
         is_terminal: whether to escape control characters.
-        key: the type of keys; None for bytes.
-        value: the type of values; None for bytes.
+        key: the type of keys; None for raw bytes.
+        value: the type of values; None for raw bytes.
     """
 
     null: bytes = b""
@@ -61,11 +61,11 @@ PLAIN: Final = Showing()
 
 
 class Rendering:
-    """Formats batches of records.
+    """A formatter of batches of records.
 
     Args:
         parts: the format.
-        showing: the options for showing the contents of records.
+        showing: the options for formatting the contents of records.
 
     Raises:
         ConfigError: a verb or a modifier is unknown.
@@ -191,7 +191,7 @@ class Rendering:
 
 
 def safe(data: bytes) -> bytes:
-    """Escape control characters for a terminal, except newlines and tabs."""
+    """Return the text with control characters escaped for a terminal, except newlines and tabs."""
     text = data.decode("utf-8", "backslashreplace")
     if text.isprintable():
         return text.encode()
@@ -202,7 +202,7 @@ def safe(data: bytes) -> bytes:
 
 
 def _around(parts: Sequence[Part]) -> tuple[bytes, bytes] | None:
-    """Return the literals around the only verb if its column is bytes, for a faster path."""
+    """Return the literals around a single verb whose column is bytes, for a faster path."""
     verbs = [place for place, part in enumerate(parts) if isinstance(part, Verb)]
     if len(verbs) != 1:
         return None
@@ -250,14 +250,14 @@ def _lengths(column: Sequence[bytes | None]) -> Iterable[int]:
 
 
 def _listed(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
-    """Format headers as kcat's list."""
+    """Format headers as a list in kcat's form."""
     return b",".join(
         name.encode() + b"=" + (b"NULL" if value is None else value) for name, value in headers
     )
 
 
 def _as_batch(batch: ConsumerBatch, headers: Sequence[tuple[str, bytes | None]]) -> ConsumerBatch:
-    """Return the headers of one record as a batch of records, with the names as keys."""
+    """Return the headers of a record as a batch of records, with the header names as keys."""
     return attrs.evolve(
         batch,
         offsets=range(len(headers)),

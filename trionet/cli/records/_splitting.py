@@ -1,4 +1,4 @@
-"""Split input at a delimiter, from chunks of any size."""
+"""Splitting of input at a delimiter, from chunks of any size."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from trionet.errors import TrionetError
 
 
 class InputError(TrionetError):
-    """Raised when input is not a valid record; the message names the record and the reason."""
+    """Raised when input is not a valid record. The message names the record and the reason."""
 
 
 class Splitter:
-    """Splits input and buffers an incomplete part.
+    """A splitter that buffers an incomplete part.
 
-    A part that exceeds ``size_max`` is skipped up to its delimiter.
+    A part that exceeds ``size_max`` is skipped up to the next delimiter.
 
     Args:
         delimiter: the delimiter, at least one byte.
@@ -37,7 +37,7 @@ class Splitter:
         return len(self._kept)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the parts that are complete now, without delimiters."""
+        """Add a chunk, and return the completed parts without delimiters."""
         parts = self._cut(data)
         if parts and self.is_skipping:
             self.is_skipping = False
@@ -74,7 +74,7 @@ class Splitter:
         return parts
 
     def end(self) -> list[bytes]:
-        """Return the last part; empty if the input ends with a delimiter."""
+        """Return the last part, or an empty list if the input ends with a delimiter."""
         rest = b"" if self.is_skipping else bytes(self._kept)
         self._kept.clear()
         self._searched = 0

@@ -1,1 +1,1 @@
-"""``trionet config`` (settings on this machine) and ``trionet configs`` (settings of a cluster)."""
+"""``trionet config`` (local settings) and ``trionet configs`` (settings in a cluster)."""

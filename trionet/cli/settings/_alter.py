@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all were changed, 1 some were not."""
+    """Run the command and return the exit status: 0 if all were changed, 1 if some were not."""
     requested = changes(arguments)
     if arguments.set_file is not None:
         from trionet.broker.config._properties import read_properties

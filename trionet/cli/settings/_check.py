@@ -33,11 +33,11 @@ _BROKER_ONLY: Final = frozenset(
 
 
 class Finding(NamedTuple):
-    """An error or a note about a file.
+    """An error or a note about a setting.
 
     Attributes:
-        kind: ``error``, which prevents a start, or ``note``.
-        key: the key concerned; empty for several.
+        kind: ``error``, which prevents the client or broker from starting, or ``note``.
+        key: the key; empty if several keys are inconsistent.
         text: the text of the message.
     """
 
@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 valid, 1 errors."""
+    """Run the command and return the exit status: 0 if valid, 1 if there are errors."""
     from trionet.broker.config._properties import read_properties
 
     given = read_properties(arguments.file)
@@ -103,7 +103,7 @@ def _check_broker(given: Mapping[str, str]) -> list[Finding]:
 
 
 def _check_clients(given: Mapping[str, str], kinds: tuple[str, ...]) -> list[Finding]:
-    """Check that each key applies to at least one of the kinds, and that values are consistent."""
+    """Check that each key applies to a kind of client, and that values are consistent."""
     findings: list[Finding] = []
     own: dict[str, dict[str, str]] = {kind: {} for kind in kinds}
     for key, value in given.items():
@@ -129,7 +129,7 @@ def _check_clients(given: Mapping[str, str], kinds: tuple[str, ...]) -> list[Fin
 
 
 def _conflicts(own: Mapping[str, Mapping[str, str]]) -> list[Finding]:
-    """Check values for consistency, for each kind of client with keys of its own in the file."""
+    """Check that values are consistent for each kind of client with specific keys in the file."""
     from trionet.client.admin.calls._settings import admin_settings
     from trionet.client.consumer._config import consumer_settings
     from trionet.client.producer._config import producer_settings

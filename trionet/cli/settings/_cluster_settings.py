@@ -1,4 +1,4 @@
-"""``trionet configs``: settings of topics, brokers and groups, quotas, users and ACLs."""
+"""``trionet configs``: configs of topics, brokers and groups, quotas, users and ACLs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _add_list_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_list(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 listed."""
+    """Run the command and return the exit status 0."""
     for word in arguments.types:
         if word not in TYPES:
             raise ConfigError(f"unknown type {word!r}; allowed: {', '.join(TYPES)}")

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all shown, 1 some failed."""
+    """Run the command and return the exit status: 0 if all were shown, 1 if some failed."""
     return run_with_admin(arguments, partial(_describe, arguments, resources(arguments)))
 
 
@@ -91,7 +91,7 @@ def _row(arguments: argparse.Namespace, resource: ConfigResource, entry: ConfigE
 
 
 def _for_people(table: Table) -> Table:
-    """Mark secrets in the value column, and omit three columns."""
+    """Return the table for the text form, with hidden secrets and without three columns."""
     rows = [
         [row[0], row[1], "(hidden)" if row[5] and row[2] is None else row[2], row[3], *row[7:]]
         for row in table.rows

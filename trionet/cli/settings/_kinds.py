@@ -1,4 +1,4 @@
-"""The keys of each kind of settings: those of brokers, producers, consumers and admin clients."""
+"""The setting keys of brokers, producers, consumers and admin clients."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ APPLIED, NO_EFFECT, REJECTED, NOT_APPLIED = (
 
 
 class Key(NamedTuple):
-    """A key and how it is used.
+    """A setting key and the way it is handled.
 
     Attributes:
         name: Kafka's dotted key.
         default: the default as text; None if there is none.
-        type: Kafka's name of the type of the values.
-        use: how the key is handled: :data:`APPLIED`, :data:`NO_EFFECT` and so on.
-        meaning: the description; empty if the key has no effect.
+        type: Kafka's name for the type of the value.
+        use: the handling: :data:`APPLIED`, :data:`NO_EFFECT`, and so on.
+        meaning: the description, or the advice for a rejected key; empty if there is none.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Key(NamedTuple):
 
 
 def client_keys(kind: str) -> ClientKeys:
-    """Return the keys of one kind of client."""
+    """Return the keys of a kind of client."""
     from trionet.client.config import _keys as keys
 
     return {
@@ -50,7 +50,7 @@ def client_keys(kind: str) -> ClientKeys:
 
 
 def keys_of(kind: str) -> dict[str, Key]:
-    """Return all keys of a kind by name, sorted."""
+    """Return all keys of a kind, sorted by name."""
     return dict(sorted((_broker_keys() if kind == BROKER else _client_keys(kind)).items()))
 
 

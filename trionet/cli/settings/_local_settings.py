@@ -1,4 +1,4 @@
-"""``trionet config``: show and check the settings of clients and brokers without starting any."""
+"""``trionet config``: show and check client and broker settings without starting anything."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _add_keys_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_keys(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 listed, 1 no key matches."""
+    """Run the command and return the exit status: 0, or 1 if no key matches."""
     try:
         pattern = re.compile(arguments.pattern or "")
     except re.error as error:

@@ -1,4 +1,4 @@
-"""Resources that have settings, on a command line: ``topic orders``, ``broker 1``, ``logger 1``."""
+"""Parsing of config resources such as ``topic orders``, ``broker 1`` and ``logger 1``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
     from trionet.client.admin.topics._configs import ConfigResource, ConfigResourceType
 
-#: The words on a command line and Kafka's names of the types.
+#: Kafka's names of resource types by the words for them on a command line.
 TYPES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "topic": "TOPIC",
@@ -25,12 +25,18 @@ TYPES: Final[Mapping[str, str]] = MappingProxyType(
         "client-metrics": "CLIENT_METRICS",
     }
 )
-#: The name in place of a broker id for the defaults of all brokers (Kafka: ``--entity-default``).
+#: The name for the defaults of all brokers, used in place of a broker id.
 DEFAULT: Final = "default"
 
 
 def add_resource_arguments(parser: argparse.ArgumentParser, names: str, without: str) -> None:
-    """Add the arguments for type and names; ``names`` is ``*`` or ``+``, the number of names."""
+    """Add the arguments for the type and the names of resources.
+
+    Args:
+        parser: the parser of the command.
+        names: the ``nargs`` of the names, ``*`` or ``+``.
+        without: the end of the help text of the names.
+    """
     parser.add_argument("type", metavar="TYPE", choices=TYPES, help=f"one of {', '.join(TYPES)}")
     parser.add_argument(
         "names",
@@ -42,14 +48,14 @@ def add_resource_arguments(parser: argparse.ArgumentParser, names: str, without:
 
 
 def resource_type(word: str) -> ConfigResourceType:
-    """Return Kafka's resource type for a word."""
+    """Return Kafka's resource type for a command-line word."""
     from trionet.client.admin.topics._configs import ConfigResourceType
 
     return ConfigResourceType[TYPES[word]]
 
 
 def type_word(type: ConfigResourceType) -> str:
-    """Return the word for a Kafka resource type."""
+    """Return the command-line word for a Kafka resource type."""
     words = {name: word for word, name in TYPES.items()}
     return words.get(type.name, type.name.lower())
 
@@ -77,7 +83,7 @@ def resources(arguments: argparse.Namespace) -> list[ConfigResource]:
 
 
 async def all_resources(arguments: argparse.Namespace, admin: Admin) -> list[ConfigResource]:
-    """Return all of the cluster's resources of the given type.
+    """Return all resources of the given type in the cluster.
 
     Raises:
         TrionetError: the resources could not be listed.
@@ -95,5 +101,5 @@ async def all_resources(arguments: argparse.Namespace, admin: Admin) -> list[Con
 
 
 def shown_name(resource: ConfigResource) -> str:
-    """Return the resource's name on a command line."""
+    """Return the name of a resource as written on a command line."""
     return resource.name or DEFAULT

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 shown, 2 a setting is invalid."""
+    """Run the command and return the exit status: 0, or 2 if a setting is invalid."""
     with logging_to_stderr(arguments):
         resolve = _broker_settings if arguments.kind == BROKER else _client_settings
         given, values = resolve(arguments)

@@ -1,4 +1,4 @@
-"""The tree of commands, options and values for completion, read from the parsers."""
+"""The tree of commands, options and values for completion, built from the parsers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _FILES: Final = re.compile(r"FILE|DIR|PATH|FOLDER|INPUT")
 
 
 class Value(NamedTuple):
-    """The value of an option, or a positional argument.
+    """The value of an option or a positional argument.
 
     Attributes:
         choices: the allowed words; empty if any text is allowed.
-        is_file: whether the value names a file or a folder.
+        is_file: whether the value is the path of a file or directory.
     """
 
     choices: tuple[str, ...]
@@ -23,12 +23,12 @@ class Value(NamedTuple):
 
 
 class Option(NamedTuple):
-    """An option.
+    """A command-line option.
 
     Attributes:
         flags: the spellings, such as ``-b`` and ``--brokers``.
         help: the help text.
-        value: the value; None for a flag.
+        value: the value; None for a flag without a value.
     """
 
     flags: tuple[str, ...]
@@ -37,11 +37,11 @@ class Option(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A command, with the words that may follow it.
+    """A command with the words that may follow.
 
     Attributes:
-        words: the words after ``trionet``: none, or a command and its subcommand.
-        commands: the subcommands with their summaries.
+        words: the words after ``trionet``, such as a command and a subcommand; empty at the root.
+        commands: the names and summaries of the subcommands.
         options: the options.
         value: the first positional argument; None if there is none.
     """
@@ -53,7 +53,7 @@ class Place(NamedTuple):
 
 
 def places(parser: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> Iterator[Place]:
-    """Yield all places, each command before its subcommands."""
+    """Yield all commands, each before its subcommands."""
     options: list[Option] = []
     commands: dict[str, str] = {}
     below: dict[str, argparse.ArgumentParser] = {}
@@ -80,6 +80,6 @@ def _value(action: argparse.Action) -> Value:
 
 
 def _help(action: argparse.Action) -> str:
-    """Return the first clause of the help text, short enough for one line."""
+    """Return the first clause of the help text, which fits on one line."""
     text = "" if action.help in {None, argparse.SUPPRESS} else str(action.help)
     return re.split(r"[;(:]", text.replace("%%", "%"), maxsplit=1)[0].strip()

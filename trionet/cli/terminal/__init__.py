@@ -1,1 +1,1 @@
-"""Standard input and output: tables, JSON and CSV, confirmation, progress, pipes, signals."""
+"""Standard input and output of commands, confirmation, progress and signals."""

@@ -1,4 +1,4 @@
-"""Confirmation before anything is destroyed: on the terminal, or by ``--yes``."""
+"""Confirmation of destructive commands, on the terminal or by ``--yes``."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def add_confirmation_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def confirmed(arguments: argparse.Namespace, question: str) -> bool:
-    """Ask for confirmation on the terminal, unless ``--yes`` was given.
+    """Return whether the user confirms an operation, by ``--yes`` or on the terminal.
 
     Args:
-        arguments: the arguments, with ``yes``.
+        arguments: the arguments, including ``yes``.
         question: the operation to confirm, without a question mark.
 
     Raises:
-        ConfigError: there is no terminal.
+        ConfigError: there is neither ``--yes`` nor a terminal.
     """
     if arguments.yes:
         return True

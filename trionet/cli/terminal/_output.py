@@ -1,7 +1,7 @@
-"""Output of commands: tables for people, JSON and CSV for programs.
+"""Output of commands as tables for people, and as JSON and CSV for programs.
 
-Data goes to standard output, messages to standard error. Names of topics and groups come from
-other users, so everything shown on a terminal has control characters escaped.
+Data goes to standard output and messages go to standard error. Other users choose the names of
+topics and groups, so control characters are escaped in all output on a terminal.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Table(NamedTuple):
 
     Attributes:
         fields: the column names as used in JSON and CSV, such as ``log_end_offset``.
-        rows: one value per column; None is ``-`` in text and empty in CSV.
+        rows: the rows with one value per column, where None is ``-`` in text and empty in CSV.
         title: the line above the table if several tables are printed together.
         has_header: whether the text form shows the column names.
     """
@@ -43,12 +43,12 @@ class Table(NamedTuple):
     has_header: bool = True
 
     def documents(self) -> list[dict[str, Value]]:
-        """Return the rows as JSON objects."""
+        """Return the rows as objects for JSON."""
         return [dict(zip(self.fields, row, strict=True)) for row in self.rows]
 
 
 def facts(values: Mapping[str, Value], title: str = "") -> Table:
-    """Return a table of names and values, without a header."""
+    """Return a table of names and values without a header."""
     rows = [(name.replace("_", " "), value) for name, value in values.items()]
     return Table(("name", "value"), rows, title, has_header=False)
 
@@ -75,13 +75,13 @@ def write(
     *,
     as_csv: Table | None = None,
 ) -> None:
-    """Print to standard output.
+    """Print tables or a document to standard output.
 
     Args:
         form: the format, one of :data:`FORMATS`.
-        tables: the text form.
-        document: the JSON form; by default the rows of the tables.
-        as_csv: the CSV form; by default the last table.
+        tables: the tables for the text form.
+        document: the document for the JSON form; by default the rows of the tables.
+        as_csv: the table for the CSV form; by default the last table.
     """
     shown = [tables] if isinstance(tables, Table) else list(tables)
     out = stdout()
@@ -106,18 +106,18 @@ def write_results(
 ) -> int:
     """Print results to standard output and errors to standard error.
 
-    If there are errors and no rows, the text form omits the empty table; JSON and CSV are always
+    If there are errors and no rows, the text form omits the empty table. JSON and CSV are always
     printed.
 
     Args:
-        arguments: the arguments, with ``format`` and ``prog``.
+        arguments: the arguments, including ``format`` and ``prog``.
         tables: see :func:`write`.
         errors: the errors, printed after the tables.
         document: see :func:`write`.
         as_csv: see :func:`write`.
 
     Returns:
-        The exit status: 1 if something failed, else 0.
+        The exit status: 1 if there are errors, otherwise 0.
     """
     found = list(errors)
     shown = [tables] if isinstance(tables, Table) else tables
@@ -127,7 +127,7 @@ def write_results(
 
 
 def stdout() -> IO[str]:
-    """Return standard output, set to escape characters that its encoding lacks."""
+    """Return standard output, configured to escape characters that the encoding lacks."""
     out = sys.stdout
     if out is None:  # closed by the caller (>&-): discard the output
         return io.StringIO()
@@ -138,7 +138,7 @@ def stdout() -> IO[str]:
 
 
 def is_terminal(file: IO[str]) -> bool:
-    """Whether the file is a terminal that understands escape sequences."""
+    """Return whether the file is a terminal that supports escape sequences."""
     return file.isatty() and os.environ.get("TERM", "dumb") not in {"", "dumb"}
 
 
@@ -148,7 +148,7 @@ def print_message(arguments: argparse.Namespace, text: str) -> None:
 
 
 def print_errors(arguments: argparse.Namespace, errors: Iterable[object]) -> int:
-    """Print errors on standard error. Returns the exit status: 1 if there were any, else 0."""
+    """Print errors on standard error, and return the exit status: 1 if there are any, or 0."""
     status = 0
     for error in errors:
         print_message(arguments, str(error))
@@ -157,7 +157,7 @@ def print_errors(arguments: argparse.Namespace, errors: Iterable[object]) -> int
 
 
 def table_text(table: Table, *, is_terminal: bool = False) -> str:
-    """Format a table with aligned columns, numeric ones to the right."""
+    """Format a table with aligned columns, where numbers are right-aligned."""
     rows = [[_cell(value) for value in row] for row in table.rows]
     headers = [name.replace("_", "-").upper() for name in table.fields]
     lines = [headers, *rows] if table.has_header else rows
@@ -171,7 +171,10 @@ def table_text(table: Table, *, is_terminal: bool = False) -> str:
 
 
 def json_text(document: object, out: IO[str]) -> str:
-    """Format a document on one line, or indented on a terminal, with control characters escaped."""
+    """Format a document as JSON on one line, or with indentation on a terminal.
+
+    Control characters are escaped.
+    """
     text = json.dumps(
         document,
         ensure_ascii=not (getattr(out, "encoding", None) or "").lower().startswith("utf"),
@@ -188,7 +191,7 @@ def _json_character(character: str) -> str:
 
 
 def _plain(value: Any) -> object:
-    """Convert values that JSON cannot represent: sets become sorted lists."""
+    """Convert a set, which JSON cannot represent, to a sorted list."""
     return sorted(value)
 
 
@@ -236,7 +239,7 @@ def _line(cells: Sequence[str], widths: Sequence[int], is_right: Sequence[bool])
 
 
 def _width(text: str) -> int:
-    """Return the number of terminal cells a text occupies."""
+    """Return the width of a text in terminal cells."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len  # imported only for names that need it

@@ -1,4 +1,4 @@
-"""Standard input and output that never block the loop: a thread waits instead."""
+"""Reading and writing of standard streams in a thread, so that the loop never blocks."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import trio
 
 from trionet.errors import TrionetError
 
-#: A pipe on Linux holds 64 KB by default; with more, both sides are woken less often.
+#: The buffer size of pipes. Linux's default is 64 KB. A larger buffer causes fewer wake-ups.
 PIPE_BYTES: Final = 1024 * 1024
 READ_BYTES: Final = 1024 * 1024
 
 
 class OutputError(TrionetError):
-    """Raised when standard output cannot be written for a reason other than a closed pipe."""
+    """Raised when a write to standard output fails for a reason other than a closed pipe."""
 
 
 def widen(descriptor: int) -> None:
-    """Enlarge the buffer of a pipe where the system allows it."""
+    """Enlarge the buffer of a pipe if the system allows this."""
     if sys.platform == "linux":
         import fcntl
 
@@ -32,12 +32,12 @@ def widen(descriptor: int) -> None:
 
 
 async def read_some(descriptor: int, size: int = READ_BYTES) -> bytes:  # noqa: ASYNC910
-    """Read what is available; empty at the end.
+    """Read the available data, waiting for at least one byte. Returns empty bytes at the end.
 
     Raises:
         OSError: reading failed.
 
-    Cancellation: the thread keeps waiting for data; what it reads is lost.
+    Cancellation: the thread keeps waiting for data, and the data that it reads is lost.
     """
     return await trio.to_thread.run_sync(_read, descriptor, size, abandon_on_cancel=True)
 

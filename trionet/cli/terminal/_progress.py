@@ -1,4 +1,4 @@
-"""Shows the progress of a command: a bar on a terminal, lines with ``--progress``, a final line."""
+"""The progress of a command: a bar on a terminal, lines with ``--progress``, and a final line."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import trio
 
 from trionet._util._text import counted
 
-#: Refresh intervals of the bar and of lines.
+#: The refresh intervals of the bar and of progress lines.
 BAR_SECONDS: Final = 0.1
 LINE_SECONDS: Final = 1.0
-#: A command that finishes sooner shows no bar.
+#: The delay before the bar appears. A command that finishes sooner shows no bar.
 QUICK_SECONDS: Final = 0.5
 _UNITS: Final = ("B", "kB", "MB", "GB", "TB")
 
@@ -38,7 +38,7 @@ class Progress:
     _start: float = 0.0
 
     def begin(self) -> None:
-        """Start the clock."""
+        """Record the start time."""
         self._start = trio.current_time()
 
     def line(self) -> str:
@@ -60,7 +60,7 @@ def sized(size: float) -> str:
 
 
 async def keep_showing(progress: Progress, report: Callable[[str], None], *, is_bar: bool) -> None:
-    """Show the progress until cancelled.
+    """Show progress until cancelled.
 
     Args:
         progress: the counts, which the command updates.

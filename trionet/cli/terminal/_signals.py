@@ -1,4 +1,4 @@
-"""Signals that stop a command: gracefully the first time, at once the second."""
+"""Signals that stop a command: the first gracefully, the second immediately."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ SIGNALS: Final = tuple(
 
 
 class Stop:
-    """The request to stop a command.
+    """A request to stop a command.
 
     Attributes:
-        number: the number of the first signal; None before it.
+        number: the number of the first signal; None if there was none.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Stop:
         return 0 if self.number is None else 128 + self.number
 
     def stop(self, number: int) -> None:
-        """Record a signal, and end the blocks of :meth:`ending_waits`."""
+        """Record a signal, and cancel the blocks of :meth:`ending_waits` after a grace period."""
         self.number = number
         now = trio.current_time()
         for scope, seconds in self._waits.items():
@@ -39,10 +39,10 @@ class Stop:
 
     @contextmanager
     def ending_waits(self, seconds: float = 0.0) -> Iterator[trio.CancelScope]:
-        """Cancel the block after a signal, including one received before.
+        """Cancel the block on a signal, or immediately if there already was one.
 
         Args:
-            seconds: the grace period after the signal.
+            seconds: the grace period after the signal, in seconds.
         """
         with trio.CancelScope() as scope:
             if self.number is not None:
@@ -55,7 +55,7 @@ class Stop:
 
 
 async def watch_signals(signals: AsyncIterator[int], stop: Stop, scope: trio.CancelScope) -> None:
-    """Stop on the first signal; cancel the scope on the second."""
+    """Request a stop on the first signal, and cancel the scope on the second."""
     async for number in signals:
         if stop.number is not None:
             scope.cancel(reason="a second signal")

@@ -1,4 +1,4 @@
-"""``trionet topics alter``: add partitions to topics or change their settings."""
+"""``trionet topics alter``: add partitions to topics, or change the settings of topics."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all were changed, 1 some were not."""
+    """Run the command and return the exit status: 0 if all were changed, 1 if some were not."""
     requested = changes(arguments)
     if not requested and arguments.partitions is None and arguments.add_partitions is None:
         raise ConfigError(
@@ -91,7 +91,7 @@ async def _alter(arguments: argparse.Namespace, requested: Changes, admin: Admin
 async def _grown(
     admin: Admin, names: list[str], more: int
 ) -> tuple[dict[str, int], dict[str, TrionetError]]:
-    """Return the new number of partitions of each topic, and the errors about the other topics."""
+    """Return the new number of partitions by topic, and the errors of failed topics."""
     described = await admin.describe_topics(names)
     failed = described.errors
     for name in failed:
@@ -113,7 +113,7 @@ async def _apply(
     *,
     validate_only: bool,
 ) -> dict[str, TrionetError]:
-    """Apply or validate the changes. Returns the errors by topic name."""
+    """Apply or validate the changes, and return the errors by topic name."""
     import trio
 
     from trionet.client.admin.topics._configs import ConfigResource, ConfigResourceType

@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all were created, 1 some were not."""
+    """Run the command and return the exit status: 0 if all were created, 1 if some were not."""
     from trionet.client.admin.topics._topics import NewTopic
 
     assignments = None
@@ -116,12 +116,15 @@ async def _create(arguments: argparse.Namespace, topics: list[NewTopic], admin: 
 
 
 def _known(number: int) -> int | None:
-    """Return the number; None if the broker did not report it."""
+    """Return the number, or None if the broker did not report it."""
     return None if number < 0 else number
 
 
 def _assignments(text: str) -> dict[int, list[int]]:
-    """Parse replicas in Kafka's form: partitions separated by commas, brokers by colons."""
+    """Parse replica assignments in Kafka's form.
+
+    Commas separate the partitions, and colons separate the brokers of a partition.
+    """
     found = {}
     for number, brokers in enumerate(text.split(",")):
         words = brokers.strip().split(":")

@@ -68,12 +68,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all shown, 1 some failed."""
+    """Run the command and return the exit status: 0 if all were shown, 1 if some failed."""
     return run_with_admin(arguments, partial(_describe, arguments))
 
 
 class _Topic(NamedTuple):
-    """A topic with its settings and the rows of its partitions."""
+    """A topic with the settings and the rows of the partitions."""
 
     about: TopicDescription
     entries: dict[str, ConfigEntry]
@@ -120,7 +120,7 @@ async def _offsets(
     selected: Iterable[tuple[TopicDescription, list[PartitionDescription]]],
     errors: list[TrionetError],
 ) -> Limits:
-    """Return the start and end offsets of the partitions that have a leader to list them."""
+    """Return the start and end offsets of the partitions that have a leader."""
     from trionet.client._topic_partition import TopicPartition
 
     from ..clients._partition_offsets import start_and_end

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 listed, 1 some failed."""
+    """Run the command and return the exit status: 0, or 1 if some failed."""
     return run_with_admin(arguments, partial(_list, arguments))
 
 

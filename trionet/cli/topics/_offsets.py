@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all shown, 1 some failed."""
+    """Run the command and return the exit status: 0 if all were shown, 1 if some failed."""
     from ..arguments._topic_partitions import parse_partitions
 
     numbers = parse_partitions(arguments.partitions) if arguments.partitions else None

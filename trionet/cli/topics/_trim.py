@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all were deleted, 1 some were not."""
+    """Run the command and return the exit status: 0 if all were deleted, 1 if some were not."""
     from ..arguments._topic_partitions import parse_partitions, read_offsets
 
     if (arguments.topic is None) != (arguments.from_file is not None):
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _parse(text: str) -> tuple[bool, int]:
-    """Return whether the text is a time, and the time or the offset; -1 is the end."""
+    """Return whether the text is a time, and the time or the offset, which is -1 for the end."""
     if text == _END:
         return False, -1
     if text.startswith("@"):

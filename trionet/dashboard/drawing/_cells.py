@@ -1,7 +1,7 @@
-"""Text and small charts of an exact width in terminal cells; pure.
+"""Text and small charts with an exact width in terminal cells. Pure.
 
-Text from outside is passed through :func:`sanitized` first: an escape sequence in a client id must
-not reach the terminal, and a newline must not break a row.
+Text from external sources passes through :func:`sanitized` first. An escape sequence in a client id
+must not reach the terminal, and a newline must not break a row.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from rich.cells import cell_len, chop_cells, set_cell_size
 
 from ..._util._text import printable
 
-#: The characters beyond ASCII in the dashboard's own texts, and their replacements without Unicode.
+#: The replacements without Unicode for the characters beyond ASCII in the dashboard's texts.
 _IN_ASCII: Final = str.maketrans({"µ": "u", "…": "~"})
-#: Longer texts are cut before they are examined: no screen is that wide.
+#: The maximum length of examined text, greater than the width of any screen.
 CHARS_MAX: Final = 600
 
 
 @attrs.frozen
 class Glyphs:
-    """The characters that charts are drawn with.
+    """The characters for drawing charts.
 
     Attributes:
         is_ascii: whether only ASCII can be shown.
-        ramp: heights of a sparkline, the lowest first.
-        shades: densities of a heat strip, the emptiest first.
-        parts: the segments of a stacked bar, in order.
+        ramp: the heights of a sparkline, the lowest first.
+        shades: the densities of a heat strip, the lightest first.
+        parts: the characters of the segments of a stacked bar, in order.
         full: a full cell of a bar.
         rest: an empty cell of a bar.
-        ellipsis: marks where text was cut.
+        ellipsis: marks truncated text.
         rising: marks the ascending sort column.
         falling: marks the descending sort column.
         into: the separator between the titles of stacked views.
         rule: a horizontal line.
-        dot: separates words.
+        dot: the separator between words.
     """
 
     is_ascii: bool
@@ -84,10 +84,10 @@ ASCII: Final = Glyphs(
 
 
 def sanitized(text: str, glyphs: Glyphs = UNICODE) -> str:
-    """Return the text with everything escaped that a terminal might interpret, hide or reorder.
+    """Escape all characters that a terminal might interpret, hide or reorder.
 
-    C0, C1, bidirectional and invisible characters become escapes, a backslash becomes two; without
-    Unicode, all characters beyond ASCII become escapes, too.
+    C0, C1, bidirectional and invisible characters become escapes, and a backslash is doubled.
+    Without Unicode, all characters beyond ASCII become escapes, too.
     """
     if len(text) > CHARS_MAX:
         text = text[:CHARS_MAX] + glyphs.ellipsis
@@ -100,7 +100,7 @@ def sanitized(text: str, glyphs: Glyphs = UNICODE) -> str:
 
 
 def fit(text: str, width: int, *, right: bool = False, glyphs: Glyphs = UNICODE) -> str:
-    """Pad sanitized text to exactly ``width`` cells, or cut it with an ellipsis.
+    """Pad sanitized text to exactly ``width`` cells, or truncate it with an ellipsis.
 
     Args:
         text: sanitized text.
@@ -128,12 +128,12 @@ def fit_sanitized(text: str, width: int, *, right: bool = False, glyphs: Glyphs 
 
 
 def wrapped(text: str, width: int, glyphs: Glyphs = UNICODE) -> list[str]:
-    """Sanitize a text and wrap it, at blanks where possible; its own line breaks are kept.
+    """Sanitize and wrap a text, at blanks if possible, keeping line breaks.
 
     Args:
-        text: the text, from any origin.
+        text: the text, which need not be sanitized.
         width: the width of the lines in cells.
-        glyphs: the characters to draw with.
+        glyphs: the characters for drawing.
     """
     lines: list[str] = []
     for line in text.expandtabs().splitlines() or [""]:
@@ -158,9 +158,9 @@ def _broken(line: str, width: int) -> list[str]:
 
 
 def sparkline(values: Iterable[float | None], width: int, glyphs: Glyphs = UNICODE) -> str:
-    """Draw the last values as heights, the newest at the right, scaled to the largest.
+    """Draw the last values as heights relative to the largest value, with the newest at the right.
 
-    None is a blank; zero has the lowest height.
+    None is drawn as a blank, and zero has the lowest height.
     """
     shown = list(values)[-width:] if width > 0 else []
     top = max((value for value in shown if value is not None), default=0.0)
@@ -179,7 +179,7 @@ def _step(value: float, top: float, steps: int) -> int:
 
 
 def bar(fraction: float, width: int, glyphs: Glyphs = UNICODE) -> str:
-    """Draw a bar filled to a fraction of its width, 0 to 1."""
+    """Draw a bar, of which the given fraction (0 to 1) is filled."""
     filled = round(max(0.0, min(1.0, fraction)) * width)
     if filled == 0 and fraction > 0 and width > 0:
         filled = 1
@@ -187,9 +187,10 @@ def bar(fraction: float, width: int, glyphs: Glyphs = UNICODE) -> str:
 
 
 def shares(parts: Sequence[float], width: int) -> list[int]:
-    """Distribute ``width`` cells among the parts of a stacked bar; all zero if all parts are.
+    """Distribute ``width`` cells among the parts of a stacked bar.
 
-    Uses the largest remainder method, so that rounding does not change the length of the bar.
+    The function uses the largest remainder method, so that rounding does not change the length of
+    the bar. If all parts are zero, no cells are distributed.
     """
     total = sum(parts)
     if total <= 0 or width <= 0:
@@ -203,7 +204,7 @@ def shares(parts: Sequence[float], width: int) -> list[int]:
 
 
 def columns_chart(values: Sequence[float], height: int, glyphs: Glyphs = UNICODE) -> list[str]:
-    """Draw vertical bars side by side, one cell wide. Returns the lines from top to bottom."""
+    """Draw vertical bars that are one cell wide, and return the lines from top to bottom."""
     top = max(values, default=0.0)
     steps = len(glyphs.ramp)
     if top <= 0:
@@ -223,6 +224,6 @@ def _cell_of_column(steps: int, glyphs: Glyphs) -> str:
 
 
 def heat(values: Iterable[float], top: float, glyphs: Glyphs = UNICODE) -> str:
-    """Draw one cell per value, denser the closer the value is to ``top``."""
+    """Draw one cell per value, whose density grows with the value up to ``top``."""
     steps = len(glyphs.shades) - 1
     return "".join(glyphs.shades[_step(value, top, steps) if value > 0 else 0] for value in values)

@@ -1,4 +1,4 @@
-"""Frames and tables as files: SVG, HTML, text, JSON and CSV; pure."""
+"""Export of frames and tables as SVG, HTML, text, JSON and CSV. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ._table import Table, Value
 if TYPE_CHECKING:
     from rich.console import Console
 
-#: Dark, with enough contrast for text; the dashboard's palette is made for it.
+#: A dark theme with sufficient contrast for the dashboard's palette.
 _THEME: Final = TerminalTheme(
     (22, 24, 29),
     (222, 226, 230),
@@ -51,7 +51,7 @@ def as_svg(frame: Frame, title: str = "trionet dashboard", unique_id: str | None
     Args:
         frame: the frame to show.
         title: the title above the frame.
-        unique_id: the prefix of its style names, so that a page can contain several pictures; by
+        unique_id: the prefix of style names, so that a page can contain several pictures; by
             default a hash of the content.
     """
     return _printed(frame).export_svg(title=title, theme=_THEME, unique_id=unique_id)
@@ -103,7 +103,7 @@ def _plain(value: Value) -> Value:
     return value
 
 
-#: Formats of frames, and of tables, by file extension.
+#: The formats of frames and of tables by file extension.
 FRAME_FORMS: Final[Mapping[str, Callable[[Frame], str]]] = {
     "svg": as_svg,
     "html": as_html,

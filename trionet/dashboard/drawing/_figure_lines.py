@@ -1,4 +1,4 @@
-"""Figures of the model as lines: a name, a chart and the newest value; pure."""
+"""Figures of the model as lines with a name, a chart and the newest value. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SHOWN: Final[Mapping[Unit, Callable[[float | None], str]]] = {
 
 
 def shown(name: str, value: float | None) -> str:
-    """Format the value of a figure with its unit; ``-`` if it is unknown."""
+    """Format the value of a figure with the unit, or return ``-`` if it is unknown."""
     return "-" if value is None else _SHOWN[FIGURES[name].unit](value)
 
 
@@ -50,7 +50,7 @@ def gauges(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
 
 
 def gauge(title: str, fraction: float | None, text: str, pen: Pen) -> Line:
-    """Draw a name, a bar and a number; the bar is blank if the fraction is unknown."""
+    """Draw a name, a bar and a number, with a blank bar if the fraction is unknown."""
     width = max(0, pen.width - LABEL_CELLS - NUMBER_CELLS - 2)
     return [
         pen.cell(title, LABEL_CELLS, palette.BOLD),
@@ -64,7 +64,7 @@ def gauge(title: str, fraction: float | None, text: str, pen: Pen) -> Line:
 
 
 def numbers(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
-    """Format names and values, several per line."""
+    """Format names and values, with several per line."""
     line: Line = []
     left = pen.width
     for name in names:
@@ -82,7 +82,7 @@ def numbers(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
 
 
 def request_queue(model: Model, pen: Pen) -> Iterator[Line]:
-    """Draw how full the request queue is."""
+    """Draw the fill level of the request queue."""
     if not len(model.figures.history("request_queue")):
         return
     queued, most = (model.figures.get(name) for name in ("request_queue", "request_queue_max"))
@@ -92,7 +92,7 @@ def request_queue(model: Model, pen: Pen) -> Iterator[Line]:
 
 
 def beside(left: Sequence[Line], right: Sequence[Line], width: int, gap: int) -> Iterator[Line]:
-    """Put two blocks of lines side by side; the left one is ``width`` cells wide."""
+    """Join two blocks of lines side by side, where the left block is ``width`` cells wide."""
     for index in range(max(len(left), len(right))):
         line = left[index] if index < len(left) else []
         other = right[index] if index < len(right) else []

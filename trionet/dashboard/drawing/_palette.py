@@ -1,7 +1,7 @@
-"""The dashboard's colours: Okabe and Ito's palette, which is safe for colour-blind readers.
+"""The dashboard's colours, from Okabe and Ito's palette for colour-blind readers.
 
-Nothing is expressed by colour alone: phases have glyphs of their own, and problems are marked
-with ``!``.
+Colour is never the only distinction: each phase has a separate glyph, and problems are marked with
+``!``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ALARM: Final = Style(bold=True, color=VERMILLION)
 CHART: Final = Style(color=SKY_BLUE)
 CHART_TOO: Final = Style(color=ORANGE)
 
-#: The segments of a stacked bar, in order.
+#: The styles of the segments of a stacked bar, in order.
 PARTS: Final = tuple(
     Style(color=color) for color in (ORANGE, SKY_BLUE, GREEN, YELLOW, BLUE, PURPLE)
 )

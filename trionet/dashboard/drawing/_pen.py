@@ -1,4 +1,4 @@
-"""Lines, frames, and the pen that views draw with; pure."""
+"""Lines, frames, and the pen with which views draw. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Line = list[Segment]
 
 @attrs.frozen
 class Frame:
-    """The lines of a whole screen.
+    """The lines of a full screen.
 
     Attributes:
         width: the width of every line, in cells.
@@ -29,12 +29,12 @@ class Frame:
 
 @attrs.frozen
 class Pen:
-    """The size and the characters that a view is drawn with.
+    """The size and the characters for drawing a view.
 
     Attributes:
         width: the width of the screen, in cells.
-        height: the number of lines for the view; a view of lines may return more, and scrolls.
-        glyphs: the characters to draw with.
+        height: the number of lines for the view; a view of lines scrolls if it returns more.
+        glyphs: the characters for drawing.
     """
 
     width: int
@@ -42,17 +42,17 @@ class Pen:
     glyphs: Glyphs
 
     def text(self, text: object, style: Style = palette.PLAIN) -> Segment:
-        """Sanitize a text."""
+        """Return a segment with sanitized text."""
         return Segment(sanitized(str(text), self.glyphs), style)
 
     def cell(
         self, text: object, width: int, style: Style = palette.PLAIN, *, right: bool = False
     ) -> Segment:
-        """Sanitize a text and fit it into exactly ``width`` cells."""
+        """Return a segment of exactly ``width`` cells with sanitized text."""
         return Segment(fit_sanitized(str(text), width, right=right, glyphs=self.glyphs), style)
 
     def rule(self, title: str) -> Line:
-        """Draw a sanitized heading, with a rule to the right edge of the screen."""
+        """Draw a sanitized heading, followed by a rule up to the right edge of the screen."""
         shown = sanitized(title, self.glyphs)
         cells = cell_len(shown)
         if cells > self.width - 4:

@@ -1,4 +1,4 @@
-"""Tables of views: columns, rows, and rows of sections of the model; pure."""
+"""The tables of views: columns, and rows from sections of the model. Pure."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ class Column(Generic[R]):
     Attributes:
         name: the name in JSON, CSV and ``:sort``, such as ``idle_seconds``.
         title: the heading, no wider than the column.
-        width: the minimum width in cells; 0 for a column that is only exported and sorted by.
-        value: returns the value of a row, which is sorted by and exported; None sorts last. A
-            column without it can neither be sorted by nor exported.
+        width: the minimum width in cells; 0 to only export the column and sort by it.
+        value: returns the value of a row for sorting and export, where None sorts last; without
+            it, the column supports neither.
         text: formats a value; ``str`` by default.
-        right: whether it is right-aligned, as numbers are.
-        priority: columns with the highest number are dropped first where space is short, from the
-            right; those with 0 are never dropped.
-        grow: the share of spare width, relative to the other columns.
+        right: whether the column is right-aligned, as numbers are.
+        priority: if space is short, columns with the highest priority are dropped first, from the
+            right; columns with priority 0 are never dropped.
+        grow: the share of spare width, relative to other columns.
         style: returns the style of a cell; None for plain.
         draw: returns segments in place of text, no wider than the given width.
-        is_searched: whether a filter searches it; by default if its values are text and it is
-            shown.
+        is_searched: whether a filter searches the column; by default if it is shown and has text
+            values.
     """
 
     name: str
@@ -51,28 +51,29 @@ class Column(Generic[R]):
     is_searched: bool | None = None
 
     def shown(self, row: R) -> str:
-        """Return the text of a cell; empty if its value is None."""
+        """Return the text of a cell, which is empty if the value is None."""
         value = None if self.value is None else self.value(row)
         return "" if value is None else self.text(value)
 
 
 @attrs.frozen
 class Table(Generic[R]):
-    """Rows to be sorted, filtered and scrolled; only those on the screen are drawn.
+    """Rows for sorting, filtering and scrolling, of which only the visible rows are drawn.
 
     Attributes:
         columns: the columns from left to right.
         rows: the rows in the order of the model.
-        key: returns what identifies a row across updates, so that the cursor can follow it.
+        key: returns the identity of a row across updates, so that the cursor can follow the row.
         missing: why there are no rows, as a sentence.
-        sort: the default sort column; None keeps the order.
-        descending: whether the default order starts with the largest.
-        total: the number of rows, if the model does not have all of them.
-        version: changes with the rows, which are not sorted again before; None sorts every time.
-        as_of: when the oldest values in the rows were read, in seconds of the loop's clock; None if
+        sort: the default sort column; None to keep the order.
+        descending: whether the default order starts with the largest value.
+        total: the total number of rows, if the model does not have all rows.
+        version: the version of the rows, which are sorted again when it changes; None to sort for
+            each frame.
+        as_of: when the oldest values in the rows were read, in seconds on the loop's clock; None if
             rows do not age.
         is_failing: whether the last attempt to read the rows failed.
-        style: the style of a row.
+        style: returns the style of a row; None for plain rows.
     """
 
     columns: Sequence[Column[R]]
@@ -88,15 +89,15 @@ class Table(Generic[R]):
     style: Callable[[R], Style | None] | None = None
 
     def column(self, name: str) -> Column[R] | None:
-        """Return the column with this name; None if there is none."""
+        """Return the column with this name, or None if there is none."""
         return next((column for column in self.columns if column.name == name), None)
 
     def sortable(self) -> list[str]:
-        """Return the names of the columns that the table can be sorted by."""
+        """Return the names of the sortable columns."""
         return [column.name for column in self.columns if column.value is not None]
 
 
-#: Shown for a list that has not been read yet.
+#: The text shown for a list that has not been read yet.
 UNREAD: Final = "Loading."
 
 
@@ -112,7 +113,7 @@ class TableRows(TypedDict, Generic[R]):
 
 
 def rows_of(section: Section[Any, R]) -> TableRows[R]:
-    """Return the rows of a section for a :class:`Table`, or why there are none."""
+    """Return the arguments of a :class:`Table` that shows a section."""
     unread = None if section.updated_at is not None else section.failure or UNREAD
     return {
         "rows": section.values(),
@@ -126,7 +127,7 @@ def rows_of(section: Section[Any, R]) -> TableRows[R]:
 
 
 def without_age(rows: TableRows[R]) -> TableRows[R]:
-    """Return the rows without an age unless reading fails, for rows that arrive only rarely."""
+    """Return the rows without an age unless reading fails, for rows that rarely arrive."""
     found = rows.copy()
     if not found["is_failing"]:
         found["as_of"] = None

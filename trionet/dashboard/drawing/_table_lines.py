@@ -1,4 +1,4 @@
-"""Tables as lines of exact width: columns that fit, one line per row; pure."""
+"""Tables as lines of an exact width, with one line per row and the columns that fit. Pure."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ._cells import fit_sanitized, shares, sparkline
 from ._pen import Line, Pen
 from ._table import Column, Table
 
-#: Cells between two columns.
+#: The number of cells between two columns.
 GAP: Final = 1
 _GAP: Final = " " * GAP
 
 
 def layout(columns: Sequence[Column[Any]], width: int) -> list[tuple[Column[Any], int]]:
-    """Choose the columns that fit. Returns each with its width.
+    """Choose the columns that fit, and return each column with a width.
 
-    The least important columns are dropped, from the right; spare width goes to columns that grow.
-    If even the columns that are never dropped are too wide, the rightmost is cut.
+    The least important columns are dropped from the right, and columns that grow share spare width.
+    If the columns that are never dropped are too wide, the rightmost column is truncated.
     """
     kept = [column for column in columns if column.width]
     while _needed(kept) > width and any(column.priority for column in kept):
@@ -49,7 +49,7 @@ def _needed(columns: Sequence[Column[Any]]) -> int:
 def heading_line(
     columns: Sequence[tuple[Column[Any], int]], pen: Pen, sort: str | None, *, descending: bool
 ) -> Line:
-    """Draw the column titles, with a mark at the column that the table is sorted by."""
+    """Draw the column titles, with a mark at the sort column."""
     mark = pen.glyphs.falling if descending else pen.glyphs.rising
     line: Line = []
     for column, width in columns:
@@ -69,7 +69,7 @@ def row_line(
     *,
     is_selected: bool,
 ) -> Line:
-    """Draw a row, as wide as its columns; the selected row is a bar across the whole width."""
+    """Draw a row with the width of the columns, or the selected row as a bar of full width."""
     plain = palette.PLAIN
     base = plain if table.style is None else table.style(row) or plain
     line: Line = []
@@ -101,7 +101,7 @@ def row_line(
 
 
 def _flush(line: Line, plain_cells: list[str]) -> None:
-    """Append plain cells as one segment."""
+    """Move the plain cells to the line as one segment."""
     if plain_cells:
         line.append(Segment("".join(plain_cells), palette.PLAIN))
         plain_cells.clear()
@@ -110,13 +110,13 @@ def _flush(line: Line, plain_cells: list[str]) -> None:
 def exactly(
     line: Iterable[Segment], width: int, style: Style | None = None, *, mark: str = ""
 ) -> Line:
-    """Cut or pad a line to an exact width.
+    """Truncate or pad a line to an exact width.
 
     Args:
         line: the line to show.
         width: the width in cells.
         style: the style of the padding.
-        mark: one cell wide, replaces the last cell if anything but blanks was cut.
+        mark: a text of one cell that replaces the last cell if more than blanks was truncated.
     """
     found: Line = []
     left = width
@@ -142,7 +142,7 @@ def exactly(
 
 
 def _marked(line: Line, mark: str) -> Line:
-    """Replace the last cell of a line by a mark."""
+    """Replace the last cell of a line with a mark."""
     last = line[-1]
     return [
         *line[:-1],
@@ -169,7 +169,7 @@ NUMBER_CELLS: Final = 12
 
 
 def stacked_bar(parts: Sequence[float], width: int, pen: Pen) -> Line:
-    """Draw the parts of a whole side by side, each with its own glyph and colour."""
+    """Draw the parts of a whole side by side, each with a different glyph and colour."""
     return [
         Segment(pen.glyphs.parts[index % len(pen.glyphs.parts)] * cells, _part_style(index))
         for index, cells in enumerate(shares(parts, width))

@@ -1,4 +1,4 @@
-"""Numbers formatted for reading at a glance, in at most eight characters."""
+"""Formatting of numbers for reading at a glance, in at most eight characters."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 from typing import Final
 
 _THOUSANDS: Final = ("", "k", "M", "G", "T", "P", "E")
-#: Each row: below how many seconds it applies, the seconds of its smaller unit, how many of those
-#: make the larger unit, and the letters of both.
+#: The formats of durations in two units: the upper limit in seconds, the seconds in the smaller
+#: unit, the number of smaller units in the larger one, and the letters of both units.
 _LONG: Final = (
     (3_600, 1, 60, "ms"),
     (86_400, 60, 60, "hm"),
@@ -17,7 +17,7 @@ _BYTES: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def count(value: float | None) -> str:
-    """Format an integer: up to 99,999 with commas, larger as 123k; ``-`` for None."""
+    """Format an integer: up to 99,999 with commas, larger numbers as 123k, and None as ``-``."""
     if value is None or not math.isfinite(value):
         return "-"
     if abs(value) < 99_999.5:
@@ -26,19 +26,19 @@ def count(value: float | None) -> str:
 
 
 def rate(value: float | None) -> str:
-    """Format as :func:`count`, with one decimal below 10."""
+    """Format a number as :func:`count` does, but with one decimal below 10."""
     if value is not None and 0 < abs(value) < 9.95:
         return f"{value:.1f}"
     return count(value)
 
 
 def per_second(value: float | None) -> str:
-    """Format as :func:`rate` with its unit: ``12/s``; ``-`` for None."""
+    """Format a rate with the unit: ``12/s``, or ``-`` for None."""
     return "-" if value is None else f"{rate(value)}/s"
 
 
 def size(value: float | None) -> str:
-    """Format bytes in powers of 1,024: ``512 B``, ``1.5 MiB``."""
+    """Format a number of bytes in powers of 1,024: ``512 B``, ``1.5 MiB``."""
     if value is None or not math.isfinite(value):
         return "-"
     return _scaled(value, 1024, _BYTES, " ")
@@ -55,7 +55,7 @@ def _scaled(value: float, base: int, units: tuple[str, ...], space: str) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Format a duration: ``350 µs``, ``1.2 ms``, ``3m 12s``, ``2h 05m``; ``-`` for None."""
+    """Format a duration: ``350 µs``, ``1.2 ms``, ``3m 12s``, ``2h 05m``, or ``-`` for None."""
     if seconds is None or not math.isfinite(seconds):
         return "-"
     if seconds < 0.0009995:

@@ -1,4 +1,4 @@
-"""Computes recent phases, latencies and rates of an API from its counters since the start."""
+"""Recent phases, latencies and rates of an API, computed from cumulative counters."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ._rows import ApiRow
 
 #: The window of phases and latencies, in seconds.
 WINDOW_SECONDS: Final = 10.0
-#: The lower bound of latencies: shorter than this cannot be measured.
+#: The shortest latency that can be measured.
 SHORTEST_MS: Final = 0.001
-#: How many latency distributions are kept, one per read: as many columns as a wide screen has.
+#: The maximum number of latency distributions kept, one per read and screen column.
 SPREADS_MAX: Final = 240
 
 
 @attrs.frozen
 class _Counts:
-    """The counters of an API since the start, at one moment."""
+    """The cumulative counters of an API at one time."""
 
     at: float
     requests: int
@@ -33,7 +33,7 @@ class _Counts:
 
 
 class ApiTimes:
-    """Computes the recent times of one API by comparing its counters.
+    """The recent times of an API, computed from the differences between counters.
 
     Args:
         name: the name of the API in Kafka.
@@ -47,11 +47,11 @@ class ApiTimes:
         self._spreads: deque[Mapping[int, int] | None] = deque(maxlen=SPREADS_MAX)
 
     def update(self, at: float, values: Mapping[str, Any]) -> ApiRow:
-        """Add the current counters. Returns the current row.
+        """Add the current counters, and return the current row.
 
         Args:
-            at: the time of the broker's clock, in seconds.
-            values: the API's entry in ``apis`` of ``/snapshot``.
+            at: the time in seconds on the broker's clock.
+            values: the entry of the API in ``apis`` of ``/snapshot``.
         """
         now = _Counts(
             at,
@@ -74,7 +74,7 @@ class ApiTimes:
         return self._row(kept[0], now, rate, values.get("errors", 0))
 
     def mark_unknown(self, row: ApiRow) -> ApiRow:
-        """Return the row for a broker that cannot be read: only counters remain."""
+        """Return the row for a broker that cannot be read, which keeps only the counters."""
         self._history.mark_unknown()
         self._spreads.append(None)
         return ApiRow(
@@ -123,14 +123,14 @@ class ApiTimes:
 
 
 def spread(before: Mapping[float, int], now: Mapping[float, int]) -> Mapping[int, int]:
-    """Return the distribution of the latencies of the requests between two reads.
+    """Return the latency distribution of the requests between two reads.
 
     Args:
-        before: counts by upper bound of a bucket in ms.
-        now: the same, later.
+        before: the earlier counts by the upper bound of the bucket in ms.
+        now: the later counts by the upper bound of the bucket in ms.
 
     Returns:
-        Counts by the power of two, in ms, that is their upper bound; keys are exponents.
+        The counts by upper bound, which is two to the power of the key in ms.
     """
     found: dict[int, int] = {}
     if now != before:
@@ -146,8 +146,11 @@ def quantile(buckets: list[tuple[float, int]], fraction: float) -> float | None:
     """Return the upper bound of the bucket that contains a quantile.
 
     Args:
-        buckets: upper bounds and counts, ascending; empty returns None.
-        fraction: 0 to 1.
+        buckets: the upper bounds and the counts, in ascending order.
+        fraction: the quantile as a fraction, 0 to 1.
+
+    Returns:
+        The upper bound; None if there are no buckets.
     """
     target = max(1, fraction * sum(count for _, count in buckets))
     seen = 0

@@ -1,4 +1,4 @@
-"""Rates and histories of a broker's counters, from one snapshot to the next; pure."""
+"""Rates and histories of a broker's counters between snapshots. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._history import History, Rate
 from ._rows import ApiRow, CloseReasonRow, ProcessorRow, row_factory
 from ._snapshot import BrokerSnapshot
 
-#: The rates of a processor, and the counters that they are computed from.
+#: The names of a processor's rates, each with the name of the counter.
 _PROCESSOR_RATES = (
     ("request", "requests"),
     ("response", "responses"),
@@ -23,9 +23,9 @@ _processor = row_factory(ProcessorRow)
 
 
 class BrokerRates:
-    """Computes the values that depend on two consecutive snapshots of one broker.
+    """The values that depend on two consecutive snapshots of one broker.
 
-    Call :meth:`begin` with each snapshot first, then each of the other methods at most once.
+    For each snapshot, call :meth:`begin` first, and then each other method at most once.
     """
 
     def __init__(self) -> None:
@@ -36,13 +36,15 @@ class BrokerRates:
         self._seen: tuple[float | None, float | None] = (None, None)
 
     def begin(self, at: float, uptime: float | None) -> None:
-        """Drop the counters of a broker that was restarted: new ones may exceed old ones by now.
+        """Drop the kept counters if the broker was restarted.
 
-        Its clock changes, too: each trio loop counts from an arbitrary moment.
+        A restart cannot be detected from the counters, because the new counters may already exceed
+        the old ones. A restart also changes the clock, which starts at an arbitrary time in each
+        trio loop.
 
         Args:
-            at: the broker's clock in the new snapshot, in seconds.
-            uptime: the broker's uptime in seconds; None if it is not reported.
+            at: the time of the new snapshot in seconds on the broker's clock.
+            uptime: the uptime of the broker in seconds; None if it is not reported.
         """
         before_at, before_uptime = self._seen
         self._seen = at, uptime
@@ -53,11 +55,11 @@ class BrokerRates:
                 kept.clear()
 
     def rate(self, of: object, at: float, count: float) -> float | None:
-        """Return the rate of a counter per second; None if there is no earlier count.
+        """Return the rate of a counter per second, or None without an earlier count.
 
         Args:
             of: the key that identifies the counter.
-            at: the broker's clock, in seconds.
+            at: the time in seconds on the broker's clock.
             count: the value of the counter.
         """
         rate = self._rates.get(of)
@@ -66,7 +68,7 @@ class BrokerRates:
         return rate.update(at, count)
 
     def apis(self, snapshot: BrokerSnapshot) -> dict[str, ApiRow] | None:
-        """Return request counts and times by API name; None if the broker is too old to have them.
+        """Return request counts and times by API name, or None if the broker lacks them.
 
         Raises:
             MALFORMED: the entries are in an unknown format.
@@ -100,7 +102,7 @@ class BrokerRates:
         return rows
 
     def close_reasons(self, snapshot: BrokerSnapshot) -> dict[str, CloseReasonRow]:
-        """Return how many connections were closed, by the name of the reason.
+        """Return the number of closed connections by the name of the reason.
 
         Raises:
             MALFORMED: the entries are in an unknown format.

@@ -1,4 +1,4 @@
-"""The numbers of the overview, each with its history."""
+"""The figures of the overview, each with a history."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Unit(StrEnum):
 
 @attrs.frozen
 class FigureKind:
-    """A kind of figure: its title and its unit."""
+    """The title and the unit of a figure."""
 
     title: str
     unit: Unit
 
 
-#: By name, in the order of exports.
+#: The kinds of figures by name, in the order of exports.
 FIGURES: Final[Mapping[str, FigureKind]] = {
     "requests": FigureKind("requests", Unit.PER_SECOND),
     "errors": FigureKind("errors", Unit.PER_SECOND),
@@ -71,7 +71,7 @@ FIGURES: Final[Mapping[str, FigureKind]] = {
 
 
 class Figures(Mapping[str, float]):
-    """The newest values by name; figures that are not reported, or unknown now, are absent."""
+    """The newest values by name, without figures that are unknown or not reported."""
 
     def __init__(self) -> None:
         self._histories: dict[str, History] = {}
@@ -89,19 +89,19 @@ class Figures(Mapping[str, float]):
         return sum(1 for _ in self)
 
     def reported(self) -> list[str]:
-        """Return the names of the figures that have ever been reported."""
+        """Return the names of the figures that were reported at least once."""
         return [name for name in FIGURES if name in self._histories]
 
     def history(self, name: str) -> History:
-        """Return the history of a figure; empty if it was never reported."""
+        """Return the history of a figure, which is empty if the figure was never reported."""
         return self._histories.get(name) or History()
 
     def put(self, name: str, at: float, value: float | None) -> None:
-        """Set a value; None marks a figure that was reported before as unknown.
+        """Set the value of a figure. None marks a previously reported figure as unknown.
 
         Args:
             name: one of :data:`FIGURES`.
-            at: the time, in seconds of the source's clock.
+            at: the time in seconds on the source's clock.
             value: the value in the unit of the figure.
         """
         assert name in FIGURES, name
@@ -111,7 +111,7 @@ class Figures(Mapping[str, float]):
         self._histories.setdefault(name, History()).add(at, value)
 
     def mark_unknown(self, names: Iterable[str]) -> None:
-        """Mark figures as unknown because their source cannot be read."""
+        """Mark figures as unknown because the source cannot be read."""
         for name in names:
             if name in self._histories:
                 self._histories[name].mark_unknown()

@@ -1,4 +1,4 @@
-"""Groups as the cluster reports them, merged with their broker's internals; pure."""
+"""Rows of groups, merged from the cluster's report and the broker's internals. Pure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ._rows import GroupRow, MemberRow
 
 
 def with_internals(row: GroupRow, values: Mapping[str, Any]) -> GroupRow:
-    """Merge a group with its broker's snapshot of it.
+    """Merge the row of a group with the entry in a broker's snapshot.
 
     Args:
-        row: the group as the cluster reports it.
-        values: the group's entry in ``groups`` of ``/snapshot``.
+        row: the row reported by the cluster.
+        values: the entry of the group in ``groups`` of ``/snapshot``.
     """
     detail = row.detail
     if detail is not None:
@@ -43,7 +43,7 @@ def _member(member: MemberRow, values: Mapping[str, Any] | None) -> MemberRow:
 
 
 def from_internals(values: Mapping[str, Any]) -> GroupRow:
-    """Return the row of a group that only the broker's snapshot has reported."""
+    """Return the row of a group that only the broker's snapshot contains."""
     row = GroupRow(
         values["id"],
         "classic",

@@ -1,4 +1,4 @@
-"""The recent values of a number, bounded however often it is read."""
+"""The recent values of a number, with a bounded history and growth rates."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
-#: How far back values are kept, in seconds.
+#: The maximum age of values, in seconds.
 SECONDS_MAX: Final = 300.0
-#: How many values are kept at most: two per second.
+#: The maximum number of values, two per second.
 VALUES_MAX: Final = 600
 
 
 class History:
-    """The recent values of one number with their times, which never decrease.
+    """The recent values of a number with the times of the reads, in order.
 
-    None marks a failed read, so that a chart has a gap there.
+    None marks a failed read, which a chart shows as a gap.
 
     Args:
-        seconds_max: values older than this, relative to the newest, are dropped.
+        seconds_max: the maximum age of values relative to the newest, in seconds.
         values_max: the maximum number of values to keep.
     """
 
@@ -35,10 +35,10 @@ class History:
         return iter(self._values)
 
     def add(self, at: float, value: float) -> None:
-        """Add a value; a second one at the same time replaces the first.
+        """Add a value, replacing an earlier value with the same time.
 
-        A time before the newest one means that the clock has changed, for example because the
-        broker was restarted: older values are dropped.
+        If the time is before the newest value, the clock has changed, for example because the
+        broker was restarted. The older values are then dropped.
         """
         values = self._values
         if values and at <= values[-1][0]:
@@ -51,17 +51,17 @@ class History:
             values.popleft()
 
     def mark_unknown(self) -> None:
-        """Mark the value as unknown now; an empty history stays empty."""
+        """Mark the current value as unknown, unless the history is empty."""
         if self._values:
             self._values.append((self._values[-1][0], None))
 
     @property
     def last(self) -> float | None:
-        """The newest value; None if there is none, or while it is unknown."""
+        """The newest value, or None if there is none or the value is unknown."""
         return self._values[-1][1] if self._values else None
 
     def values(self, count_max: int | None = None) -> list[float | None]:
-        """Return the newest values in the order of their times."""
+        """Return the newest values in order of time."""
         found = [value for _, value in self._values]
         return found if count_max is None else found[max(0, len(found) - count_max) :]
 
@@ -69,8 +69,8 @@ class History:
 class Rate:
     """The growth rate of a counter between two reads.
 
-    A counter that decreased was reset, for example because the broker was restarted: the rate is
-    unknown until the next read.
+    A decrease means that the counter was reset, for example because the broker was restarted. The
+    rate is then unknown until the next read.
     """
 
     __slots__ = ("_at", "_count")
@@ -80,7 +80,7 @@ class Rate:
         self._count = 0.0
 
     def update(self, at: float, count: float) -> float | None:
-        """Add the counter at a time in seconds. Returns its growth per second, or None."""
+        """Add a count at a time in seconds, and return the growth per second, or None."""
         before, self._at = self._at, at
         grown, self._count = count - self._count, count
         if before is None or at <= before or grown < 0:

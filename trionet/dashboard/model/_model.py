@@ -1,21 +1,21 @@
-"""Everything the dashboard knows, as rows, rates and histories.
+"""The state that the dashboard shows, as rows, rates and histories.
 
 The problem: several sources report overlapping parts of one cluster. A broker's ``/snapshot`` has
-its network layer and the internals of its groups; the Kafka protocol has topics, groups and quotas.
-Each may be missing, may fail for a while, and may come back as a broker that was restarted, with
-another clock and smaller counters. Views need one consistent state at any moment.
+the network layer and the internals of groups. The Kafka protocol has topics, groups and quotas.
+Each source may be missing, may fail temporarily, and may return after a broker's restart with
+another clock and smaller counters. Views need one consistent state at any time.
 
-The choice: one mutable model, without I/O, where time is a parameter. Each source updates its part
-with plain calls; what two sources know (groups, quotas) is kept per source and merged on each
-update, so that either may fail alone. Absence is explicit: every :class:`.Section` says whether its
-rows are missing (the source has none), stale (the last read failed) or incomplete. Rates and
-histories are computed from counters by :mod:`._broker_rates`, and dropped when a counter or the
-broker's clock goes backwards. All that is kept is bounded: histories by :mod:`._history`, lists by
-what the source has.
+The choice: one mutable model, without I/O, where time is a parameter. Each source updates a part
+with plain calls. Data that two sources report (groups, quotas) is kept per source and merged on
+each update, so that either source may fail alone. Absence is explicit: every :class:`.Section`
+records whether the rows are missing (the source has none), stale (the last read failed) or
+incomplete. :mod:`._broker_rates` computes rates and histories from counters, and drops them when a
+counter or the broker's clock goes backwards. :mod:`._history` bounds histories, and lists are as
+long as in the source.
 
-Rejected: immutable snapshots swapped per update (copying 10,000 partitions costs more than the
-frame that shows them) and a model per source (every view would have to merge). Think again if views
-ever run in another thread: nothing here is locked.
+Rejected: immutable snapshots swapped per update (copying 10,000 partitions costs more than drawing
+a frame) and a model per source (every view would merge data). Reconsider if views ever run in
+another thread, because the model has no locks.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ from ._tail import RECORDS_MAX, TailRow
 if TYPE_CHECKING:
     from ...client.consumer import ConsumerRecord
 
-#: By the names of lists in ``/snapshot``.
+#: The functions that convert rows, by the names of lists in ``/snapshot``.
 _MAKERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "connections": row_factory(ConnectionRow),
     "recently_closed": row_factory(ClosedRow),
     "fetch_sessions": row_factory(FetchSessionRow),
     "log": row_factory(LogRow),
 }
-#: Shown for parts of ``/snapshot`` from a broker whose version differs from this program's.
+#: The reason shown for parts of ``/snapshot`` from a broker of a different version.
 _UNKNOWN_FORMAT = "this broker reports them in an unknown format"
 _quota = row_factory(QuotaRow)
 
@@ -74,30 +74,30 @@ class Model:
     Attributes:
         about: the broker or cluster that is shown.
         version: incremented with every change.
-        figures: the numbers of the overview, by name, with their histories.
+        figures: the figures of the overview by name, with histories.
         apis: request counts and times by API name.
         connections: open connections by number.
         closed: closed connections by number, the most recent first.
-        close_reasons: the number of closed connections by the name of the reason.
+        close_reasons: the numbers of closed connections by the name of the reason.
         processors: network processors by number.
         fetch_sessions: incremental fetch sessions by number.
         log: lines of the broker's log by number, the newest first.
         tasks: trio's tasks by number, in the order of the task tree.
         brokers: the brokers of the cluster by id.
         topics: topics by name.
-        partitions: partitions by topic and number, of the topics that are shown.
+        partitions: partitions of the shown topics, by topic and number.
         groups: groups by name.
         configs: the configs of :attr:`configs_of`, by name.
         configs_of: ``("topic", name)`` or ``("broker", id)``.
-        quotas: quotas by entity and key: connection quotas where a broker reports them, then client
-            quotas.
+        quotas: quotas by entity and key: connection quotas if a broker reports them, followed by
+            client quotas.
         client_quotas_missing: why client quotas are unavailable; None if they are available.
-        tail: records as they arrive, the newest first, by a running number.
-        tail_of: the topic and partition (None for all) of :attr:`tail`.
+        tail: records by sequence number, the newest first.
+        tail_of: the topic of :attr:`tail`, and the partition or None for all.
         tail_skipped: the number of records skipped because they arrived too fast.
         pipeline: the results of ``trionet pipeline run``.
-        alarms: the problems that a user has to see at once, as sentences by subject.
-        failing: since when reading a subject has failed; the alarm with that name says why.
+        alarms: the problems that the user must notice, as sentences by subject.
+        failing: the times since when reads have failed, by subject; :attr:`alarms` has the reasons.
     """
 
     def __init__(self) -> None:
@@ -142,9 +142,9 @@ class Model:
         self.version += 1
 
     def mark_network_failed(self, why: str) -> None:
-        """Mark the broker's network layer as unreadable for now.
+        """Mark the broker's network layer as currently unreadable.
 
-        Counters stay, with their age; rates and histories become unknown.
+        Counters keep the last values with an age. Rates and histories become unknown.
         """
         self.about = attrs.evolve(self.about, uptime_seconds=None)
         self.apis.amend(self._rates.unknown_apis(self.apis))
@@ -171,7 +171,7 @@ class Model:
         return [self.apis, self.processors, self.close_reasons, *self._lists().values()]
 
     def _lists(self) -> Mapping[str, Section[int, Any]]:
-        """Return the lists of ``/snapshot`` by their names there."""
+        """Return the sections of the lists in ``/snapshot`` by list name."""
         return {
             "connections": self.connections,
             "recently_closed": self.closed,
@@ -180,19 +180,19 @@ class Model:
         }
 
     def mark_cluster_failed(self, names: Iterable[str]) -> None:
-        """Mark figures of the cluster as unknown, unless its broker's snapshot has them."""
+        """Mark figures of the cluster as unknown, unless a broker's snapshot has them."""
         reported = () if self.apis.failure is not None else self._network_figures
         self.figures.mark_unknown(name for name in names if name not in reported)
         self.version += 1
 
     def set_alarm(self, about: str, alarm: str | None, since: float | None = None) -> None:
-        """Show an alarm until it is set to None.
+        """Set or clear the alarm about a subject.
 
         Args:
             about: the subject of the alarm.
-            alarm: a sentence, or None to clear it.
-            since: since when reading the subject has failed, in seconds of this loop's clock; None
-                if the alarm has another cause.
+            alarm: the alarm as a sentence; None to clear the alarm.
+            since: the time since when reads of the subject have failed, in seconds on this loop's
+                clock; None if the alarm has another cause.
         """
         if alarm is None:
             self.alarms.pop(about, None)
@@ -206,11 +206,11 @@ class Model:
     # The broker's network layer.
 
     def update_network(self, snapshot: BrokerSnapshot, now: float) -> None:
-        """Update everything that a broker's ``/snapshot`` contains except its lists.
+        """Update the model from a broker's ``/snapshot``, except for the lists.
 
         Args:
-            snapshot: the snapshot, with the time of the broker's clock.
-            now: the current time in seconds of this loop's clock.
+            snapshot: the snapshot, with the time on the broker's clock.
+            now: the current time in seconds on this loop's clock.
         """
         about, at = snapshot.about, snapshot.at
         for section in self._lists().values():
@@ -232,7 +232,7 @@ class Model:
         self.version += 1
 
     def _update_parts(self, snapshot: BrokerSnapshot, now: float) -> set[str]:
-        """Update part by part. Returns the parts that are in an unknown format."""
+        """Update each part, and return the names of parts in an unknown format."""
         unknown: set[str] = set()
         parts: list[tuple[str, Section[Any, Any], Callable[[BrokerSnapshot], Any]]] = [
             ("apis", self.apis, self._rates.apis),
@@ -261,7 +261,7 @@ class Model:
         return unknown
 
     def _update_figures(self, snapshot: BrokerSnapshot, now: float) -> set[str]:
-        """Update the figures. Returns the parts that are in an unknown format."""
+        """Update the figures, and return the names of parts in an unknown format."""
         # Histories use this loop's clock, since other sources add figures too; rates the broker's.
         values, unknown = network_figures.read(network_figures.LEVELS, snapshot.about)
         counts, unknown_counts = network_figures.read(network_figures.COUNTS, snapshot.about)
@@ -282,7 +282,7 @@ class Model:
     # tasks share the loop.
 
     def make_rows(self, section: str, rows: Iterable[Mapping[str, Any]]) -> dict[int, Any]:
-        """Convert rows of a list of ``/snapshot`` for :meth:`replace_rows`. Returns them by number.
+        """Convert the rows of a list in ``/snapshot`` for :meth:`replace_rows`, keyed by number.
 
         Args:
             section: the name of the list in ``/snapshot``.
@@ -291,20 +291,20 @@ class Model:
         return {row.number: row for row in map(_MAKERS[section], rows)}
 
     def replace_rows(self, section: str, rows: dict[int, Any], total: int, now: float) -> None:
-        """Replace a whole list.
+        """Replace all rows of a list.
 
         Args:
             section: the name of the list in ``/snapshot``.
             rows: the rows from :meth:`make_rows`, the newest first.
-            total: the number of rows that the broker has; more than ``rows`` if not all were
-                read.
-            now: the current time in seconds of this loop's clock.
+            total: the number of rows that the broker has, which exceeds the number in ``rows`` if
+                the list was not read completely.
+            now: the current time in seconds on this loop's clock.
         """
         self._lists()[section].replace(rows, now, total)
         self.version += 1
 
     def mark_list_failed(self, section: str, why: str) -> None:
-        """Mark a list as unreadable for now; its rows stay, with their age.
+        """Mark a list as currently unreadable, keeping the rows with an age.
 
         Args:
             section: the name of the list in ``/snapshot``.
@@ -319,7 +319,7 @@ class Model:
     # The configs that are shown.
 
     def select_configs(self, of: tuple[str, str]) -> None:
-        """Show the configs of another topic or broker from now on."""
+        """Switch to the configs of another topic or broker."""
         self.configs_of = of
         self.configs = Section()
         self.set_alarm("configs", None)
@@ -327,18 +327,18 @@ class Model:
     # Records as they arrive.
 
     def select_tail(self, of: tuple[str, int | None] | None) -> None:
-        """Show the records of another topic or partition from now on, or of none."""
+        """Switch to the records of another topic or partition, or of none."""
         self.tail_of, self.tail_skipped = of, 0
         self.tail = Section()
         self.version += 1
 
     def append_tail(self, records: Sequence[ConsumerRecord], skipped: int, now: float) -> None:
-        """Append records to the tail, dropping the oldest beyond :data:`.RECORDS_MAX`.
+        """Append records to the tail, dropping the oldest if there are too many.
 
         Args:
-            records: the records in the order of their arrival.
+            records: the records in order of arrival.
             skipped: the number of records skipped before them.
-            now: the current time in seconds of this loop's clock.
+            now: the current time in seconds on this loop's clock.
         """
         first = next(iter(self.tail), -1) + 1
         rows = [TailRow.of(record, first + index) for index, record in enumerate(records)]
@@ -353,7 +353,7 @@ class Model:
     def update_client_quotas(
         self, rows: Mapping[tuple[str, str], QuotaRow] | None, missing: str | None, now: float
     ) -> None:
-        """Replace the client quotas, or record why there are none."""
+        """Replace the client quotas, or record why client quotas are unavailable."""
         self._client_quotas, self.client_quotas_missing = rows or {}, missing
         self._show_quotas(now)
         self.version += 1
@@ -373,12 +373,12 @@ class Model:
         all_of: set[str] | None = None,
         total: int | None = None,
     ) -> None:
-        """Update groups from what the cluster reports.
+        """Update groups from a report of the cluster.
 
         Args:
-            rows: the rows by name, which replace the earlier rows of these groups.
-            now: the current time in seconds of this loop's clock.
-            all_of: the names of all groups, to drop the others; None if ``rows`` may be partial.
+            rows: the rows by group name, which replace earlier rows of the same groups.
+            now: the current time in seconds on this loop's clock.
+            all_of: the names of all groups, to drop other groups; None if ``rows`` may be partial.
             total: the number of groups, if known.
         """
         inside = self._group_internals
@@ -409,7 +409,7 @@ class Model:
         self._groups_changed(now)
 
     def retain_group_internals(self, ids: set[str], now: float) -> None:
-        """Drop what the snapshot reported about groups other than these."""
+        """Drop the snapshot's data about all other groups."""
         inside = self._group_internals
         if len(inside) > len(ids):
             self._group_internals = {id: values for id, values in inside.items() if id in ids}
@@ -421,5 +421,5 @@ class Model:
         self.version += 1
 
     def group(self, id: str) -> GroupRow | None:
-        """Return a group as the cluster last reported it; None if it is unknown."""
+        """Return the group's last row reported by the cluster, or None if it is unknown."""
         return self._groups.get(id)

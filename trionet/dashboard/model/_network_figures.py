@@ -1,4 +1,4 @@
-"""Figures of a broker's network layer, from its snapshot; pure."""
+"""The figures of a broker's network layer, computed from a snapshot. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 from . import _snapshot as names
 from ._snapshot import MALFORMED, Labels, Readings
 
-#: Figures that are shown as they are, by the part of ``/snapshot`` that has them.
+#: The figures shown without conversion, by part of ``/snapshot``.
 LEVELS: Final[Mapping[str, Mapping[str, Callable[[Any], float]]]] = {
     "processors": {
         "connections": lambda processors: sum(each["connections"] for each in processors),
@@ -20,7 +20,7 @@ LEVELS: Final[Mapping[str, Mapping[str, Callable[[Any], float]]]] = {
         "response_queue": lambda queues: sum(queues["responses"].values()),
     },
 }
-#: The same for counters, which are shown as rates.
+#: The counters, which are shown as rates, by part of ``/snapshot``.
 COUNTS: Final[Mapping[str, Mapping[str, Callable[[Any], float]]]] = {
     "totals": {
         "requests": lambda totals: totals["requests"],
@@ -30,7 +30,7 @@ COUNTS: Final[Mapping[str, Mapping[str, Callable[[Any], float]]]] = {
         "connections_closed": lambda totals: totals["connections_closed"],
     },
 }
-#: Figure, metric and labels of gauges.
+#: The figure, metric and labels of each gauge.
 _GAUGES: Final[tuple[tuple[str, str, Labels], ...]] = (
     ("delayed", names.PURGATORY, ("Fetch",)),
     ("fetch_sessions", names.FETCH_SESSIONS, ()),
@@ -46,7 +46,7 @@ _GAUGES: Final[tuple[tuple[str, str, Labels], ...]] = (
     ("partitions", names.PARTITIONS, ()),
     ("log_bytes", names.LOG_BYTES, ()),
 )
-#: Figure and metric of counters, which are shown as rates.
+#: The figure and metric of each counter that is shown as a rate.
 _COUNTERS: Final = (
     ("cpu", names.CPU_SECONDS),
     ("loop_idle", names.LOOP_IDLE_SECONDS),
@@ -58,7 +58,7 @@ def _largest(values: Iterable[float]) -> float:
     return max(values, default=0.0)
 
 
-#: Figure, metric, and how the values of all its labels are combined.
+#: The figure, the metric, and the function that combines the values of all labels.
 _COMBINED: Final[tuple[tuple[str, str, Callable[[Iterable[float]], float]], ...]] = (
     ("acceptor_blocked", names.BLOCKED, _largest),
     ("failed_authentications", names.FAILED_AUTHENTICATIONS, sum),
@@ -68,11 +68,11 @@ _COMBINED: Final[tuple[tuple[str, str, Callable[[Iterable[float]], float]], ...]
 def read(
     figures: Mapping[str, Mapping[str, Callable[[Any], float]]], about: Mapping[str, Any]
 ) -> tuple[dict[str, float | None], set[str]]:
-    """Return the values of some figures, and the parts that are in an unknown format.
+    """Return the values of figures, and the names of parts in an unknown format.
 
     Args:
         figures: :data:`LEVELS` or :data:`COUNTS`.
-        about: the parts of ``/snapshot`` as JSON; figures of absent parts are None.
+        about: the parts of ``/snapshot`` as JSON, where figures of absent parts are None.
     """
     found: dict[str, float | None] = {}
     unknown: set[str] = set()
@@ -88,7 +88,7 @@ def read(
 
 
 def gauges(readings: Readings) -> dict[str, float | None]:
-    """Return the current values of gauges; None where the broker has none."""
+    """Return the current values of gauges by figure, with None if a gauge is not reported."""
     found = {name: readings.get(metric, {}).get(labels) for name, metric, labels in _GAUGES}
     for name, metric, combine in _COMBINED:
         if metric in readings:
@@ -97,7 +97,7 @@ def gauges(readings: Readings) -> dict[str, float | None]:
 
 
 def counters(readings: Readings) -> dict[str, float]:
-    """Return the current values of counters."""
+    """Return the current values of counters by figure."""
     return {
         name: readings[metric][()] for name, metric in _COUNTERS if () in readings.get(metric, {})
     }

@@ -1,7 +1,7 @@
-"""The results of ``trionet pipeline run``, from the records of its topic; pure.
+"""The results of ``trionet pipeline run``, parsed from the records of the results topic. Pure.
 
-Keys and values of the topic are described in docs/reference/pipeline.md. Records of another format
-are counted and skipped.
+See docs/reference/pipeline.md for the keys and values of the topic. Records in another format are
+counted and skipped.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import attrs
 from ._rows import row_factory
 from ._section import Section
 
-#: How many minutes are kept.
+#: The maximum number of minutes kept.
 MINUTES_MAX: Final = 60
-#: How many rows of a table are kept.
+#: The maximum number of rows kept per table.
 ROWS_MAX: Final = 5000
 
 
@@ -59,7 +59,7 @@ class SeriesRow:
 
 @attrs.frozen
 class TalkerRow:
-    """A top client of one minute by a measure: requests, bytes or time."""
+    """A top client of one minute by requests, bytes or time."""
 
     window: str
     measure: str
@@ -103,9 +103,9 @@ class Pipeline:
     Attributes:
         topic: the topic of the results; None before one is found.
         minutes: the totals by the start of the minute, such as ``2026-11-22T11:45:00Z``.
-        series: the requests of each minute, by the text of the key, as are the following.
-        talkers: the ten top clients by each measure.
-        anomalies: unusual values.
+        series: the requests of each minute, by the text of the record key.
+        talkers: the ten top clients by each measure, by the text of the record key.
+        anomalies: the unusual values, by the text of the record key.
         malformed: the number of records that are not results.
     """
 
@@ -134,7 +134,7 @@ class Pipeline:
             section.mark_missing(why)
 
     def put(self, key: bytes | None, value: bytes | None) -> None:
-        """Add a record of the topic; :meth:`show` makes it visible."""
+        """Add a record of the topic, which :meth:`show` makes visible."""
         try:
             kind, window, row = _parsed(key, value)
         except (ValueError, TypeError, KeyError, RecursionError):
@@ -153,7 +153,7 @@ class Pipeline:
         """Update the sections with all records passed to :meth:`put`, dropping old minutes.
 
         Args:
-            now: the current time in seconds of the loop's clock.
+            now: the current time in seconds on the loop's clock.
         """
         for section, rows in self._tables.values():
             if not rows and section.updated_at is None:

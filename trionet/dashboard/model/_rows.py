@@ -1,4 +1,4 @@
-"""The rows of the model, as views show them. A value that the source does not report is None."""
+"""The rows of the model. A value that the source does not report is None."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ R = TypeVar("R")
 
 @attrs.frozen
 class About:
-    """What the dashboard is connected to.
+    """The broker or cluster that the dashboard shows.
 
     Attributes:
         source: the address, such as ``PLAINTEXT://127.0.0.1:9092``.
         software: the name and version of the broker's software, if reported.
-        node_id: the broker whose network layer is shown.
+        node_id: the id of the broker whose network layer is shown.
         cluster_id: the id of the cluster.
-        uptime_seconds: time since the broker started.
-        listeners: the addresses it listens on.
+        uptime_seconds: the time since the broker started.
+        listeners: the addresses on which the broker listens.
         controller: the id of the cluster's controller.
     """
 
@@ -41,21 +41,21 @@ class ApiRow:
 
     Attributes:
         name: the name of the API in Kafka.
-        requests: requests completed since the broker started.
-        rate: recently completed requests per second.
-        errors: error codes in responses since the broker started.
-        error_rate: recent error codes per second.
+        requests: the number of requests completed since the broker started.
+        rate: the number of recently completed requests per second.
+        errors: the number of error codes in responses since the broker started.
+        error_rate: the number of recent error codes per second.
         phases_ms: the mean time of each of Kafka's seven phases within the window of
             :mod:`._api_times`, in the order of :data:`trionet.metrics._request_times.PHASES`; empty
-            if no request was completed in it.
+            if no request was completed within the window.
         p50_ms, p99_ms, max_ms: the median, the 99th percentile and the maximum of the total time
             within the window; None if no request was completed in it.
         buckets: the number of requests completed within the window, by upper bound of the total
             time in ms, ascending, without empty buckets.
         mean_bytes: the mean size of requests within the window.
         history: the history of ``rate``.
-        spreads: the distribution of total times between reads, the oldest first: counts by the
-            power of two in ms that is their upper bound (keys are exponents); None where unknown.
+        spreads: the distributions of total times between reads, the oldest first; see
+            :func:`._api_times.spread`. None where unknown.
     """
 
     name: str
@@ -75,7 +75,7 @@ class ApiRow:
 
 @attrs.frozen
 class ConnectionRow:
-    """An open connection; docs/metrics.md explains the attributes (``/snapshot``)."""
+    """An open connection. See ``/snapshot`` in docs/metrics.md for the attributes."""
 
     number: int
     id: str
@@ -132,7 +132,7 @@ class CloseReasonRow:
 
 @attrs.frozen
 class ProcessorRow:
-    """A network processor; counters since the broker started, and recent rates."""
+    """A network processor, with counters since the broker started and recent rates."""
 
     id: int
     listener: str
@@ -179,8 +179,8 @@ class BrokerRow:
     """A broker of the cluster.
 
     Attributes:
-        leads: the number of partitions that the broker leads, among the topics that were read.
-        bytes: the total size of the partitions whose size is known; None if no size is known.
+        leads: the number of partitions that the broker leads in the topics that were read.
+        bytes: the total size of the led partitions with a known size; None if no size is known.
     """
 
     id: int
@@ -199,11 +199,11 @@ class TopicRow:
     Attributes:
         partitions: the number of partitions.
         replicas: the largest replication factor of a partition.
-        under_replicated: the number of partitions with a replica that is out of sync.
+        under_replicated: the number of partitions with an out-of-sync replica.
         leaderless: the number of partitions without a leader.
         bytes: the size of all partitions; None if unknown.
-        records: the offsets between start and end of all partitions: the number of records, unless
-            some were compacted or are transaction markers.
+        records: the number of offsets between start and end of all partitions, which includes
+            compacted records and transaction markers.
         rate: the number of recently appended offsets per second.
         history: the history of ``rate``.
     """
@@ -223,7 +223,7 @@ class TopicRow:
 
 @attrs.frozen
 class PartitionRow:
-    """A partition of a topic; ``leader`` is -1 while it has none."""
+    """A partition of a topic, where ``leader`` is -1 if there is no leader."""
 
     topic: str
     number: int
@@ -243,11 +243,11 @@ class MemberRow:
     """A member of a group.
 
     Attributes:
-        assignment: the partitions assigned to it, as ``(topic, partition)``.
+        assignment: the assigned partitions, as ``(topic, partition)``.
         phase: the step that the group expects of the member, such as ``joining``; from a trionet
             broker only.
-        expires_seconds: the time until it is removed unless it sends a heartbeat; from a trionet
-            broker only.
+        expires_seconds: the time until the member is removed unless it sends a heartbeat; from a
+            trionet broker only.
     """
 
     id: str
@@ -268,8 +268,8 @@ class LagRow:
     Attributes:
         committed: the committed offset; None if there is none.
         end: the end offset.
-        lag: the number of offsets from ``committed`` to ``end``; None if one is unknown.
-        member: the id of the member that the partition is assigned to.
+        lag: the number of offsets from ``committed`` to ``end``; None if either is unknown.
+        member: the id of the member with the partition.
     """
 
     topic: str
@@ -288,15 +288,15 @@ class GroupRow:
 
     Attributes:
         type: ``classic``, ``consumer``, ``share`` or ``streams``; empty if not reported.
-        generation: the generation of a classic group, from a trionet broker only; otherwise the
-            group's epoch.
+        generation: the generation of a classic group, from a trionet broker only, or the epoch of
+            another group.
         members: the number of members; None before the group was described.
         lag: the sum over partitions with a committed offset; None if unknown.
-        state_seconds: the time in its current state; from a trionet broker only.
+        state_seconds: the time in the current state; from a trionet broker only.
         detail: the members; None before the group was described.
         lags: the lags by partition; None before they were read.
         failure: why members or offsets could not be read, as a sentence.
-        read_at: when members and offsets were read, in seconds of the loop's clock.
+        read_at: the time when members and offsets were read, in seconds on the loop's clock.
     """
 
     id: str
@@ -329,16 +329,16 @@ class ConfigRow:
 
 @attrs.frozen
 class QuotaRow:
-    """A limit and its current use.
+    """A quota or limit with the current use.
 
     Attributes:
-        entity: what the limit applies to, such as ``listener PLAINTEXT``, ``address 10.0.0.7`` or
+        entity: the subject of the limit, such as ``listener PLAINTEXT``, ``address 10.0.0.7`` or
             ``user=alice``.
         key: the name of the limit, such as ``max.connections`` or ``producer_byte_rate``.
         limit: the limit; None if unlimited.
         value: the current use in the limit's unit; None if not reported.
-        throttle_ms: the mean throttle time of clients that exceed it.
-        refused: the number of connections closed unserved since the broker started.
+        throttle_ms: the mean throttle time of clients that exceed the limit.
+        refused: the number of connections refused since the broker started.
     """
 
     entity: str
@@ -355,7 +355,7 @@ class TaskRow:
 
     Attributes:
         depth: the number of the task's ancestors.
-        waits_in: the innermost function outside trio, with module and line.
+        waits_in: the innermost waiting function outside trio, with module and line.
     """
 
     number: int
@@ -368,10 +368,11 @@ class TaskRow:
 def row_factory(row: Callable[..., R]) -> Callable[[Mapping[str, Any]], R]:
     """Return a function that creates rows from JSON objects.
 
-    Fields that an older broker does not report are None; fields of a newer one are ignored.
+    Fields that an older broker does not report are None. Unknown fields of a newer broker are
+    ignored.
 
     Args:
-        row: one of the classes above.
+        row: a row class of this module.
     """
     kind: Any = row
     names = [field.name for field in attrs.fields(kind)]

@@ -1,4 +1,4 @@
-"""A list of the model: rows by key, whether it is complete, and why it is missing."""
+"""A list of the model, with the state of the reads."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ class Section(Mapping[K, R], Generic[K, R]):
 
     Attributes:
         missing: why the source does not have this list, as a sentence; None if it has the list.
-        failure: why the last read failed, so that the rows are from an earlier one; None if it
-            succeeded.
-        total: the number of rows that the source has; more than are here while they are being read.
+        failure: why the last read failed, in which case the rows are from an earlier read; None if
+            it succeeded.
+        total: the number of rows in the source, some of which may not have been read yet.
         version: incremented with every change, so that rows need not be sorted for each frame.
-        updated_at: when the rows were read, in seconds of the loop's clock; None before the first.
-        as_of: when the oldest values in the rows were read, if rows are read one after another.
+        updated_at: the time of the last read, in seconds on the loop's clock; None before the first
+            read.
+        as_of: the time when the oldest values were read, if rows are read one after another.
     """
 
     def __init__(self, missing: str | None = None) -> None:
@@ -41,12 +42,12 @@ class Section(Mapping[K, R], Generic[K, R]):
         return len(self._rows)
 
     def values(self) -> ValuesView[R]:
-        """Return the rows; much faster to iterate over than the view that Mapping returns."""
+        """Return the rows. Iterating over this view is much faster than over Mapping's."""
         return self._rows.values()
 
     @property
     def is_whole(self) -> bool:
-        """Whether all rows of the source are here."""
+        """Whether all rows of the source have been read."""
         return self.updated_at is not None and len(self._rows) >= self.total
 
     def replace(self, rows: dict[K, R], at: float, total: int | None = None) -> None:
@@ -54,21 +55,21 @@ class Section(Mapping[K, R], Generic[K, R]):
 
         Args:
             rows: the rows by key; the section takes ownership.
-            at: the time, in seconds of the loop's clock.
-            total: the number of rows that the source has, if these are not all.
+            at: the time in seconds on the loop's clock.
+            total: the number of rows in the source, if ``rows`` is incomplete.
         """
         self._rows = rows
         self.total = len(rows) if total is None else max(total, len(rows))
         self._changed(at)
 
     def update(self, rows: Mapping[K, R], at: float, total: int | None = None) -> None:
-        """Add rows, or replace those with the same keys."""
+        """Add rows, replacing rows with the same keys."""
         self._rows.update(rows)
         self.total = max(self.total if total is None else total, len(self._rows))
         self._changed(at)
 
     def retain(self, keys: Mapping[K, object] | set[K], at: float) -> None:
-        """Drop the rows with other keys."""
+        """Drop all rows whose key is not in ``keys``."""
         if any(key not in keys for key in self._rows):
             self._rows = {key: row for key, row in self._rows.items() if key in keys}
         self.total = len(self._rows)
@@ -81,18 +82,18 @@ class Section(Mapping[K, R], Generic[K, R]):
             self.version += 1
 
     def mark_failed(self, why: str) -> None:
-        """Record why a read failed; the rows stay."""
+        """Record why a read failed, keeping the rows."""
         if self.failure != why:
             self.failure = why
             self.version += 1
 
     def amend(self, rows: Mapping[K, R]) -> None:
-        """Update rows without making them newer, to remove values such as rates."""
+        """Replace rows without changing the time of the read, to remove values such as rates."""
         self._rows.update(rows)
         self.version += 1
 
     def clear_errors(self) -> None:
-        """Forget why the list was missing or could not be read, because it is read again."""
+        """Clear the reasons for missing data and failed reads before a new read."""
         if self.missing is not None or self.failure is not None:
             self.missing = self.failure = None
             self.version += 1

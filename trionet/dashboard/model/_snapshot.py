@@ -1,4 +1,4 @@
-"""A broker's ``/snapshot``, from an object in this process or from JSON, with selected metrics."""
+"""A broker's ``/snapshot`` with selected metrics, from an object in this process or from JSON."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ RESIDENT_BYTES: Final = "process_resident_memory_bytes"
 OPEN_FDS: Final = "process_open_fds"
 REQUEST_LOG_DROPPED: Final = "trionet_request_log_dropped_total"
 
-#: The label names of each metric that is read.
+#: The label names of the metrics that are read.
 METRICS: Final[Mapping[str, tuple[str, ...]]] = {
     PROCESSORS_IDLE: (),
     HANDLERS_IDLE: (),
@@ -71,11 +71,11 @@ METRICS: Final[Mapping[str, tuple[str, ...]]] = {
 
 @attrs.frozen
 class BrokerSnapshot:
-    """The state that a broker reports about itself at one moment.
+    """The state that a broker reports at one time.
 
     Attributes:
-        at: the moment, in seconds of the clock of the broker's loop.
-        about: ``/snapshot`` as JSON, without its lists and metrics.
+        at: the time in seconds on the clock of the broker's loop.
+        about: ``/snapshot`` as JSON, without lists and metrics.
         readings: the metrics.
     """
 
@@ -85,7 +85,7 @@ class BrokerSnapshot:
 
 
 def from_snapshot(snapshot: Snapshot, about: Mapping[str, Any]) -> BrokerSnapshot:
-    """Convert a snapshot of a broker in this process."""
+    """Convert the snapshot of a broker in this process."""
     found = {name: snapshot[name] for name in METRICS if name in snapshot}
     readings = {
         name: {sample.labels: sample.value for sample in family.samples}
@@ -95,10 +95,10 @@ def from_snapshot(snapshot: Snapshot, about: Mapping[str, Any]) -> BrokerSnapsho
 
 
 def from_json(page: Mapping[str, Any]) -> BrokerSnapshot:
-    """Convert a parsed ``/snapshot`` page, without metrics in an unexpected format.
+    """Convert a parsed ``/snapshot`` page, ignoring metrics in an unexpected format.
 
     Raises:
-        KeyError: the page does not contain its time.
+        KeyError: the page does not contain the time of the snapshot.
     """
     readings = {}
     for name, labels in METRICS.items():

@@ -1,4 +1,4 @@
-"""The last records of a topic, with values readable as text, JSON or hex; pure."""
+"""The last records of a topic, with values as text, JSON or hex. Pure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import attrs
 if TYPE_CHECKING:
     from ...client.consumer import ConsumerRecord
 
-#: How many records are kept.
+#: The maximum number of records kept.
 RECORDS_MAX: Final = 500
-#: How many bytes are kept of a key and of a value.
+#: The maximum number of bytes kept of a key and of a value.
 BYTES_MAX: Final = 4096
 
 
 class Form(StrEnum):
-    """The form in which bytes are shown."""
+    """The form of displayed bytes."""
 
     NULL = "null"
     TEXT = "text"
@@ -29,15 +29,15 @@ class Form(StrEnum):
 
 @attrs.frozen
 class TailRow:
-    """A record.
+    """A record of the tail.
 
     Attributes:
-        number: a running number of the records shown.
+        number: the sequence number of the record among the shown records.
         timestamp: the timestamp in ms since the epoch; -1 for none.
         key, value: the first 4,096 bytes of the key and the value; None for null.
         key_bytes, value_bytes: the full sizes of the key and the value.
         headers: the names and values of the headers.
-        key_text, text: the key and the value in their most readable form.
+        key_text, text: the key and the value in the most readable form.
         form: the form of the value.
     """
 
@@ -81,9 +81,9 @@ def _cut(data: bytes | None) -> bytes | None:
 
 
 def readable(data: bytes | None) -> tuple[Form, str]:
-    """Return bytes in their most readable form, and which form that is.
+    """Return bytes in the most readable form, and the form.
 
-    JSON means an object or an array; a number alone is text.
+    The form is JSON for an object or an array. A single number is text.
     """
     if data is None:
         return Form.NULL, "null"
@@ -101,7 +101,7 @@ def readable(data: bytes | None) -> tuple[Form, str]:
 
 
 def as_text(data: bytes) -> str | None:
-    """Decode the first bytes as UTF-8; None if they are invalid or not printable."""
+    """Decode the first bytes as UTF-8, or return None if they are invalid or not printable."""
     cut = data[:BYTES_MAX]
     try:
         text = cut.decode()
@@ -119,7 +119,7 @@ def as_hex(data: bytes) -> str:
 
 
 def dump(data: bytes | None, width: int = 16) -> list[str]:
-    """Format bytes as lines of offset, hex digits and characters, like hexdump."""
+    """Format bytes as lines with offset, hex digits and characters, like hexdump."""
     if data is None:
         return ["null"]
     lines = []
@@ -131,7 +131,7 @@ def dump(data: bytes | None, width: int = 16) -> list[str]:
 
 
 def pretty(data: bytes) -> list[str] | None:
-    """Format JSON with one value per line; None if the text is not JSON."""
+    """Format JSON with one value per line, or return None if the text is not JSON."""
     try:
         return json.dumps(json.loads(data), indent=2, ensure_ascii=False).splitlines()
     except (ValueError, RecursionError):

@@ -1,1 +1,1 @@
-"""The sources of the dashboard's data: a broker in this process, metrics listeners, a cluster."""
+"""The data sources of the dashboard: a broker in this process, metrics listeners, a cluster."""

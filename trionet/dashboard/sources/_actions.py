@@ -1,8 +1,8 @@
-"""The operations that the dashboard offers. Each returns a sentence that reports the result.
+"""The operations of the dashboard, each of which returns a sentence about the result.
 
-The operations are ordinary client requests, so the cluster decides what the user may do. The user
-interface asks for confirmation before it calls them. The client is imported when an operation
-needs it: loading it takes longer than drawing the first frame.
+The operations are ordinary client requests, which the cluster authorizes. The user interface asks
+for confirmation first. The client is imported when an operation needs it, because the import takes
+longer than drawing the first frame.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CloseConnection = Callable[[str], Awaitable[bool]]
 
 
 class ActionError(TrionetError):
-    """Raised when an action is impossible; the message says why, and what is possible."""
+    """Raised when an action is impossible. The message gives the reason and the alternatives."""
 
 
 class Actions:
@@ -31,8 +31,8 @@ class Actions:
 
     Args:
         bootstrap_servers: the bootstrap servers of the cluster.
-        settings: client settings by Kafka's keys, such as those of TLS and SASL.
-        close: closes a connection of the broker; None if connections cannot be closed.
+        settings: the client settings by Kafka's keys, including TLS and SASL.
+        close: closes a connection of the broker; None if this is not possible.
         network: opens the connections.
     """
 
@@ -51,7 +51,7 @@ class Actions:
 
     @property
     def can_close(self) -> bool:
-        """Whether connections of the broker can be closed."""
+        """Whether the dashboard can close connections of the broker."""
         return self._close is not None
 
     # Topics.
@@ -88,7 +88,7 @@ class Actions:
         return f"created topic {name}{count}"
 
     async def delete_topic(self, name: str) -> str:
-        """Delete a topic and all its records.
+        """Delete a topic with all records.
 
         Raises:
             TrionetError: the topic was not deleted.
@@ -98,7 +98,7 @@ class Actions:
         return f"deleted topic {name}"
 
     async def add_partitions(self, name: str, total: int) -> str:
-        """Increase the number of partitions of a topic, which may move keys to other partitions.
+        """Increase the number of partitions of a topic. Keys may map to other partitions.
 
         Raises:
             TrionetError: nothing was changed.
@@ -108,13 +108,13 @@ class Actions:
         return f"topic {name} now has {total} partitions"
 
     async def alter_config(self, kind: str, name: str, key: str, value: str | None) -> str:
-        """Change a config.
+        """Change a config of a topic or a broker.
 
         Args:
             kind: ``topic`` or ``broker``.
-            name: the topic, or the broker's id.
+            name: the name of the topic, or the id of the broker.
             key: the name of the config.
-            value: the new value; None resets the config to its default.
+            value: the new value; None to reset the config to the default.
 
         Raises:
             TrionetError: nothing was changed.
@@ -134,9 +134,9 @@ class Actions:
 
         Args:
             group: the name of the group.
-            topic: a topic for which the group has committed offsets; None for all of them.
+            topic: a topic with committed offsets of the group; None for all such topics.
             to: ``start``, ``end``, an offset, or a number of records forward (``+10``) or back
-                (``-10``); limited to the range of existing offsets.
+                (``-10``), clamped to the range of existing offsets.
 
         Raises:
             TrionetError: some or all offsets were not committed.
@@ -164,7 +164,7 @@ class Actions:
         return f"reset group {group} in {len(new_offsets)} partitions"
 
     async def delete_group(self, group: str) -> str:
-        """Delete a group without members, and its offsets.
+        """Delete a group without members, including the committed offsets.
 
         Raises:
             TrionetError: the group was not deleted.
@@ -204,10 +204,10 @@ class Actions:
             topic: an existing topic.
             value: the value of the record; None for a tombstone.
             key: the key of the record.
-            partition: the partition; None to choose it by the key.
+            partition: the partition; None to choose the partition by the key.
 
         Raises:
-            TrionetError: the record was not written, or it is unknown whether it was.
+            TrionetError: the record was not written, or the outcome is unknown.
         """
         from ...client.producer import open_producer
 

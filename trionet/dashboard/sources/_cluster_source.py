@@ -1,4 +1,4 @@
-"""Reads a cluster over the Kafka protocol; works with any Kafka."""
+"""A source that reads any Kafka cluster over the Kafka protocol."""
 
 from __future__ import annotations
 
@@ -26,22 +26,23 @@ from ._topic_reader import TopicReader
 if TYPE_CHECKING:
     from ...client.admin.access._quotas import QuotaEntity
 
-#: What is not shown is read rarely: after this many intervals, or this many seconds if sooner.
+#: The interval between reads of data that is not shown, in refresh intervals and in seconds. The
+#: shorter one applies.
 RARELY: Final = 10
 RARELY_SECONDS: Final = 10.0
-#: With more groups than this, their lag is read only while groups are shown.
+#: The maximum number of groups for which lag is read while groups are not shown.
 SUMMED_GROUPS_MAX: Final = 200
 _TOPICS: Final = ("topics", "partitions")
 _GROUPS: Final = ("groups", "group")
 _OTHERS: Final = ("brokers", "configs", "quotas")
 _FOCUSED: Final = (*_TOPICS, *_GROUPS, *_OTHERS)
-#: The figures that come with each list.
+#: The figures computed from each list.
 _OF_TOPICS: Final = ("topics", "partitions", "under_replicated", "leaderless")
 _OF_GROUPS: Final = ("groups", "lag")
 _OF_CLUSTER: Final = ("brokers",)
 
 Read = Callable[[str | None, object, bool, Pace], Awaitable[bool]]
-"""``async (section, key, is due, pace) -> has read``: reads what is shown, or anything if due."""
+"""``async (section, key, is due, pace) -> has read``: reads the shown data, or all data if due."""
 
 # An unreachable broker should be noticed soon; the next read retries anyway.
 _CALL_MS: Final[Mapping[str, object]] = {
@@ -51,11 +52,11 @@ _CALL_MS: Final[Mapping[str, object]] = {
 
 
 class ClusterSource:
-    """Updates a model over the Kafka protocol.
+    """A :class:`.Part` that reads a cluster over the Kafka protocol.
 
     Args:
         bootstrap_servers: the bootstrap servers of the cluster.
-        settings: client settings by Kafka's keys.
+        settings: the client settings by Kafka's keys.
         network: opens the connections.
     """
 
@@ -75,7 +76,7 @@ class ClusterSource:
         self._wake = trio.Event()
 
     def focus(self, section: str | None, key: object = None) -> None:
-        """See :meth:`.Source.focus`."""
+        """Select the data to show; see :meth:`.Source.focus`."""
         if (section, key) != (self._section, self._key):
             self._section, self._key = section, key
             wake, self._wake = self._wake, trio.Event()
@@ -135,13 +136,13 @@ def _unless(event: trio.Event) -> Callable[[], bool]:
 
 
 class _Failing(Protocol):
-    """A list of the model whose read may fail."""
+    """A section of the model for which a read may fail."""
 
     def mark_failed(self, why: str) -> None: ...
 
 
 class _Reads:
-    """Reads the shown data every time, and the rest when it is due."""
+    """The reads of the cluster: shown data in every round, and other data when it is due."""
 
     def __init__(self, calls: Calls, model: Model, changed: Callable[[], None]) -> None:
         self._calls = calls
@@ -220,7 +221,7 @@ class _Reads:
     async def _recording(
         self, what: str, figures: Sequence[str], *sections: _Failing
     ) -> AsyncIterator[None]:
-        """Record a failed read in the model; the next round repeats it.
+        """Record in the model whether the block succeeds, suppressing errors of the read.
 
         Args:
             what: the subject of the read.

@@ -1,4 +1,4 @@
-"""Reads groups over the Kafka protocol: states, members, committed offsets and lag."""
+"""A reader of groups over the Kafka protocol: states, members, committed offsets and lag."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from ..model._rows import GroupRow, LagRow, MemberRow, PartitionRow
 from ._offset_reader import EARLIEST, LATEST, Key, read_offsets
 from ._pacing import Pace
 
-#: How many groups a request asks for.
+#: The maximum number of groups per request.
 GROUPS_PER_REQUEST: Final = 50
-#: How many listed groups are converted before other tasks run.
+#: The number of listed groups to convert before other tasks run.
 GROUPS_PER_STEP: Final = 100
-#: The types that DescribeGroups and ConsumerGroupDescribe support.
+#: The group types that DescribeGroups and ConsumerGroupDescribe support.
 _DESCRIBED: Final = ("", "classic", "consumer")
 
 
 class GroupReader:
-    """Reads groups into a model.
+    """A reader that updates the groups of a model.
 
     Args:
         model: the model to update.
         changed: called after each change.
-        partition: returns a known partition, with its leader.
+        partition: returns a partition with the leader; None if the partition is unknown.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class GroupReader:
         self._partition = partition
 
     async def read(self, calls: Calls) -> None:
-        """Read the list of groups and their states.
+        """Read the list of groups with the states.
 
         Raises:
             TrionetError: a broker could not be reached.
@@ -70,7 +70,7 @@ class GroupReader:
         return attrs.evolve(before, type=group.type, state=state, protocol_type=group.protocol_type)
 
     async def read_all_details(self, calls: Calls, pace: Pace) -> None:
-        """Read members, offsets and lag of all groups, and sum up the lag.
+        """Read the members, offsets and lag of all groups, and sum up the lag.
 
         Raises:
             TrionetError: a request as a whole failed.
@@ -82,10 +82,9 @@ class GroupReader:
             self._sum_up()
 
     async def read_details(self, calls: Calls, ids: Iterable[str], pace: Pace) -> None:
-        """Read members, offsets and lag of groups.
+        """Read the members, offsets and lag of groups.
 
-        Data of a group that cannot be read, because the group no longer exists or access is denied,
-        stays unknown.
+        If the group no longer exists or access is denied, the data of the group stays unknown.
 
         Raises:
             TrionetError: a request as a whole failed.
@@ -140,7 +139,7 @@ class GroupReader:
         self._changed()
 
     def _sum_up(self) -> None:
-        """Sum up the lag of all groups; unknown if the lag of one is."""
+        """Update the total lag of all groups, which is unknown if the lag of a group is unknown."""
         figures = self._model.figures
         groups = self._model.groups.values()
         lag = total_lag(row.lag for row in groups if row.type in _DESCRIBED)

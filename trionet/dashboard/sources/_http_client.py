@@ -1,4 +1,4 @@
-"""A minimal HTTP/1.1 client on trio for metrics listeners: one persistent connection."""
+"""A minimal HTTP/1.1 client for metrics listeners, with one persistent connection."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from ...errors import ConfigError, TrionetError
 if TYPE_CHECKING:
     import h11
 
-#: How long connecting and reading a response may take, in seconds.
+#: The time limit for connecting and reading a response, in seconds.
 RESPONSE_SECONDS_MAX: Final = 10.0
-#: The largest response that is read.
+#: The maximum size of a response in bytes.
 RESPONSE_BYTES_MAX: Final = 64 * 1024 * 1024
 _READ_BYTES: Final = 64 * 1024
 
 
 class HttpError(TrionetError):
-    """Raised when the server does not respond in time, or does not speak HTTP."""
+    """Raised when the server does not respond in time or the response is not valid HTTP."""
 
 
 class HttpClient:
-    """Sends requests without a body, one at a time.
+    """An HTTP client that sends requests without a body, one at a time.
 
     Args:
-        url: ``http://HOST:PORT`` or ``https://HOST:PORT``.
-        token: the bearer token to send; None for none.
-        tls: the TLS context for https; by default the system's authorities are trusted.
+        url: the server, as ``http://HOST:PORT`` or ``https://HOST:PORT``.
+        token: the bearer token to send; None to send no token.
+        tls: the TLS context for https; by default, the system's certificate authorities are
+            trusted.
 
     Raises:
         ConfigError: the URL or the token is invalid.
@@ -86,13 +87,13 @@ class HttpClient:
             await trio.aclose_forcefully(stream)
 
     async def request(self, method: str, target: str) -> tuple[int, bytes]:
-        """Send a request. Returns the status and the body of the response.
+        """Send a request, and return the status and the body of the response.
 
         Raises:
-            HttpError: no response arrived in time, or it is not HTTP.
+            HttpError: no response arrived in time, or the response is not valid HTTP.
             OSError: the server could not be reached.
 
-        Cancellation: the connection is closed; the server may have processed the request.
+        Cancellation: the connection is closed. The server may have processed the request.
         """
         async with self._lock:
             is_done = False

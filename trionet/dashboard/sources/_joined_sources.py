@@ -1,4 +1,4 @@
-"""Several sources as one, and sources whose modules are slow to import."""
+"""Sources made of several parts, and parts whose modules are slow to import."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._source import INTERVAL_SECONDS, INTERVAL_SECONDS_MAX, INTERVAL_SECONDS_MI
 
 
 class Part(Protocol):
-    """A source of a part of the model; see :class:`.Source` for the members."""
+    """A source for a part of the model. See :class:`.Source` for the members."""
 
     interval_seconds: float
 
@@ -32,13 +32,13 @@ class Part(Protocol):
 
 
 class JoinedSource:
-    """A :class:`.Source` made of parts.
+    """A :class:`.Source` made of several parts.
 
     Args:
         name: the name of the broker or cluster.
         parts: the sources of the parts.
         actions: the available operations.
-        prepare: called first with the model, to record what no part can read.
+        prepare: called first with the model, to mark data that no part can read.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class JoinedSource:
 
     @property
     def interval_seconds(self) -> float:
-        """The interval between reads in seconds; values set are limited to the allowed range."""
+        """The interval between reads in seconds, clamped to the allowed range when set."""
         return self._interval_seconds
 
     @interval_seconds.setter
@@ -67,7 +67,7 @@ class JoinedSource:
             part.interval_seconds = seconds
 
     def focus(self, section: str | None, key: object = None) -> None:
-        """See :meth:`.Source.focus`."""
+        """Select the data to show; see :meth:`.Source.focus`."""
         for part in self._parts:
             part.focus(section, key)
 
@@ -101,8 +101,8 @@ class DeferredSource:
         module: the module of the part, in this package.
         name: the class of the part.
         keywords: the arguments of the class.
-        sections: the sections that the part updates, if it need not run before one of them is
-            shown; empty to create the part as soon as it runs.
+        sections: the sections that cause the part to be created when they are shown; empty to
+            create the part as soon as it runs.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class DeferredSource:
             self._part.interval_seconds = seconds
 
     def focus(self, section: str | None, key: object = None) -> None:
-        """See :meth:`.Source.focus`."""
+        """Select the data to show; see :meth:`.Source.focus`."""
         self._focus = section, key
         if section in self._sections:
             self._is_needed.set()

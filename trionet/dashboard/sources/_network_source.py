@@ -1,4 +1,4 @@
-"""A broker's network layer: figures with every read, one list while it is shown."""
+"""A source for a broker's network layer: figures in each read, and a list while it is shown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..model._snapshot import MALFORMED
 from ._snapshot_readers import SnapshotReader
 from ._source import INTERVAL_SECONDS
 
-#: The lists of ``/snapshot``, by the section of the model that is shown.
+#: The lists of ``/snapshot`` by the shown section of the model.
 LISTS: Final[Mapping[str, str]] = {
     "connections": "connections",
     "closed": "recently_closed",
@@ -22,21 +22,21 @@ LISTS: Final[Mapping[str, str]] = {
     "group": "groups",
     "log": "log",
 }
-#: The approximate CPU time that a row of a list costs the broker and the dashboard, in seconds.
+#: The approximate CPU time per row of a list in the broker and the dashboard, in seconds.
 ROW_SECONDS: Final = 30e-6
-#: The share of the time that reading a list may take, in this process or in the broker's.
+#: The maximum share of time for reading a list, in this process or the broker's process.
 LIST_SHARE: Final = 0.02
-#: How many rows are converted before other tasks run: about a millisecond.
+#: The number of rows to convert before other tasks run, about a millisecond of work.
 ROWS_PER_STEP: Final = 100
 _UNREADABLE: Final = (TrionetError, OSError, trio.BrokenResourceError)
 
 
 class NetworkSource:
-    """Updates a model from the snapshots of a broker.
+    """A :class:`.Part` that reads the snapshots of a broker.
 
     Args:
         reader: reads the snapshots.
-        what: the reader's name in messages, such as ``http://127.0.0.1:9404``.
+        what: the name of the broker in messages, such as ``http://127.0.0.1:9404``.
     """
 
     def __init__(self, reader: SnapshotReader, what: str) -> None:
@@ -48,7 +48,7 @@ class NetworkSource:
         self._list_due_at = 0.0
 
     def focus(self, section: str | None, key: object = None) -> None:  # noqa: ARG002 - Source
-        """See :meth:`.Source.focus`."""
+        """Select the data to show; see :meth:`.Source.focus`."""
         name = None if section is None else LISTS.get(section)
         if name != self._list:
             self._list, self._list_due_at = name, 0.0
@@ -87,7 +87,7 @@ class NetworkSource:
                 await self._wake.wait()
 
     async def _read(self, model: Model) -> str | None:
-        """Read the figures and the list. Returns why the list could not be read."""
+        """Read the figures and the list, and return why the list could not be read, or None."""
         model.update_network(await self._reader.take(), trio.current_time())
         name = self._list
         if name is None or trio.current_time() < self._list_due_at:
@@ -122,7 +122,7 @@ class NetworkSource:
 
 
 def _reason(error: Exception) -> str:
-    """Return a description of an error for the user."""
+    """Return a description of the error for the user."""
     if isinstance(error, _UNREADABLE):
         return str(error)
     return f"unknown format: {error!r}"

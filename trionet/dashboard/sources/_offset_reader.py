@@ -1,4 +1,4 @@
-"""Reads start and end offsets of partitions from their leaders, in slices."""
+"""Reading of the start and end offsets of partitions from the leaders, in slices."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Key = tuple[str, int]
 LATEST: Final = -1
 EARLIEST: Final = -2
 
-#: How many partitions a request asks for.
+#: The maximum number of partitions per request.
 PARTITIONS_PER_REQUEST: Final = 250
-#: How many partitions are examined before other tasks run: less than a millisecond.
+#: The number of partitions to examine before other tasks run, less than a millisecond of work.
 PARTITIONS_PER_STEP: Final = 1000
 # Version 1, of Kafka 0.10.1, was the first with a single offset; newer ones add nothing needed
 # here, and older ones fail.
@@ -41,16 +41,16 @@ async def read_offsets(
     pace: Pace,
     take: Callable[[Mapping[Key, int]], None],
 ) -> None:
-    """Read offsets of the partitions that have a leader, and pass them on slice by slice.
+    """Read the offsets of partitions from the leaders, and report the offsets in slices.
 
-    Offsets that could not be read are omitted.
+    Partitions without a leader, and partitions whose offset cannot be read, are omitted.
 
     Args:
         calls: sends the requests.
-        partitions: the partitions with their leaders; must not change meanwhile.
+        partitions: the partitions with leaders, which must not change during the call.
         timestamp: :data:`LATEST` or :data:`EARLIEST`.
         pace: rests between requests.
-        take: called with each slice.
+        take: called with the offsets of each slice.
     """
     await trio.lowlevel.checkpoint()
     pending: dict[int, list[PartitionRow]] = {}

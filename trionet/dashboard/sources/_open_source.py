@@ -1,4 +1,4 @@
-"""Opens the sources that a user names: a broker in this process, or a cluster over the network."""
+"""Opening of sources: a broker in this process, or a cluster over the network."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from ...broker.run._broker import Broker
     from ...metrics._log_ring import LogRing
 
-#: Shown where the Kafka protocol has no such data.
+#: The reason shown for data that is not available over the Kafka protocol.
 NO_METRICS: Final = (
     "not available over the Kafka protocol; connect to a trionet broker's metrics listener with"
     " --metrics URL"
 )
-#: Shown where a broker in this process has no listener that the dashboard can use.
+#: The reason shown if a broker in this process has no listener that the dashboard can use.
 NO_PLAINTEXT_LISTENER: Final = (
     "all listeners of this broker require TLS or SASL; start another dashboard with the settings"
     " they need: trionet dashboard HOST:PORT -X KEY=VALUE"
 )
-#: Shown where the broker runs in another process.
+#: The reason shown for data that requires a broker in this process.
 NO_TASKS: Final = "only available in the broker's own process: trionet broker --dashboard"
 
 
@@ -44,7 +44,7 @@ def cluster_parts(
     pipeline_topic: str | None = None,
     network: Network = SYSTEM,
 ) -> list[Part]:
-    """Return the sources that use the Kafka protocol."""
+    """Return the parts of a source that use the Kafka protocol."""
     where: dict[str, object] = {
         "bootstrap_servers": bootstrap_servers,
         "settings": settings,
@@ -70,14 +70,14 @@ def watch_broker(
     pipeline_topic: str | None = None,
     log: LogRing | None = None,
 ) -> Iterator[Source]:
-    """Open a source for a broker in this process, for the duration of a block.
+    """Open a source for a broker in this process, as a context manager.
 
     Args:
         broker: a running broker.
-        settings: the settings of the clients that read topics, groups and records, by Kafka's keys.
-            Without settings, a listener without TLS and SASL is used if there is one.
-        pipeline_topic: the topic with results of ``trionet pipeline run``; None searches for it.
-        log: the log lines to show; by default those logged from now on.
+        settings: the settings, by Kafka's keys, of the clients that read topics, groups and
+            records; by default the clients connect to a listener without TLS and SASL, if any.
+        pipeline_topic: the topic with results of ``trionet pipeline run``; None to search for it.
+        log: the log lines to show; by default the lines logged after this call.
     """
     with broker.watch(log) as metrics:
         reader = InProcessReader(metrics)
@@ -93,7 +93,7 @@ def watch_broker(
 
 
 def _plaintext_address(broker: Broker) -> str | None:
-    """Return the address of a listener without TLS and SASL; None if there is none."""
+    """Return the address of a listener without TLS and SASL, or None if there is none."""
     if broker.endpoints[0].security_protocol is SecurityProtocol.PLAINTEXT:
         return broker.bootstrap_servers
     plaintext = (
@@ -114,17 +114,17 @@ async def open_remote(
     pipeline_topic: str | None = None,
     network: Network = SYSTEM,
 ) -> AsyncIterator[Source]:
-    """Create a source for a cluster, and for the broker of a metrics listener.
+    """Open a source for a cluster, and for the broker of a metrics listener if one is given.
 
     Args:
         bootstrap_servers: the bootstrap servers of the cluster.
-        settings: client settings by Kafka's keys.
-        metrics_url: the metrics listener of a trionet broker; without it, the broker's internals
-            are not available.
-        metrics_token: the token of that listener.
-        metrics_tls: the TLS context for that listener; by default the system's authorities are
-            trusted.
-        pipeline_topic: the topic with results of ``trionet pipeline run``; None searches for it.
+        settings: the client settings by Kafka's keys.
+        metrics_url: the metrics listener of a trionet broker; None if the broker's internals are
+            not available.
+        metrics_token: the token of the metrics listener.
+        metrics_tls: the TLS context for the metrics listener; by default, the system's certificate
+            authorities are trusted.
+        pipeline_topic: the topic with results of ``trionet pipeline run``; None to search for it.
         network: opens the connections.
 
     Raises:
@@ -146,7 +146,7 @@ async def open_remote(
 
 
 def _all_available(model: Model) -> None:
-    """Leave the model as it is: the parts can read everything."""
+    """Leave the model unchanged, because the parts can read all data."""
 
 
 def _without_clients(model: Model) -> None:

@@ -1,4 +1,4 @@
-"""Paces long reads in small steps, so that other tasks on the loop can run in between."""
+"""Pacing of long reads in small steps, so that other tasks can run between steps."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Final
 
 import trio
 
-#: The share of CPU time that reading may take while no user waits for it.
+#: The maximum share of CPU time for reading if the user is not waiting.
 SHARE: Final = 0.05
-#: The longest rest after a step, in seconds.
+#: The maximum rest after a step, in seconds.
 REST_SECONDS_MAX: Final = 1.0
 
 
 class Pace:
-    """Rests after each step, so that reading keeps to a share of CPU time.
+    """The pace of a read, which rests after each step to limit the share of CPU time.
 
-    Other tasks of this thread count as well, so that a busy loop is used less.
+    The CPU time of other tasks on this thread counts, too, so that reads slow down on a busy loop.
 
     Args:
-        share: 0 to 1; 1 never rests, but runs a checkpoint.
-        is_needed: returns whether the data is still needed; called before each step.
+        share: the share of CPU time, 0 to 1; with 1, a rest is only a checkpoint.
+        is_needed: returns whether the data is still needed, for the reader to check before a step.
     """
 
     def __init__(
@@ -34,11 +34,11 @@ class Pace:
         self._began = thread_time()
 
     def begin(self) -> None:
-        """Mark the start of a step."""
+        """Begin a step."""
         self._began = thread_time()
 
     async def rest(self) -> None:
-        """Mark the end of a step; the next one starts when this returns."""
+        """End a step, rest, and begin the next step."""
         spent = thread_time() - self._began
         rest = spent / self._share - spent
         await trio.sleep(min(rest, REST_SECONDS_MAX))

@@ -1,4 +1,4 @@
-"""Reads the results of ``trionet pipeline run`` from their topic."""
+"""A source that reads the results of ``trionet pipeline run`` from a topic."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ..model._pipeline import MINUTES_MAX
 from ._pacing import Pace
 from ._source import INTERVAL_SECONDS
 
-#: The suffix of the default name of the topic with results, after the name of the log's topic.
+#: The suffix of the results topic, whose default name starts with the name of the log topic.
 SUFFIX: Final = "-results"
-#: How often a missing topic is searched for.
+#: The interval of searches for a missing topic.
 SEARCH_SECONDS: Final = 5.0
 _MS: Final = 1000
 _SETTINGS: Final[Mapping[str, object]] = {
@@ -31,12 +31,12 @@ _SETTINGS: Final[Mapping[str, object]] = {
 
 
 class PipelineSource:
-    """Updates a model with results, starting when they are first shown.
+    """A :class:`.Part` that reads results, starting when results are first shown.
 
     Args:
         bootstrap_servers: the bootstrap servers of the cluster.
-        settings: client settings by Kafka's keys.
-        topic: the topic with results; None searches for it.
+        settings: the client settings by Kafka's keys.
+        topic: the topic with results; None to search for it.
         network: opens the connections.
         now_ms: returns the time in ms since the epoch.
     """
@@ -59,7 +59,7 @@ class PipelineSource:
         self._is_needed = trio.Event()
 
     def focus(self, section: str | None, key: object = None) -> None:  # noqa: ARG002 - Source
-        """See :meth:`.Source.focus`; once shown, results are always read, because they are few."""
+        """Start reading when results are first shown, and continue; see :meth:`.Source.focus`."""
         if section == "pipeline":
             self._is_needed.set()
 
@@ -117,7 +117,7 @@ class PipelineSource:
                 await pace.rest()
 
     async def _begin(self, consumer: Consumer, topic: str) -> None:
-        """Seek to the oldest minute that is kept; results are written after their minute ends."""
+        """Seek to the oldest minute kept, which works because results follow a minute's end."""
         numbers = await consumer.partitions_of(topic)
         if not numbers:
             raise TrionetError(f"topic {topic!r} does not exist")
@@ -132,7 +132,7 @@ class PipelineSource:
 
 
 def results_topic(topics: Iterable[str]) -> str | None:
-    """Return the topic with results among all topics: one whose request log exists, too."""
+    """Return the first topic named like a request log with the suffix of results, or None."""
     names = set(topics)
     found = sorted(
         name for name in names if name.endswith(SUFFIX) and name.removesuffix(SUFFIX) in names

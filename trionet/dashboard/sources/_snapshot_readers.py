@@ -1,4 +1,4 @@
-"""Readers of a broker's ``/snapshot``: from an object in this process, or over HTTP or HTTPS."""
+"""Readers of a broker's ``/snapshot``, in this process or over HTTP and HTTPS."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from ._http_client import HttpClient
 if TYPE_CHECKING:
     from ...broker.telemetry._broker_metrics import BrokerMetrics
 
-#: How many rows are read before other tasks run: about a millisecond.
+#: The number of rows to read before other tasks run, about a millisecond of work.
 ROWS_PER_STEP: Final = 100
-#: Rows per page, the most that a listener returns.
+#: The number of rows per page, the maximum that a listener returns.
 ROWS_PER_PAGE: Final = 500
 #: The supported version of ``/snapshot``.
 VERSION: Final = 1
 
 
 class SnapshotReader(Protocol):
-    """Reads ``/snapshot`` of a broker."""
+    """A reader of a broker's ``/snapshot``."""
 
     async def take(self) -> BrokerSnapshot:
-        """Read everything except the lists.
+        """Read the snapshot without the lists.
 
         Raises:
             TrionetError: the request failed, or the server is not a trionet broker.
@@ -37,12 +37,12 @@ class SnapshotReader(Protocol):
         ...
 
     async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
-        """Read a whole list, the newest row first. Returns the rows and the number that exist."""
+        """Read a list with the newest row first, and return the rows and the total number."""
         ...
 
 
 class InProcessReader:
-    """Reads what ``/snapshot`` would contain; see :class:`.SnapshotReader`.
+    """A :class:`.SnapshotReader` for a broker in this process.
 
     Args:
         metrics: the metrics of the broker; see :meth:`trionet.Broker.watch`.
@@ -68,7 +68,7 @@ class InProcessReader:
             before = page.rows[-1]["number"]  # type: ignore[assignment] # an int
 
     async def close_connection(self, id: str) -> bool:
-        """Close a connection. Returns whether it existed."""
+        """Close a connection, and return whether it existed."""
         await trio.lowlevel.checkpoint()
         return self._metrics.close_connection(id)
 
@@ -78,10 +78,10 @@ class MetricsPagesError(TrionetError):
 
 
 class MetricsListenerReader:
-    """Reads ``/snapshot`` over HTTP or HTTPS; see :class:`.SnapshotReader`.
+    """A :class:`.SnapshotReader` for a metrics listener, over HTTP or HTTPS.
 
     Args:
-        client: connects to the listener.
+        client: the client for the listener.
     """
 
     def __init__(self, client: HttpClient) -> None:
@@ -105,10 +105,10 @@ class MetricsListenerReader:
             before = f"&before={page['next']}"
 
     async def close_connection(self, id: str) -> bool:
-        """Close a connection. Returns whether it existed.
+        """Close a connection, and return whether it existed.
 
         Raises:
-            MetricsPagesError: the listener has no token, or a different one.
+            MetricsPagesError: the listener has no token or a different token.
             OSError: the listener could not be reached.
         """
         status, body = await self._client.request(

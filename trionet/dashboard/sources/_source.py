@@ -1,4 +1,4 @@
-"""The interface of sources, which read a broker or a cluster and update the model."""
+"""The interface of sources, which read a broker or a cluster into the model."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import trio
 from ..model._model import Model
 from ._actions import Actions
 
-#: How often a source reads by default, in seconds.
+#: The default interval between reads, in seconds.
 INTERVAL_SECONDS: Final = 1.0
-#: The shortest and the longest interval.
+#: The minimum and the maximum interval between reads, in seconds.
 INTERVAL_SECONDS_MIN: Final = 0.2
 INTERVAL_SECONDS_MAX: Final = 60.0
 
 
 class Source(Protocol):
-    """Updates a model until cancelled.
+    """A source of data for a model.
 
     Attributes:
         name: the name of the broker or cluster, such as ``PLAINTEXT://127.0.0.1:9092``.
-        interval_seconds: the interval between reads in seconds; may be changed at any time.
+        interval_seconds: the interval between reads in seconds, which may change at any time.
         actions: the available operations.
     """
 
@@ -39,22 +39,22 @@ class Source(Protocol):
     ) -> None:
         """Update the model until cancelled.
 
-        Reports ``started`` after the first read, successful or not. Later failures are recorded in
-        the model, and the read is repeated.
+        The method reports ``started`` after the first read, even if the read failed. Failures are
+        recorded in the model, and reads are retried.
 
         Args:
             model: the model to update.
             changed: called after each change of the model.
-            task_status: reports the start to :meth:`trio.Nursery.start`.
+            task_status: passed by :meth:`trio.Nursery.start`.
         """
         ...
 
     def focus(self, section: str | None, key: object = None) -> None:
-        """Select what is shown: expensive data is read only while it is shown.
+        """Select the data to show. Expensive data is read only while it is shown.
 
         Args:
-            section: a section of the model, by the name of its attribute; ``group`` for the members
-                and the lag of one group; None if the overview is enough.
+            section: the name of a section of the model, or ``group`` for the members and the lag of
+                one group; None for the overview.
             key: the topic, group or partition.
         """
         ...

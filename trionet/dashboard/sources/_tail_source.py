@@ -1,4 +1,4 @@
-"""Reads the last records of a topic, and new ones while they are shown."""
+"""A source that reads the last records of a topic and, while shown, new records."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ..model._model import Model
 from ._pacing import Pace
 from ._source import INTERVAL_SECONDS
 
-#: The number of records per partition that a tail starts with.
+#: The initial number of records per partition.
 FIRST_RECORDS: Final = 20
-#: A tail with more lag than this skips to the end, because it cannot keep up.
+#: The maximum lag. A tail with more lag cannot keep up, and skips to the end.
 LAG_MAX: Final = 500
-#: How long to wait after an error before retrying.
+#: The back-off after an error, in seconds.
 RETRY_SECONDS: Final = 2.0
 _SETTINGS: Final[Mapping[str, object]] = {
     "client.id": "trionet-dashboard-tail",
@@ -32,11 +32,11 @@ _SETTINGS: Final[Mapping[str, object]] = {
 
 
 class TailSource:
-    """Updates a model with records.
+    """A :class:`.Part` that reads the records of a topic.
 
     Args:
         bootstrap_servers: the bootstrap servers of the cluster.
-        settings: client settings by Kafka's keys.
+        settings: the client settings by Kafka's keys.
         network: opens the connections.
     """
 
@@ -56,7 +56,7 @@ class TailSource:
         self._scope = trio.CancelScope()
 
     def focus(self, section: str | None, key: object = None) -> None:
-        """See :meth:`.Source.focus`; the key is the topic and the partition, None for all."""
+        """Select the topic and the partition (None for all); see :meth:`.Source.focus`."""
         focus = None
         if section == "tail":
             assert isinstance(key, tuple)

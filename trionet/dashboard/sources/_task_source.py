@@ -1,4 +1,4 @@
-"""Reads trio's tasks in this process while they are shown."""
+"""A source that reads trio's tasks in this process while they are shown."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..model._model import Model
 from ..model._rows import TaskRow
 from ._source import INTERVAL_SECONDS
 
-#: How many tasks are reported at most.
+#: The maximum number of tasks reported.
 TASKS_MAX: Final = 2000
 
 
 class TaskSource:
-    """Updates a model with the task tree of the loop that it runs on."""
+    """A :class:`.Part` that reads the task tree of the current trio loop."""
 
     def __init__(self) -> None:
         self.interval_seconds = INTERVAL_SECONDS
@@ -24,7 +24,7 @@ class TaskSource:
         self._has_changed = trio.Event()
 
     def focus(self, section: str | None, key: object = None) -> None:  # noqa: ARG002 - Source
-        """See :meth:`.Source.focus`."""
+        """Select the data to show; see :meth:`.Source.focus`."""
         self._is_needed = section == "tasks"
         if self._is_needed:
             self._has_changed.set()
@@ -51,7 +51,7 @@ class TaskSource:
 
 
 def task_rows() -> tuple[dict[int, TaskRow], int]:
-    """Return the tasks from the root down, parents before children, and their number."""
+    """Return the tasks, parents before children, and the total number of tasks."""
     root = trio.lowlevel.current_root_task()
     rows: dict[int, TaskRow] = {}
     pending: list[tuple[trio.lowlevel.Task, int]] = [] if root is None else [(root, 0)]
@@ -72,7 +72,7 @@ def _name(task: trio.lowlevel.Task) -> str:
 
 
 def _waits_in(task: trio.lowlevel.Task) -> str:
-    """Return the innermost function of a task outside trio."""
+    """Return the innermost function outside trio in which a task waits."""
     found = ""
     for frame, line in task.iter_await_frames():
         module = frame.f_globals.get("__name__", "")

@@ -1,7 +1,7 @@
-"""Reads topics and partitions: leaders, sizes, start and end offsets.
+"""A reader of topics and partitions: leaders, sizes, start and end offsets.
 
-A large cluster is read in slices: each is shown as soon as it is read, and other tasks run in
-between.
+A large cluster is read in slices. Each slice is shown as soon as it is read, and other tasks run
+between slices.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from ..model._rows import PartitionRow, TopicRow
 from ._offset_reader import EARLIEST, LATEST, PARTITIONS_PER_REQUEST, Key, read_offsets
 from ._pacing import Pace
 
-#: Start offsets are read with every fifth read of end offsets.
+#: The number of reads of end offsets per read of start offsets.
 STARTS_EVERY: Final = 5
-#: How many topics are updated before other tasks run: about a millisecond.
+#: The number of topics to update before other tasks run, about a millisecond of work.
 TOPICS_PER_STEP: Final = 50
-#: Partitions per response: a few milliseconds of decoding.
+#: The maximum number of partitions per response, a few milliseconds of decoding.
 PARTITIONS_PER_RESPONSE: Final = 250
-#: Topics per request where partitions cannot be limited.
+#: The number of topics per request if the number of partitions cannot be limited.
 TOPICS_PER_REQUEST: Final = 50
 
 
 @attrs.define(eq=False)
 class _Topic:
-    """A topic with its partitions by number, and its rate."""
+    """A topic with partitions by number, and a rate."""
 
     name: str
     id: str
@@ -75,12 +75,12 @@ class _Topic:
         )
 
     def count_rate(self) -> None:
-        """Compute the rate of the topic from the known rates of its partitions."""
+        """Update the rate of the topic to the sum of the known rates of partitions."""
         rates = [row.rate for row in self.partitions.values() if row.rate is not None]
         self.per_second = sum(rates) if rates else None
 
     def forget_rates(self) -> Iterable[PartitionRow]:
-        """Mark the rates as unknown. Returns the partitions."""
+        """Mark the rates as unknown, and return the partitions."""
         self.per_second = None
         self.history.mark_unknown()
         for number, row in self.partitions.items():
@@ -114,20 +114,20 @@ def _with_numbers(
 
 
 def records_of(row: PartitionRow) -> int | None:
-    """Return the number of offsets between start and end; None if unknown."""
+    """Return the number of offsets between start and end, or None if unknown."""
     if row.start_offset is None or row.end_offset is None:
         return None
     return max(0, row.end_offset - row.start_offset)
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
-    """Return the sum of the known values; None if no value is known."""
+    """Return the sum of the known values, or None if no value is known."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
 
 class TopicReader:
-    """Reads topics into a model.
+    """A reader that updates the topics of a model.
 
     Args:
         model: the model to update.
@@ -136,7 +136,7 @@ class TopicReader:
     Attributes:
         shown: the topic whose partitions are shown; None for all.
         has_all: whether the list was read completely at least once.
-        was_read: set after the first attempt to read the list, successful or not.
+        was_read: set after the first attempt to read the list, even if it failed.
     """
 
     def __init__(self, model: Model, changed: Callable[[], None]) -> None:
@@ -150,7 +150,7 @@ class TopicReader:
         self.was_read = trio.Event()
 
     def partition(self, key: Key) -> PartitionRow | None:
-        """Return a partition; None if it is unknown."""
+        """Return a partition, or None if it is unknown."""
         topic = self._topics.get(key[0])
         return None if topic is None else topic.partitions.get(key[1])
 
@@ -160,7 +160,7 @@ class TopicReader:
         return [row for topic in topics for row in topic.partitions.values()]
 
     def show(self, topic: str | None) -> None:
-        """Restrict the model's partitions to those of a topic, or show all."""
+        """Restrict the model's partitions to a topic, or show all partitions for None."""
         self.shown = topic
         rows: dict[Key, PartitionRow] = {}
         for each in self._topics.values() if topic is None else [self._topics.get(topic)]:
@@ -172,7 +172,7 @@ class TopicReader:
         self._model.version += 1
 
     async def read(self, calls: Calls) -> None:
-        """Read the list of topics and partitions with their leaders.
+        """Read the list of topics and partitions, with the leaders.
 
         Raises:
             TrionetError: the request failed.
@@ -221,7 +221,7 @@ class TopicReader:
         self._changed()
 
     def _forget(self, seen: Mapping[str, set[int]]) -> None:
-        """Drop topics that no longer exist; partitions are only deleted with their topic."""
+        """Drop topics that no longer exist. Partitions are only deleted together with a topic."""
         now, model = trio.current_time(), self._model
         gone = self._topics.keys() - seen.keys()
         for name in gone:
@@ -242,7 +242,7 @@ class TopicReader:
     # Offsets, rates and sizes.
 
     async def read_numbers(self, calls: Calls, pace: Pace) -> None:
-        """Read offsets and sizes of the partitions that are shown."""
+        """Read the offsets and sizes of the shown partitions."""
         began = trio.current_time()
         await self._read_offsets(calls, pace)
         await self._read_sizes(calls, pace)
@@ -252,7 +252,7 @@ class TopicReader:
                 self._model.topics.as_of = began
 
     async def forget_rates(self) -> None:
-        """Mark all rates as unknown, because they are no longer read or cannot be read."""
+        """Mark all rates as unknown, because offsets are not read or cannot be read."""
         await trio.lowlevel.checkpoint()
         if not self._rates:
             return
@@ -271,7 +271,7 @@ class TopicReader:
             await trio.lowlevel.checkpoint()
 
     async def _read_offsets(self, calls: Calls, pace: Pace) -> None:
-        """Read the end offsets, and occasionally the start offsets."""
+        """Read the end offsets and, every :data:`STARTS_EVERY` reads, the start offsets."""
         rows = self._shown_rows()
         if self._readings % STARTS_EVERY == 0 or None in [row.start_offset for row in rows]:
             await read_offsets(calls, rows, EARLIEST, pace, self._take_starts)
@@ -287,7 +287,7 @@ class TopicReader:
             self._forget_rates_of(row for row in rows if (row.topic, row.number) not in found)
 
     def _forget_rates_of(self, rows: Iterable[PartitionRow]) -> None:
-        """Mark the rates of partitions as unknown, because their leaders did not respond."""
+        """Mark the rates of partitions as unknown, because the leaders did not respond."""
         changed = set()
         for row in rows:
             topic, known = self._topics.get(row.topic), self.partition((row.topic, row.number))
@@ -331,7 +331,7 @@ class TopicReader:
         self._put(changed.values())
 
     async def _read_sizes(self, calls: Calls, pace: Pace) -> None:
-        """Read the sizes of partitions from their leaders."""
+        """Read the sizes of the shown partitions from the leaders."""
         rows = [row for row in self._shown_rows() if row.leader >= 0]
         await trio.lowlevel.checkpoint()
         for first in range(0, len(rows), PARTITIONS_PER_REQUEST):
@@ -376,7 +376,7 @@ async def _sizes(calls: Calls, rows: Iterable[PartitionRow]) -> dict[Key, int]:
 
 @attrs.frozen
 class ListedTopic:
-    """A topic, or those of its partitions that are in a slice."""
+    """A topic with all or some of the partitions, as contained in a slice."""
 
     name: str
     id: str
@@ -385,11 +385,11 @@ class ListedTopic:
 
 
 Take = Callable[[Iterable[ListedTopic]], Awaitable[None]]
-"""Called with each slice; the next is requested when it returns."""
+"""A function that takes each slice. The next slice is requested when the function returns."""
 
 
 async def list_topics(calls: Calls, take: Take) -> None:
-    """List all topics slice by slice, in the order of their names.
+    """List all topics in slices, sorted by name.
 
     Args:
         calls: sends the requests.
@@ -405,7 +405,7 @@ async def list_topics(calls: Calls, take: Take) -> None:
 
 
 async def _with_cursor(calls: Calls, take: Take) -> None:
-    """List with DescribeTopicPartitions (KIP-966), which Kafka has from 3.7 on."""
+    """List topics with DescribeTopicPartitions (KIP-966), which requires Kafka 3.7."""
     request = calls.request
     cursor: RequestCursor | None = None
     await trio.lowlevel.checkpoint()

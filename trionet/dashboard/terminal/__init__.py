@@ -1,1 +1,1 @@
-"""The terminal itself: the tty, bytes to keys, and lines to escape sequences."""
+"""The terminal: the tty, decoding of keys, and encoding of lines as escape sequences."""

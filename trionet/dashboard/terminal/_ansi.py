@@ -1,4 +1,4 @@
-"""Encodes the lines that changed since the last frame as escape sequences; pure."""
+"""Encoding of the lines that changed since the last frame as escape sequences. Pure."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _END: Final = "\x1b[?2026l"
 
 
 class Painter:
-    """Encodes frames as the difference from what the terminal shows.
+    """An encoder of frames as differences from the current content of the terminal.
 
     Args:
-        colors: the colour system of the terminal; None leaves only attributes such as bold.
-        encoding: the encoding of text on the terminal.
+        colors: the colour system of the terminal; None to use only attributes such as bold.
+        encoding: the character encoding of the terminal.
     """
 
     def __init__(self, colors: ColorSystem | None, encoding: str) -> None:
@@ -31,11 +31,11 @@ class Painter:
         self._codes: dict[Style, str] = {}
 
     def forget(self) -> None:
-        """Draw the next frame completely, because the content of the terminal is unknown."""
+        """Encode the next frame completely, because the content of the terminal is unknown."""
         self._shown = []
 
     def paint(self, lines: Sequence[Line]) -> bytes:
-        """Return the bytes that make the terminal show these lines, each as wide as the screen."""
+        """Return the bytes that draw these lines, each of which is as wide as the screen."""
         is_whole = len(self._shown) != len(lines)
         out: list[str] = ["\x1b[0m\x1b[2J"] if is_whole else []
         for row, line in enumerate(lines):
@@ -67,7 +67,7 @@ class Painter:
 
 
 def _codes(style: Style, colors: ColorSystem | None) -> list[str]:
-    """Return the SGR parameters of a style; rich caches them for a single colour system only."""
+    """Return the SGR parameters of a style. Rich caches them for a single colour system only."""
     attributes = (
         (style.bold, "1"),
         (style.dim, "2"),

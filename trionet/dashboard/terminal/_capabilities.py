@@ -1,4 +1,4 @@
-"""The capabilities of the terminal; importable on platforms without terminals, too."""
+"""The capabilities of the terminal. This module can be imported on all platforms."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ..drawing._cells import ASCII, UNICODE, Glyphs
 
 
 def is_interactive() -> bool:
-    """Whether standard input and output are a terminal that a dashboard can be drawn on.
+    """Return whether standard input and output are a terminal that supports the dashboard.
 
-    FORCE_COLOR does not matter: a pipe is not a terminal. Nor is a console of Windows.
+    FORCE_COLOR has no effect, because a pipe is not a terminal. A Windows console is not supported.
     """
     if os.environ.get("TERM", "") in {"", "dumb"} or find_spec("termios") is None:
         return False
@@ -22,7 +22,7 @@ def is_interactive() -> bool:
 
 
 def color_system() -> ColorSystem | None:
-    """Return the colour system that the terminal supports; None with NO_COLOR."""
+    """Return the colour system that the terminal supports, or None with NO_COLOR."""
     if os.environ.get("NO_COLOR"):
         return None
     # As in rich's Console; importing it would take a tenth of the time to the first frame.
@@ -33,7 +33,7 @@ def color_system() -> ColorSystem | None:
 
 
 def terminal_glyphs(*, is_ascii: bool | None = None) -> Glyphs:
-    """Return the characters to draw with; if ``is_ascii`` is None, the locale decides."""
+    """Return the characters for drawing, which depend on the locale if ``is_ascii`` is None."""
     if is_ascii is None:
         names = (os.environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))
         # Python's standard output is UTF-8 even where the locale is C.

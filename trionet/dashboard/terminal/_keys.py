@@ -1,9 +1,9 @@
-"""Decodes keys, clicks and pasted text from the bytes of a terminal, however split; pure.
+"""Decoding of keys, clicks and pasted text from chunks of terminal input. Pure.
 
-Supports what xterm, the Linux console, tmux and the like send: CSI and SS3 sequences with
-modifiers, mouse reports in SGR format, bracketed paste and UTF-8. ESC alone is the Escape key only
-if nothing follows for a moment. The caller measures that: :attr:`KeyDecoder.wait_seconds` and
-:meth:`KeyDecoder.flush`.
+The decoder supports the input of xterm, the Linux console, tmux and similar terminals: CSI and SS3
+sequences with modifiers, mouse reports in SGR format, bracketed paste and UTF-8. A single ESC is
+the Escape key only if no further byte arrives for a short time. The caller measures this time; see
+:attr:`KeyDecoder.wait_seconds` and :meth:`KeyDecoder.flush`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Final
 
 import attrs
 
-#: How long to wait for the rest of a sequence after ESC; even over ssh it arrives in one piece.
+#: The time to wait for the rest of a sequence after ESC. Even over ssh, it arrives in one piece.
 ESCAPE_SECONDS: Final = 0.04
-#: How long a paste may stall; one that never ends must not disable the keyboard.
+#: The time after which an incomplete paste ends, so that it cannot disable the keyboard.
 PASTE_SECONDS: Final = 1.0
-#: How much is kept of a paste, and of a sequence that does not end.
+#: The maximum sizes of a paste and of an incomplete sequence.
 PASTE_BYTES_MAX: Final = 65_536
 SEQUENCE_BYTES_MAX: Final = 64
 
@@ -79,7 +79,7 @@ class Key:
 
 @attrs.frozen
 class Mouse:
-    """An action of the mouse.
+    """A mouse event.
 
     Attributes:
         kind: ``press``, ``release``, ``move``, ``wheel-up`` or ``wheel-down``.
@@ -96,7 +96,7 @@ class Mouse:
 
 @attrs.frozen
 class Paste:
-    """Pasted text, which may contain anything."""
+    """Pasted text, which may contain any characters."""
 
     text: str
 
@@ -105,7 +105,7 @@ Event = Key | Mouse | Paste
 
 
 class KeyDecoder:
-    """Decodes bytes into events."""
+    """A decoder of bytes to events."""
 
     def __init__(self) -> None:
         self._buffer = b""
@@ -113,18 +113,18 @@ class KeyDecoder:
 
     @property
     def wait_seconds(self) -> float | None:
-        """How long to wait for more bytes before :meth:`flush`; None if nothing is incomplete."""
+        """The time to wait for more bytes before :meth:`flush`, or None if no event is pending."""
         if self._pasted is not None:
             return PASTE_SECONDS
         return ESCAPE_SECONDS if self._buffer else None
 
     def feed(self, data: bytes) -> list[Event]:
-        """Add bytes. Returns the events that they complete."""
+        """Add bytes, and return the completed events."""
         self._buffer += data
         return list(self._events())
 
     def flush(self) -> list[Event]:
-        """Decode an incomplete sequence, given that nothing follows it."""
+        """Return the events of an incomplete sequence, assuming that no further byte follows."""
         rest, self._buffer = self._buffer, b""
         if self._pasted is not None:
             pasted, self._pasted = self._pasted + rest, None
@@ -226,7 +226,7 @@ class KeyDecoder:
         return None
 
     def _character(self, skipped: int) -> Key | None:
-        """Decode one character after ``skipped`` bytes, and consume both."""
+        """Decode one character after ``skipped`` bytes, and consume the bytes and the character."""
         byte = self._buffer[skipped]
         if byte < 0x20 or byte == 0x7F:
             self._take(skipped + 1)
@@ -251,7 +251,7 @@ def _utf8_length(first: int) -> int:
 
 
 def _numbers(text: str) -> list[int] | None:
-    """Parse the parameters of a sequence; None if they cannot be those of a key."""
+    """Parse the parameters of a sequence, or return None if they are invalid for a key."""
     found: list[int] = []
     for part in text.split(";") if text else []:
         number = part.partition(":")[0] or "1"

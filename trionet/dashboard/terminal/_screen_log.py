@@ -1,4 +1,4 @@
-"""Keeps log output off the terminal while the dashboard uses its screen."""
+"""Suppression of log output to the terminal while the dashboard uses the screen."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-#: How many of the last errors are kept, to be logged afterwards.
+#: The maximum number of errors kept for the end of the block.
 ERRORS_MAX: Final = 20
 
 
 class _Errors(logging.Handler):
-    """Keeps errors and drops other log records, such as warnings about an unreachable broker."""
+    """A handler that keeps errors and drops other log records, such as connection warnings."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -25,10 +25,10 @@ class _Errors(logging.Handler):
 
 @contextmanager
 def hold_terminal_logging() -> Iterator[None]:
-    """Log nothing to a terminal within this block; errors are logged when the block ends.
+    """Suppress log output to a terminal within a block, and log errors when the block ends.
 
-    Handlers that write elsewhere, such as to a file, are not affected. Without any handler, Python
-    would write warnings to standard error; this is suppressed, too.
+    Handlers with another output, such as a file, are not affected. Python's output of warnings to
+    standard error without any handler is suppressed, too.
     """
     root, package = logging.getLogger(), logging.getLogger("trionet")
     held = [

@@ -1,8 +1,8 @@
-"""The terminal: a non-blocking file descriptor of our own, and modes to set and restore.
+"""The terminal: a separate non-blocking file descriptor, and modes to set and restore.
 
-It is opened anew, not shared: O_NONBLOCK on the descriptors of standard input and output would
-apply to the shell, too. A terminal that stopped reading, by Ctrl-S or a stuck ssh, gets fewer
-frames; it never blocks the loop.
+The device is opened again, because O_NONBLOCK on the descriptors of standard input and output would
+also apply to the shell. A terminal that stops reading, because of Ctrl-S or a stuck ssh, gets fewer
+frames but never blocks the loop.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any, Final
 
 import trio
 
-#: How long writing the bytes that restore the screen may take; a stuck terminal never gets them.
+#: The time limit for restoring the screen, which a stuck terminal exceeds.
 LEAVE_SECONDS: Final = 0.5
-#: How often to check whether the shell has moved the process to the foreground.
+#: The interval of checks whether the shell has moved the process to the foreground.
 FOREGROUND_SECONDS: Final = 0.2
-#: How many bytes of input are read at once.
+#: The maximum number of bytes per read of input.
 READ_BYTES: Final = 4096
 
 # Alternate screen, no cursor, no automatic wrapping, bracketed paste.
@@ -35,16 +35,16 @@ _IFLAG, _LFLAG, _CC = 0, 3, 6
 
 
 class TerminalGoneError(OSError):
-    """Raised when the terminal is closed."""
+    """Raised when the terminal was closed."""
 
 
 class Tty:
-    """A terminal.
+    """The terminal of the dashboard.
 
     Only one task may send at a time.
 
     Args:
-        path: the path of the device; by default that of standard output.
+        path: the path of the device; by default the device of standard output.
 
     Raises:
         OSError: the device cannot be opened.
@@ -66,11 +66,11 @@ class Tty:
         return self._before is not None and not self._is_away
 
     def close(self) -> None:
-        """Close the file descriptor. Call this once."""
+        """Close the file descriptor. This must be called only once."""
         os.close(self._fd)
 
     def size(self) -> tuple[int, int]:
-        """Return the number of columns and lines; 80 and 24 if the terminal does not report them.
+        """Return the number of columns and lines, or 80 and 24 if the terminal reports no size.
 
         Raises:
             TerminalGoneError: the terminal was closed.
@@ -80,10 +80,10 @@ class Tty:
         return columns or 80, lines or 24
 
     def enter(self) -> None:
-        """Switch to the alternate screen, and read keys one by one without echo.
+        """Switch to the alternate screen, and turn off line editing and echo.
 
-        Ctrl-C and Ctrl-Z remain signals. May be called again after the process was stopped by
-        another process.
+        Ctrl-C and Ctrl-Z still send signals. This method may be called again after another process
+        stopped this one.
 
         Raises:
             TerminalGoneError: the terminal was closed.
@@ -105,10 +105,10 @@ class Tty:
         self._unsent += _ENTER + (_MOUSE_ON if self._uses_mouse else b"")
 
     async def resume(self) -> None:
-        """Take the screen again after the process was stopped.
+        """Use the screen again after the process was stopped and resumed.
 
-        If it was resumed in the background, this waits until the shell moves it to the foreground:
-        writing would garble the shell's screen, and reading would stop the process again.
+        In the background, this method waits until the shell moves the process to the foreground.
+        Otherwise writing would garble the shell's screen, and reading would stop the process again.
 
         Raises:
             TerminalGoneError: the terminal was closed.
@@ -145,8 +145,8 @@ class Tty:
     async def leave(self) -> None:
         """Restore the screen and the keyboard.
 
-        Cancellation: the screen may not be restored; the keyboard is in any case. This is cleanup:
-        call it shielded, with a timeout of :data:`LEAVE_SECONDS`.
+        Cancellation: the keyboard is restored, but the screen may not be. Call this method in a
+        shielded scope with a timeout of :data:`LEAVE_SECONDS`.
         """
         before, self._before = self._before, None
         self._hold_keys()
@@ -173,7 +173,7 @@ class Tty:
                 self._unsent += _MOUSE_ON if on else _MOUSE_OFF
 
     async def read(self) -> bytes:
-        """Read the next bytes of input, while the screen is in use.
+        """Read the next bytes of input, waiting until the screen is in use.
 
         Raises:
             TerminalGoneError: the terminal was closed.
@@ -189,9 +189,9 @@ class Tty:
                 raise TerminalGoneError(errno.EIO, "the terminal was closed")
 
     async def send(self, data: bytes) -> None:
-        """Write all data, however long the terminal takes.
+        """Write all data, waiting for the terminal as long as necessary.
 
-        After cancellation, the next call first writes the bytes that are left.
+        Cancellation: the next call first writes the remaining bytes.
 
         Raises:
             TerminalGoneError: the terminal was closed.

@@ -1,1 +1,1 @@
-"""Keys to state, and state to frames: views, commands, sorting, filtering and the screen; pure."""
+"""The user interface: state, views, commands, sorting, filtering and the screen. Pure."""

@@ -1,4 +1,4 @@
-"""The command line that ``:`` opens; pure."""
+"""The command line opened by ``:``. Pure."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class CommandError(Exception):
-    """Raised when a command or its arguments are invalid; the message says what is allowed."""
+    """Raised when a command or an argument is invalid. The message says what is allowed."""
 
 
 class Commands:
-    """Runs and completes commands.
+    """The commands of the user interface.
 
     Args:
         ui: the state that the commands change.
@@ -47,7 +47,7 @@ class Commands:
         return [*views, *actions, *links, *self._commands]
 
     def run(self, text: str, model: Model) -> Effect | None:
-        """Run a command line.
+        """Run a command line, and return the effect that the application must carry out, or None.
 
         Raises:
             CommandError: the command is unknown or has invalid arguments.
@@ -75,7 +75,7 @@ class Commands:
         return None
 
     def completed(self, text: str) -> str:
-        """Complete a command or a column name as far as it is unambiguous."""
+        """Complete a command or a column name up to the first ambiguous character."""
         word, space, rest = text.partition(" ")
         if space:
             if self._meant_or_none(word) != "sort":
@@ -91,7 +91,7 @@ class Commands:
         return name
 
     def _meant_or_none(self, word: str) -> str | None:
-        """Return the command that a word names, or abbreviates unambiguously; None if none does."""
+        """Return the command with this name or unambiguous abbreviation, or None."""
         names = self.names()
         if word == "q":
             return "quit"

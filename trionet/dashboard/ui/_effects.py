@@ -1,4 +1,4 @@
-"""Requests of the user interface, which does no I/O itself, to the application."""
+"""Effects that the user interface, which does no I/O, requests from the application."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from ._view import Action
 
 @attrs.frozen
 class Quit:
-    """Quit the dashboard."""
+    """A request to quit the dashboard."""
 
 
 @attrs.frozen
 class Redraw:
-    """Redraw the whole screen."""
+    """A request to redraw the whole screen."""
 
 
 @attrs.frozen
 class UseMouse:
-    """Turn the terminal's mouse reports on or off."""
+    """A request to turn the terminal's mouse reports on or off."""
 
     on: bool
 
 
 @attrs.frozen
 class Export:
-    """Write the current view to a file; the extension chooses the format."""
+    """A request to export the current view to a file, whose extension selects the format."""
 
     path: str
 
 
 @attrs.frozen
 class Act:
-    """Run an action."""
+    """A request to run an action."""
 
     action: Action
     row: Any

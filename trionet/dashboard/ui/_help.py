@@ -1,4 +1,4 @@
-"""The help page: what the view shows, and what the keys do. Pure."""
+"""The help page about the current view and the keys. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEYS: Final = (
     ("`", "the view shown before"),
     ("/", "filter: rows with all of these words; !word excludes"),
     ("s, r", "sort by the next column; reverse the order"),
-    ("p, space", "pause: the screen freezes, data is still read"),
+    ("p, space", "pause: freeze the screen while data is still read"),
     ("+ -", "refresh more often, less often"),
     ("x", "export the view: .svg, .html, .txt, .json, .csv"),
     ("m", "mouse on or off; while it is off, it selects text"),
@@ -36,7 +36,7 @@ _KEY_CELLS: Final = 26
 def help_lines(
     view: View, views: Sequence[View], alarms: Sequence[str], pen: Pen
 ) -> Iterator[Line]:
-    """Return the lines of the help page: problems first, then the view, keys and views."""
+    """Return the lines of the help page: problems, the current view, the keys and all views."""
     if alarms:
         yield pen.rule("Problems")
         for alarm in alarms:

@@ -1,4 +1,4 @@
-"""Translates keys, clicks and pasted text to changes of the user interface's state; pure."""
+"""Handling of keys, clicks and pasted text by the user interface. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class KeyHandler:
-    """Handles the events of the terminal.
+    """A handler of terminal events, which change the state of the user interface.
 
     Args:
         ui: the state that the events change.
@@ -35,8 +35,8 @@ class KeyHandler:
         """Handle an event.
 
         Args:
-            event: the event of the keyboard or the mouse.
-            model: decides which actions are available.
+            event: the keyboard or mouse event.
+            model: the model, on which the availability of actions depends.
 
         Returns:
             The effect that the application must carry out; None if there is none.

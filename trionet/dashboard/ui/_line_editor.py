@@ -1,24 +1,24 @@
-"""A one-line text editor with a history; pure."""
+"""A one-line text editor with a history. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-#: The longest line; longer than any name in Kafka.
+#: The maximum length of a line, longer than any name in Kafka.
 CHARS_MAX: Final = 1000
-#: The Alt keys with a meaning; others are Escape and a key.
+#: The Alt keys with a meaning. Other Alt keys are treated as Escape and a key.
 ALT_KEYS: Final = frozenset({"alt-backspace"})
-#: How many earlier lines can be recalled.
+#: The maximum number of earlier lines kept.
 HISTORY_MAX: Final = 100
 
 
 class LineEditor:
-    """A line of text and a cursor.
+    """A line of text with a cursor.
 
     Args:
         text: the initial text.
-        history: earlier lines, the newest last, for the up and down arrows.
+        history: the earlier lines for the arrow keys, the newest last.
     """
 
     def __init__(self, text: str = "", history: Sequence[str] = ()) -> None:
@@ -28,13 +28,13 @@ class LineEditor:
         self._line = len(self._lines) - 1
 
     def insert(self, text: str) -> None:
-        """Insert text at the cursor; only the first line of a paste."""
+        """Insert the first line of a text at the cursor."""
         line = next(iter(text.splitlines()), "")[: CHARS_MAX - len(self.text)]
         self.text = self.text[: self.cursor] + line + self.text[self.cursor :]
         self.cursor += len(line)
 
     def press(self, key: str) -> bool:
-        """Handle a key. Returns False if the key has no meaning here."""
+        """Handle a key, and return whether the key has a meaning in the editor."""
         if len(key) == 1:
             if key.isprintable():
                 self.insert(key)
@@ -70,7 +70,7 @@ class LineEditor:
         return True
 
     def replace(self, text: str) -> None:
-        """Replace the line."""
+        """Replace the line with a text."""
         self._set(text, "")
 
     def _set(self, before: str, after: str) -> None:

@@ -1,7 +1,7 @@
-"""Filtering and sorting the rows of a table, in steps, so that keys do not wait.
+"""Filtering and sorting of table rows in steps, so that keys do not wait.
 
-A filter takes a microsecond or two per row, which for thousands of rows exceeds the time of a
-frame. Sorting them is a single call, and takes a fifth of that.
+A filter takes one or two microseconds per row, which exceeds the time of a frame for thousands of
+rows. Sorting is a single call and takes a fifth of that time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import attrs
 
 from ..drawing._table import Column, Table
 
-#: How many rows a step filters: less than a millisecond of work.
+#: The number of rows that a step filters, less than a millisecond of work.
 ROWS_PER_STEP: Final = 400
 
 
@@ -22,10 +22,10 @@ class Order:
     """The filter and the sort order of rows.
 
     Attributes:
-        sort: the name of the column to sort by; None keeps the order.
+        sort: the name of the sort column; None to keep the order.
         descending: whether the largest value is first.
-        filter: case-insensitive words; a row must contain each of them in a searched column, or
-            must not contain it if it starts with ``!``.
+        filter: case-insensitive words, each of which a row must contain in a searched column, or
+            must not contain if the word starts with ``!``.
     """
 
     sort: str | None = None
@@ -34,17 +34,17 @@ class Order:
 
 
 class Ordering:
-    """Rows being filtered and sorted.
+    """A filter and sort in progress.
 
     Args:
-        rows: all rows of the table; they must not change meanwhile.
-        table: the table, whose columns define what is searched and compared.
+        rows: all rows of the table, which must not change until this is done.
+        table: the table, whose columns define the values to search and compare.
         order: the filter and the sort order.
 
     Attributes:
         order: the filter and the sort order.
-        rows: the rows that matched so far; sorted when done.
-        is_done: whether all rows were examined.
+        rows: the matching rows, sorted if ``is_done``.
+        is_done: whether all rows were filtered and sorted.
     """
 
     def __init__(self, rows: Sequence[Any], table: Table[Any], order: Order) -> None:
@@ -59,7 +59,7 @@ class Ordering:
         self._excluded = [word[1:] for word in words if len(word) > 1 and word.startswith("!")]
 
     def step(self) -> None:
-        """Filter the next rows; after the last, sort them."""
+        """Filter the next rows, and sort all matching rows after the last one."""
         if not self._required and not self._excluded:
             self.rows, self._next = list(self._all), len(self._all)
         else:
@@ -97,7 +97,7 @@ class Ordering:
 
 
 def _searched_text(column: Column[Any]) -> Callable[[Any], Any]:
-    """Return a function that formats the text of a cell, resolved once for thousands of rows."""
+    """Return a function that formats the text of a cell, to be used for thousands of rows."""
     if column.text is str and column.value is not None and column.is_searched is None:
         return column.value  # its values are text
     return column.shown
@@ -110,7 +110,7 @@ def _is_searched(column: Column[Any], rows: Sequence[Any]) -> bool:
 
 
 def _first_value(column: Column[Any], rows: Sequence[Any]) -> object:
-    """Return the first value that is not None, from which the type of all values is inferred."""
+    """Return the first value that is not None, whose type is that of all values."""
     if column.value is None:
         return None
     return next((value for row in rows if (value := column.value(row)) is not None), None)

@@ -1,4 +1,4 @@
-"""Draws one frame: the whole screen as lines of exact width. Pure."""
+"""Drawing of a frame, which is the whole screen as lines of an exact width. Pure."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from ._view import View
 if TYPE_CHECKING:
     from ..model._model import Model
 
-#: The smallest usable screen.
+#: The minimum size of the screen.
 COLUMNS_MIN: Final = 60
 LINES_MIN: Final = 15
 #: The minimum number of lines that the summary of a view leaves to its table.
 TABLE_LINES_MIN: Final = 5
-#: The header shows the age of data from this many seconds on.
+#: The minimum age of data that the header shows, in seconds.
 STALE_SECONDS: Final = 3.0
-#: How many lines alarms may take above a view; the help page shows all in full.
+#: The maximum number of lines for alarms above a view. The help page shows all alarms in full.
 ALARM_LINES_MAX: Final = 2
-#: How many lines a message or a question may take at the bottom.
+#: The maximum number of lines for a message or a question at the bottom.
 FOOT_LINES_MAX: Final = 3
-#: How many cells are left to typed text, however long its label is.
+#: The minimum number of cells for typed text after a long label.
 TYPED_CELLS_MIN: Final = 20
 #: The words between the subject and the reason in the alarms of sources.
 _COULD_NOT: Final = " could not be read: "
@@ -49,16 +49,16 @@ def draw(
     stale_seconds: float = 0.0,
     now: float | None = None,
 ) -> Frame:
-    """Draw a frame.
+    """Draw a frame of the dashboard.
 
     Args:
-        ui: the state to show; updates :attr:`.Ui.hits`.
-        model: the data.
+        ui: the state to show, in which :attr:`.Ui.hits` is updated.
+        model: the data to show.
         width: the width of the screen, in cells.
         height: the height of the screen, in lines.
-        glyphs: the characters to draw with.
-        stale_seconds: the time since the last change of the model.
-        now: the time in seconds of the loop's clock, to show the age of data; None shows no age.
+        glyphs: the characters for drawing.
+        stale_seconds: the time since the last change of the model, in seconds.
+        now: the time in seconds on the loop's clock, to show the age of data; None to show no age.
     """
     if width < COLUMNS_MIN or height < LINES_MIN:
         return _too_small(width, height)
@@ -90,9 +90,9 @@ def _too_small(width: int, height: int) -> Frame:
 
 
 def failed_frame(ui: Ui, model: Model, name: str, width: int, height: int, glyphs: Glyphs) -> Frame:
-    """Draw the frame for a view that raised an exception, which is a bug and is in the log.
+    """Draw the frame for a view that raised an exception, which is logged as a bug.
 
-    The view itself is not called; alarms and messages are shown as usual.
+    The view is not called. Alarms and messages are shown as usual.
     """
     pen = Pen(width, height, glyphs)
     texts = (
@@ -133,7 +133,7 @@ def _header(ui: Ui, model: Model, pen: Pen, stale_seconds: float, now: float | N
 
 
 def _tabs(ui: Ui, pen: Pen) -> Line:
-    """Draw the names of the views with their keys; on narrow screens, names are abbreviated."""
+    """Draw the names of the views with the keys, abbreviating names on narrow screens."""
     line: Line = []
     column = 0
     letters = next((n for n in TAB_LETTERS if _tabs_cells(ui, n) <= pen.width), TAB_LETTERS[-1])
@@ -146,7 +146,7 @@ def _tabs(ui: Ui, pen: Pen) -> Line:
     return line
 
 
-#: How many letters of a view's name may be shown, the most first.
+#: The allowed numbers of letters of a view's name, in descending order.
 CELLS_MAX: Final = 1_000
 TAB_LETTERS: Final = (CELLS_MAX, 6, 5, 4, 3, 0)
 
@@ -183,7 +183,7 @@ def _title(ui: Ui, pen: Pen, now: float | None) -> Line:
 
 
 def _age(table: Table[Any], now: float | None) -> Line:
-    """Format the age of the rows, unless they are new."""
+    """Format the age of the rows, unless the rows are new."""
     if table.as_of is None or now is None:
         return []
     seconds = now - table.as_of
@@ -196,7 +196,7 @@ def _age(table: Table[Any], now: float | None) -> Line:
 
 
 def _alarms(model: Model, pen: Pen) -> list[Line]:
-    """Draw the alarms: a single one may take all lines, several take one line each."""
+    """Draw the alarms. A single alarm may take all lines, and several take one line each."""
     texts = [f"! {text}" for text in _faults(model)]
     if len(texts) > ALARM_LINES_MAX:
         others = len(texts) - ALARM_LINES_MAX + 1
@@ -206,7 +206,7 @@ def _alarms(model: Model, pen: Pen) -> list[Line]:
 
 
 def _faults(model: Model) -> list[str]:
-    """Return the alarms, merging those with the same reason, such as an unreachable broker."""
+    """Return the alarms, merging alarms with the same reason, such as an unreachable broker."""
     of_reason: dict[str, list[str]] = {}
     for text in dict.fromkeys(model.alarms.values()):
         what, mark, reason = text.rpartition(_COULD_NOT)
@@ -215,7 +215,7 @@ def _faults(model: Model) -> list[str]:
 
 
 def _few_lines(text: str, lines_max: int, pen: Pen, style: Style) -> list[Line]:
-    """Wrap any text in at most ``lines_max`` lines, with an ellipsis if there is more."""
+    """Wrap a text in at most ``lines_max`` lines, with an ellipsis if it is truncated."""
     lines = wrapped(text, pen.width - 2, pen.glyphs)
     if len(lines) > lines_max:
         rest = " ".join(lines[lines_max - 1 :])
@@ -224,7 +224,7 @@ def _few_lines(text: str, lines_max: int, pen: Pen, style: Style) -> list[Line]:
 
 
 def _message(ui: Ui, pen: Pen) -> list[Line]:
-    """Draw the message or the text being typed, which do not depend on the view; empty if none."""
+    """Return the lines of the message or the text being typed, which do not depend on the view."""
     if ui.message is not None and ui.mode is not Mode.ASK:
         style = palette.ALARM if ui.message.is_alarm else palette.GOOD
         mark = "! " if ui.message.is_alarm else ""
@@ -279,7 +279,7 @@ def _typed(label: str, ui: Ui, pen: Pen) -> Line:
 
 
 def _asked(ui: Ui, pen: Pen) -> list[Line]:
-    """Draw the field being filled in, below the error about the last value entered."""
+    """Draw the field being filled in, below the error about the last entered value."""
     assert ui.prompt is not None
     action, count = ui.prompt.action, len(ui.prompt.answers)
     typed = _typed(pen.text(f" {action.label}, {action.fields[count].label}: ").text, ui, pen)

@@ -1,18 +1,18 @@
-"""The state of the user interface: views, the text being typed, the action to confirm; pure.
+"""The state of the user interface: views, the text being typed, the action to confirm. Pure.
 
-The problem: one keyboard has to browse tables, edit a filter or a command line, fill in the fields
-of an action and confirm it, and the same operation is often a key, a command and a click. And none
-of it may do I/O, or a slow broker would freeze the keyboard.
+The problem: one keyboard must browse tables, edit a filter or a command line, fill in the fields of
+an action and confirm the action. The same operation is often a key, a command and a click. None of
+these may do I/O, because a slow broker would freeze the keyboard.
 
-The choice: one state object and an explicit :class:`Mode`. :class:`.KeyHandler` takes an event and
-changes the state, as :class:`.Commands` does for a command line; what needs I/O (leaving,
-exporting, an action on the broker) they return as an effect for the application. Each view with a
-tab has a stack of :class:`.ViewState`, so that switching tabs keeps the cursor, the sort order and
-the filter. Tests press keys and read the state, without a terminal.
+The choice: one state object and an explicit :class:`Mode`. :class:`.KeyHandler` changes the state
+on an event, and :class:`.Commands` on a command line. If an operation needs I/O (quitting, an
+export, an action on the broker), they return an effect for the application. Each view with a tab
+has a stack of :class:`.ViewState`, so that switching tabs keeps the cursor, the sort order and the
+filter. Tests press keys and read the state without a terminal.
 
 Rejected: a widget toolkit (focus and layout for one table and one line of text, and tens of
-milliseconds at start) and a task per dialog (a dialog would have to be cancelled by every key that
-leaves it). Think again if two tables ever share the screen: there is one cursor.
+milliseconds at start) and a task per dialog (every key that leaves a dialog would need to cancel
+the task). Reconsider if two tables ever share the screen, because there is one cursor.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from ._view_state import ViewState
 if TYPE_CHECKING:
     from ..model._model import Model
 
-#: The refresh intervals in seconds that ``+`` and ``-`` step through; also the allowed range.
+#: The refresh intervals in seconds for ``+`` and ``-``, which also define the allowed range.
 REFRESH_SECONDS: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
-#: How many views can be stacked on one another.
+#: The maximum number of views on a stack.
 DEPTH_MAX: Final = 16
 
 
@@ -58,7 +58,7 @@ class Message:
 
 @attrs.define
 class Prompt:
-    """An action whose fields are being filled in, or which waits for confirmation."""
+    """An action that waits for the values of fields or for confirmation."""
 
     action: Action
     row: Any
@@ -73,7 +73,7 @@ class Prompt:
 
 @attrs.define
 class Hits:
-    """The places of elements on the screen, for the mouse: columns (ends exclusive) and rows."""
+    """The positions of elements on the screen, for the mouse. Ends are exclusive."""
 
     tabs: list[tuple[int, int, str]] = attrs.Factory(list)
     headings: list[tuple[int, int, str]] = attrs.Factory(list)
@@ -86,18 +86,18 @@ class Ui:
 
     Args:
         views: the views with a tab, in the order of the tabs.
-        first: the name of the view shown first.
-        refresh_seconds: the interval at which sources read.
+        first: the name of the initial view.
+        refresh_seconds: the interval between reads in seconds.
 
     Attributes:
         mode: the current meaning of keys.
         editor: the line being typed.
         is_paused: whether the screen is frozen.
         uses_mouse: whether the terminal reports clicks.
-        message: shown at the bottom; None shows the hints.
-        prompt: the action being filled in or confirmed.
+        message: the message at the bottom; None to show the hints.
+        prompt: the action being filled in or confirmed; None if there is none.
         help_top: the first line of the help on the screen.
-        hits: the places of elements on the screen.
+        hits: the positions of elements on the screen.
     """
 
     def __init__(self, views: Sequence[View], first: str, refresh_seconds: float = 1.0) -> None:
@@ -117,7 +117,7 @@ class Ui:
 
     @property
     def trail(self) -> list[ViewState]:
-        """The stack of views, from the one with a tab to the one on the screen."""
+        """The stack of views, from the view with a tab to the view on the screen."""
         return self._stacks[self._root]
 
     @property
@@ -127,7 +127,7 @@ class Ui:
 
     @property
     def root(self) -> str:
-        """The name of the view with a tab that the stack starts with."""
+        """The name of the view with a tab at the bottom of the stack."""
         return self._root
 
     def show_message(self, text: str, *, is_alarm: bool = False) -> None:
@@ -137,23 +137,23 @@ class Ui:
     # Moving between views.
 
     def show(self, name: str) -> None:
-        """Show a view with a tab as it was left; if it is already shown, return to its top."""
+        """Show the stack of a view with a tab, or return to this view if its stack is shown."""
         if name == self._root:
             del self.trail[1:]
             return
         self._before, self._root = self._root, name
 
     def show_next(self, step: int) -> None:
-        """Show the next view with a tab, or the previous one."""
+        """Show the next (1) or the previous (-1) view with a tab."""
         names = [view.name for view in self.views]
         self.show(names[(names.index(self._root) + step) % len(names)])
 
     def show_before(self) -> None:
-        """Show the view with a tab that was shown before."""
+        """Show the previously shown view with a tab."""
         self.show(self._before)
 
     def open(self) -> None:
-        """Open the selected row."""
+        """Open the view of the selected row."""
         row = self.current.selected
         view = None if row is None else self.current.view.opened(row)
         if view is not None:
@@ -172,7 +172,7 @@ class Ui:
             self.trail.append(ViewState(view))
 
     def back(self) -> None:
-        """Clear the filter; without one, return to the view below on the stack."""
+        """Clear the filter or, without a filter, return to the previous view on the stack."""
         if self.current.filter:
             self.current.filter = ""
         elif len(self.trail) > 1:
@@ -181,7 +181,7 @@ class Ui:
     # Also commands.
 
     def pause(self) -> None:
-        """Freeze the screen, or unfreeze it."""
+        """Freeze or unfreeze the screen."""
         self.is_paused = not self.is_paused
 
     def use_mouse(self, on: bool) -> Effect:
@@ -195,7 +195,7 @@ class Ui:
         self.mode, self.help_top = Mode.HELP, 0
 
     def change_refresh(self, step: int) -> None:
-        """Refresh more often (-1) or less often (1)."""
+        """Select the next shorter (-1) or longer (1) refresh interval."""
         at = min(
             range(len(REFRESH_SECONDS)),
             key=lambda index: abs(REFRESH_SECONDS[index] - self.refresh_seconds),
@@ -205,19 +205,19 @@ class Ui:
         self.show_message(f"refresh every {self.refresh_seconds:g} s")
 
     def begin_typing(self, mode: Mode, text: str, history: Sequence[str]) -> None:
-        """Edit a line of text, with earlier ones to recall."""
+        """Start editing a line of text, with a history of earlier lines."""
         self.mode = mode
         self.editor = LineEditor(text, history)
 
     # Actions.
 
     def begin(self, action: Action, answers: Sequence[str], model: Model) -> Effect | None:
-        """Start an action: ask for missing fields, then for confirmation, then run it.
+        """Start an action, which asks for missing fields and for confirmation first.
 
         Args:
             action: an action of the current view.
             answers: the values of the first fields, as typed in a command.
-            model: the model, which decides whether the action is available.
+            model: the model, on which the availability of the action depends.
         """
         refused = action.refused(model)
         row = self.current.selected if action.needs_row else None
@@ -237,7 +237,7 @@ class Ui:
         return self._ask_next()
 
     def _wrong(self, answer: str) -> str | None:
-        """Return what is wrong with a value for the next field; None if it is valid."""
+        """Return the error about a value for the next field, or None if the value is valid."""
         assert self.prompt is not None
         action, count = self.prompt.action, len(self.prompt.answers)
         if count >= len(action.fields):
@@ -263,7 +263,7 @@ class Ui:
         return Act(prompt.action, prompt.row, tuple(prompt.answers))
 
     def answer(self, answer: str) -> Effect | None:
-        """Fill in the next field of the prompt. Returns the action once all are filled in."""
+        """Fill in the next field, and return the action if it can run without confirmation."""
         assert self.prompt is not None
         wrong = self._wrong(answer)
         if wrong is not None:

@@ -1,9 +1,9 @@
-"""The base of all views: a page of the dashboard, made from the model; pure.
+"""The base class of views, which are pages of the dashboard. Pure.
 
-A view is one module in :mod:`trionet.dashboard.views`, listed there. It has a summary on top, then
-either a :class:`Table`, which the dashboard sorts, filters and scrolls, or lines. It keeps no data,
-waits for nothing and escapes nothing: the text of cells is sanitized where it is drawn, and text
-that a view puts into lines goes through :meth:`Pen.text`.
+Each view is a module in :mod:`trionet.dashboard.views`, which lists all views. A view has a summary
+on top, followed by either a :class:`Table`, which the dashboard sorts, filters and scrolls, or
+lines. A view keeps no data and never waits. The dashboard sanitizes the text of cells, and a view
+must create the text of lines with :meth:`Pen.text`.
 
 A minimal view::
 
@@ -45,7 +45,7 @@ class Field:
     Attributes:
         label: the label of the field, such as ``partitions``.
         default: returns the initial text, given the row.
-        check: returns what is wrong with a value; None if it is valid.
+        check: returns the error about a value; None if the value is valid.
         is_optional: whether the field may be empty.
     """
 
@@ -57,18 +57,18 @@ class Field:
 
 @attrs.frozen
 class Action:
-    """An operation that a view offers, as a key and as a command.
+    """An operation of a view, available as a key and as a command.
 
     Attributes:
         key: a capital letter, so that no action starts by accident.
-        name: the command, such as ``delete-topic``; its arguments fill the fields, in order.
-        label: a few words for the hints.
-        run: runs the action; returns a sentence that says what was done; raises TrionetError or
+        name: the command, such as ``delete-topic``, whose arguments fill the fields in order.
+        label: the label in the hints, a few words.
+        run: runs the action and returns a sentence about the result, or raises TrionetError or
             OSError.
-        fields: the form to fill in first.
-        question: returns the question to confirm with ``y``, given row and answers; None runs the
+        fields: the fields to fill in first.
+        question: returns the question to confirm with ``y``, given row and answers; None to run the
             action without confirmation.
-        needs_row: whether it applies to the selected row.
+        needs_row: whether the action applies to the selected row.
         refused: returns why the action is unavailable; None if it is available.
     """
 
@@ -84,14 +84,14 @@ class Action:
 
 @attrs.frozen
 class Link:
-    """A link to another view, besides the one that ``enter`` opens.
+    """A link to another view, in addition to the view that ``enter`` opens.
 
     Attributes:
         key: a lower-case letter.
         name: the command.
-        label: a few words for the hints.
+        label: the label in the hints, a few words.
         to: creates the view, given the selected row.
-        needs_row: whether the link applies to that row; if not, ``to`` gets None.
+        needs_row: whether the link applies to the selected row; if not, ``to`` gets None.
     """
 
     key: str
@@ -102,18 +102,18 @@ class Link:
 
 
 class View:
-    """A page of the dashboard; subclasses override what they need.
+    """A page of the dashboard.
 
     Attributes:
-        name: one word; also the command that shows the view.
-        key: the key that shows the view; empty for a view that only other views open.
+        name: the name, a single word, which is also the command that shows the view.
+        key: the key that shows the view; empty for a view without a tab.
         title: the heading.
-        help: a few sentences for the help page.
-        section: the section of the model that the source has to read only while the view is shown;
-            None for data that is always read.
-        section_key: the item of the section, such as a topic's name.
-        actions: the actions that the view offers.
-        links: the views that the view leads to.
+        help: the text for the help page, a few sentences.
+        section: the section of the model that sources read only while the view is shown; None for
+            data that is always read.
+        section_key: the item of the section, such as the name of a topic.
+        actions: the available actions.
+        links: the links to other views.
     """
 
     name: ClassVar[str]
@@ -126,21 +126,21 @@ class View:
     links: Sequence[Link] = ()
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002 - none by default
-        """Return the lines on top, which do not scroll; at most a third of the height."""
+        """Return the lines on top, which do not scroll and take at most a third of the height."""
         return ()
 
     def table(self, model: Model) -> Table[Any] | None:  # noqa: ARG002 - none by default
-        """Return the table; None for a view of lines."""
+        """Return the table, or None for a view of lines."""
         return None
 
     def lines(self, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002 - none by default
-        """Return the lines of a view without a table, which scroll."""
+        """Return the scrollable lines of a view without a table."""
         return ()
 
     def is_waiting(self, model: Model) -> bool:  # noqa: ARG002 - never by default
-        """Whether a view without a table has no data to show yet."""
+        """Return whether a view without a table has no data to show yet."""
         return False
 
     def opened(self, row: Any) -> View | None:  # noqa: ARG002 - none by default
-        """Return the view that ``enter`` opens for a row; None if there is none."""
+        """Return the view that ``enter`` opens for a row, or None if there is none."""
         return None

@@ -1,4 +1,4 @@
-"""The state of one view: its rows, its sort order, its filter and its cursor; pure."""
+"""The state of one view: rows, sort order, filter and cursor. Pure."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 
 class ViewState:
-    """A view with the cursor, the sort order and the filter that the user chose.
+    """A view with the cursor, the sort order and the filter of the user.
 
     Args:
         view: the view.
 
     Attributes:
-        table: the view's last table; None for a view of lines.
+        table: the last table of the view; None for a view of lines.
         rows: the rows that match the filter, sorted.
         lines: the last lines of a view without a table.
         summary: the last lines above the table.
-        cursor: the index of the selected row; in a view of lines, of the first line on the screen.
+        cursor: the index of the selected row, or of the first visible line in a view of lines.
         top: the index of the first row on the screen.
         height: the number of rows that fit on the screen.
-        is_frozen: whether the screen stays as it is, once the view has had data to show.
-        sort: the column that the user chose; None for the table's default.
-        filter: words that a row must contain, or must not with ``!`` before them.
+        is_frozen: whether the screen is frozen, which requires that the view has data to show.
+        sort: the sort column chosen by the user; None for the default of the table.
+        filter: the filter; see :class:`.Order`.
     """
 
     def __init__(self, view: View) -> None:
@@ -59,30 +59,30 @@ class ViewState:
 
     @property
     def sorted_by(self) -> str | None:
-        """The column that the rows are sorted by; None for the model's order."""
+        """The sort column, or None for the order of the model."""
         return self.sort or (self.table.sort if self.table is not None else None)
 
     @property
     def descending(self) -> bool:
-        """Whether the largest value is first."""
+        """Whether the largest value comes first."""
         if self._descending is not None:
             return self._descending
         return self.table is not None and self.sort is None and self.table.descending
 
     @property
     def selected(self) -> Any:
-        """The row under the cursor; None if there is none."""
+        """The row under the cursor, or None if there is none."""
         return self.rows[self.cursor] if self.table is not None and self.rows else None
 
     @property
     def is_updating(self) -> bool:
-        """Whether rows are being filtered and sorted, which will soon replace the current ones."""
+        """Whether new rows are being filtered and sorted."""
         return self._pending is not None
 
     def update(self, model: Model, *, is_paused: bool) -> None:
-        """Take the view's current table from the model, unless the screen is paused.
+        """Update the table from the model, unless the screen is paused.
 
-        Rows are filtered in steps (:meth:`step`); until that is done, the previous rows stay.
+        Rows are filtered in steps (:meth:`step`). The previous rows stay until the last step.
         """
         self.is_frozen = is_paused and not self._is_waiting
         if not self.is_frozen:
@@ -109,13 +109,13 @@ class ViewState:
             self._all, self._all_of, self._is_old = list(table.rows), table.version, True
 
     def update_fully(self, model: Model) -> None:
-        """Take the view's current table and filter all of it, without pausing."""
+        """Update the table and filter all rows without a pause."""
         self.update(model, is_paused=False)
         while self.is_updating:
             self.step()
 
     def step(self) -> None:
-        """Filter and sort the next slice of the update in progress."""
+        """Run the next step of the update in progress."""
         pending = self._pending
         if pending is None:
             return
@@ -136,11 +136,11 @@ class ViewState:
         self.move_to(self.cursor)
 
     def move(self, step: int) -> None:
-        """Move the cursor down by ``step`` rows, or up if it is negative."""
+        """Move the cursor down by ``step`` rows, or up if ``step`` is negative."""
         self.move_to(self.cursor + step)
 
     def move_to(self, index: int) -> None:
-        """Move the cursor to a row, or to the nearest one that exists."""
+        """Move the cursor to the row with this index, or to the nearest existing row."""
         if self.table is None:
             last = max(0, len(self.lines or ()) - self.height)
             self.cursor = self.top = max(0, min(index, last))
@@ -150,14 +150,14 @@ class ViewState:
         self.scroll()
 
     def scroll(self) -> None:
-        """Scroll so that the cursor is on the screen and no space below the last row is wasted."""
+        """Scroll so that the cursor is visible and the screen is as full as possible."""
         if self.table is None:
             return
         self.top = max(self.top, self.cursor - self.height + 1)
         self.top = max(0, min(self.top, self.cursor, len(self.rows) - self.height))
 
     def sort_by(self, name: str, *, descending: bool | None = None) -> None:
-        """Sort by a column; right-aligned columns, which are numbers, start with the largest."""
+        """Sort by a column. By default, numbers (right-aligned columns) start with the largest."""
         assert self.table is not None
         self.sort = name
         if descending is None:
@@ -166,20 +166,20 @@ class ViewState:
         self._descending = descending
 
     def sort_by_next(self) -> None:
-        """Sort by the next column."""
+        """Sort by the next sortable column."""
         if self.table is not None:
             names = self.table.sortable()
             now = self.sorted_by
             self.sort_by(names[(names.index(now) + 1) % len(names) if now in names else 0])
 
     def sort_by_click(self, name: str) -> None:
-        """Sort by a column, or reverse the order if it is sorted by that column already."""
+        """Sort by a column, or reverse the order if it is already the sort column."""
         if name == self.sorted_by:
             self.reverse()
         elif self.table is not None and name in self.table.sortable():
             self.sort_by(name)
 
     def reverse(self) -> None:
-        """Reverse the order."""
+        """Reverse the sort order."""
         if self.table is not None and self.sorted_by is not None:
             self._descending = not self.descending

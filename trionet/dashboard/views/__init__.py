@@ -1,6 +1,7 @@
-"""All views, in the order of their tabs, one module each. A new view needs only a line here.
+"""All views in the order of the tabs, with one module each.
 
-See :mod:`trionet.dashboard.ui._view` for how to write a view.
+A new view requires one more line in this module. See :mod:`trionet.dashboard.ui._view` for how to
+write a view.
 """
 
 from __future__ import annotations
@@ -40,5 +41,5 @@ VIEWS: Final[tuple[type[View], ...]] = (
 
 
 def all_views() -> list[View]:
-    """Create all views."""
+    """Create all views with a tab."""
     return [view() for view in VIEWS]

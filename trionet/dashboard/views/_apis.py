@@ -1,4 +1,4 @@
-"""Requests by API: counts, latencies, and the time spent in each of Kafka's phases."""
+"""The requests by API: counts, latencies, and the time in each of Kafka's phases."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from ..model._model import Model
     from ..model._rows import ApiRow
 
-#: The six phases that add up to the seventh, the total.
+#: The six phases whose sum is the seventh, the total.
 PHASE_NAMES: Final = ("queue", "local", "remote", "throttle", "response queue", "send")
 #: The height of the latency histogram, in lines.
 HISTOGRAM_LINES: Final = 8
-#: The width of the narrowest buckets in units of log2: a sixteenth more.
+#: The minimum width of buckets on the log2 scale. Each upper bound is at least a sixteenth larger.
 _SPAN: Final = math.log2(17 / 16)
 
 
@@ -83,16 +83,16 @@ API_COLUMNS: Final[tuple[Column[ApiRow], ...]] = (
 
 
 class ApisView(View):
-    """A table of all APIs, by request rate."""
+    """A table of all APIs, sorted by request rate."""
 
     name = "apis"
     key = "3"
     title = "APIs"
     help = (
-        "Rates are since the last read; times, sizes and phases are those of the last ten seconds. "
-        "The bar divides the mean time of a request into Kafka's phases: in the request queue, in "
-        "the handler (local), waiting for other brokers or data (remote), throttled, in the "
-        "response queue, being sent. Enter shows the latencies of one API."
+        "Rates cover the time since the last read. Times, sizes and phases cover the last ten "
+        "seconds. The bar divides the mean time of a request into Kafka's phases: in the request "
+        "queue, in the handler (local), waiting for other brokers or data (remote), throttled, in "
+        "the response queue, and being sent. Enter shows the latencies of one API."
     )
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
@@ -112,7 +112,7 @@ class ApisView(View):
 
 
 class ApiView(View):
-    """One API.
+    """The phases and latencies of one API.
 
     Args:
         api: the name of the API in Kafka.
@@ -120,11 +120,10 @@ class ApiView(View):
 
     name = "api"
     help = (
-        "The mean time of each phase, and the distribution of total times over the last ten "
-        "seconds: the axis is logarithmic, from the shortest at the left to the longest at the "
-        "right, and the height is the number of requests. The chart below has one column per read, "
-        "the newest at the right; each line counts the requests that took no longer than its label "
-        "and longer than that of the line below, and is denser the more there were."
+        "The mean time of each phase, and the distribution of total times, over the last ten "
+        "seconds. The time axis is logarithmic, and the height is the number of requests. The "
+        "chart below has one column per read, the newest at the right. The label of each line is "
+        "the upper bound of its total times, and the density is the share of requests."
     )
 
     def __init__(self, api: str) -> None:
@@ -176,7 +175,7 @@ def histogram(buckets: Sequence[tuple[float, int]], pen: Pen) -> Iterator[Line]:
 
     Args:
         buckets: the upper bounds in ms, ascending, and the number of requests in each bucket.
-        pen: the pen to draw with.
+        pen: the pen for drawing.
     """
     if not buckets:
         yield [Segment(" no requests", palette.DIM)]
@@ -197,11 +196,11 @@ def _exponent(ms: float) -> float:
 
 
 def heat_lines(spreads: Sequence[Mapping[int, int] | None], pen: Pen) -> Iterator[Line]:
-    """Draw the distribution of latencies over time: reads from left to right, longer times on top.
+    """Draw latency distributions, with reads from left to right and longer times on top.
 
     Args:
         spreads: the distributions; see :attr:`.ApiRow.spreads`.
-        pen: the pen to draw with.
+        pen: the pen for drawing.
     """
     width = max(10, pen.width - 12)
     shown = [each or {} for each in spreads][-width:]
@@ -221,7 +220,7 @@ def heat_lines(spreads: Sequence[Mapping[int, int] | None], pen: Pen) -> Iterato
 
 
 def _axis(labels: Sequence[str], width: int) -> str:
-    """Draw labels at the left, in the middle and at the right; only one if all are the same."""
+    """Draw labels at the left, in the middle and at the right, or one if all are the same."""
     left, middle, right = labels
     if left == right:
         return f"{middle:^{width}}"
@@ -232,7 +231,9 @@ def _axis(labels: Sequence[str], width: int) -> str:
 def _columns(
     buckets: Sequence[tuple[float, int]], low: float, high: float, width: int
 ) -> list[float]:
-    """Return the value of each column: that of the bucket that spans it, or the sum of its buckets.
+    """Return the value of each column of a histogram.
+
+    A column has the value of the bucket that spans the column, or the sum of several buckets.
 
     Args:
         buckets: the buckets; see :func:`histogram`.

@@ -32,14 +32,14 @@ BROKER_COLUMNS: Final[tuple[Column[BrokerRow], ...]] = (
 
 
 class BrokersView(View):
-    """A table of the brokers, with the number and the size of the partitions that they lead."""
+    """A table of the brokers, with the number and the size of the led partitions."""
 
     name = "brokers"
     key = "b"
     title = "Brokers"
     help = (
-        "The brokers of the cluster, the number of partitions that each leads, and the total size "
-        "of those whose size is known. Enter shows the configs of a broker."
+        "The brokers of the cluster, the number of partitions that each broker leads, and the "
+        "total size of the partitions with a known size. Enter shows the configs of a broker."
     )
     section: ClassVar[str | None] = "brokers"
 

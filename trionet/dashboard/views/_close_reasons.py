@@ -1,4 +1,4 @@
-"""The reasons why connections were closed, and the connections closed last."""
+"""Close reasons of connections, and recently closed connections."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..model._model import Model
     from ..model._rows import ClosedRow
 
-#: The widths of a reason and of its numbers, in cells.
+#: The widths of a reason and of the numbers, in cells.
 _REASON_CELLS: Final = 24
 _NUMBER_CELLS: Final = 9
 
@@ -68,9 +68,10 @@ class CloseReasonsView(View):
     key = "8"
     title = "Close reasons"
     help = (
-        "Every connection is closed for exactly one reason. The chart counts them since the broker "
-        "started; the table has the last ones, the newest first (the broker keeps 1,000). "
-        "Connections that were reset before the broker accepted them are only counted."
+        "Every connection is closed for exactly one reason. The chart counts the reasons since "
+        "the broker started. The table lists the last closed connections, the newest first (the "
+        "broker keeps 1,000). Connections that were reset before the broker accepted them are "
+        "only counted."
     )
     section: ClassVar[str | None] = "closed"
 

@@ -41,13 +41,13 @@ class ConfigsView(View):
 
     Args:
         kind: ``topic`` or ``broker``.
-        name: the topic, or the broker's id.
+        name: the name of the topic, or the id of the broker.
     """
 
     name = "configs"
     help = (
-        "The effective configs and where they come from; those that were set are bold. READ-ONLY "
-        "ones cannot be changed while the broker runs. Changes take effect at once."
+        "The effective configs and the source of each. Configs that were set are bold. READ-ONLY "
+        "configs cannot be changed while the broker runs. Changes take effect immediately."
     )
     section: ClassVar[str | None] = "configs"
 

@@ -1,4 +1,4 @@
-"""Open connections: their clients, their age, and what they are doing or waiting for."""
+"""Open connections: clients, age, and the phase of the current request."""
 
 from __future__ import annotations
 
@@ -102,10 +102,10 @@ class ConnectionsView(View):
     key = "2"
     title = "Connections"
     help = (
-        "The open connections of the broker. PHASE is where the current request is; a connection "
-        "has one request in flight at a time and is muted meanwhile, and frames that arrived with "
-        "it are staged (STG). IDLE is the time since the last read or write. Enter shows the "
-        "details of a connection."
+        "The open connections of the broker. PHASE is the phase of the current request. A "
+        "connection has one request in flight at a time and is muted until the response is sent. "
+        "Frames that have already arrived are staged (STG). IDLE is the time since the last read "
+        "or write. Enter shows the details of a connection."
     )
     section: ClassVar[str | None] = "connections"
     actions: Sequence[Action] = (CLOSE,)
@@ -118,14 +118,14 @@ class ConnectionsView(View):
 
 
 class ConnectionView(View):
-    """One connection.
+    """The details of one connection.
 
     Args:
-        row: the connection when it was opened on the screen.
+        row: the row of the connection when this view was opened.
     """
 
     name = "connection"
-    help = "The details of one connection, and why it was closed if it was."
+    help = "The details of one connection and, after it was closed, the reason."
     section: ClassVar[str | None] = "connections"
 
     def __init__(self, row: ConnectionRow) -> None:

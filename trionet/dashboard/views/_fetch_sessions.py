@@ -35,8 +35,8 @@ class FetchSessionsView(View):
     key = "e"
     title = "Fetch sessions"
     help = (
-        "The fetch sessions that the broker caches, so that a Fetch only has to name what changed. "
-        "EPOCH counts the fetches of a session."
+        "The incremental fetch sessions in the broker's cache. With a session, a Fetch request "
+        "only names the partitions that changed. EPOCH counts the fetches of a session."
     )
     section: ClassVar[str | None] = "fetch_sessions"
 

@@ -1,4 +1,4 @@
-"""Groups: their states, members and lag."""
+"""Groups: states, members and lag."""
 
 from __future__ import annotations
 
@@ -99,9 +99,9 @@ class GroupsView(View):
     title = "Groups"
     help = (
         "All groups of the cluster. LAG is the number of offsets between a group's committed "
-        "offsets and the ends of the partitions. GEN counts rebalances: for classic groups only a "
-        "trionet broker's metrics have it; for others it is the group's epoch. Only groups without "
-        "members can be reset or deleted. Enter shows members and partitions."
+        "offsets and the end offsets of the partitions. GEN is the generation of a classic group, "
+        "which only a trionet broker's metrics report, or the epoch of another group. Only groups "
+        "without members can be reset or deleted. Enter shows members and partitions."
     )
     section: ClassVar[str | None] = "groups"
     actions: Sequence[Action] = (RESET, DELETE)
@@ -126,7 +126,7 @@ LAG_COLUMNS: Final[tuple[Column[LagRow], ...]] = (
 
 
 class GroupView(View):
-    """The partitions of a group: committed offsets, lag and members.
+    """The partitions of a group with committed offsets, lag and members.
 
     Args:
         group: the name of the group.
@@ -134,8 +134,8 @@ class GroupView(View):
 
     name = "group"
     help = (
-        "The committed offset of each partition, and the member that it is assigned to. LAG is "
-        "unknown without a committed offset. v shows the members."
+        "The committed offset of each partition, and the member to which the partition is "
+        "assigned. LAG is unknown without a committed offset. v shows the members."
     )
     section: ClassVar[str | None] = "group"
 
@@ -165,9 +165,9 @@ class MembersView(View):
 
     name = "members"
     help = (
-        "The members of the group. PHASE is what the group is waiting for from a member, or a "
-        "member from the group; EXPIRES is when a member is removed unless it sends a heartbeat. "
-        "Both come from a trionet broker's metrics."
+        "The members of the group. PHASE is the step for which the group waits for the member, or "
+        "the member for the group. EXPIRES is the time until a member is removed unless it sends "
+        "a heartbeat. Only a trionet broker's metrics report PHASE and EXPIRES."
     )
     section: ClassVar[str | None] = "group"
 
@@ -188,7 +188,7 @@ class MembersView(View):
 
 
 def _of_group(model: Model, row: GroupRow | None, rows: Sequence[R] | None) -> TableRows[R]:
-    """Return the rows of a group, or why they are missing."""
+    """Return the rows of a group for a table, or the reason why the rows are missing."""
     section_rows = rows_of(model.groups)
     missing = section_rows["missing"]
     if row is None:
@@ -242,7 +242,7 @@ MEMBER_COLUMNS: Final[tuple[Column[MemberRow], ...]] = (
 
 
 def group_lines(row: GroupRow, pen: Pen) -> Iterable[Line]:
-    """Return the state of a group in one line."""
+    """Return the lines that describe the state of a group."""
     parts = [row.state, f"{units.count(row.members)} members", f"lag {units.count(row.lag)}"]
     if row.generation is not None:
         parts.append(f"generation {row.generation}")

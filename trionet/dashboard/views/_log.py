@@ -32,7 +32,7 @@ def _style(row: LogRow) -> Style | None:
 
 
 def _time(seconds: float) -> str:
-    """Format the time of day in the local time zone of the dashboard."""
+    """Format the time of day in the dashboard's local time zone."""
     return datetime.fromtimestamp(seconds).astimezone().strftime("%H:%M:%S.%f")[:12]
 
 

@@ -33,24 +33,24 @@ CLUSTER: Final = (
     "leaderless",
     "groups",
 )
-#: From this width on, the blocks are in two columns.
+#: The minimum width at which the blocks are in two columns.
 WIDE: Final = 110
 _GAP: Final = 3
 _COLUMNS: Final = ("name", "rate", "p50_ms", "p99_ms", "error_rate", "mean_ms")
 
 
 class OverviewView(View):
-    """Charts of the figures, above a table of the APIs."""
+    """Charts of the figures above a table of the APIs."""
 
     name = "overview"
     key = "1"
     title = "Overview"
     help = (
-        "Rates are since the last read; sparklines show the last minutes, the newest at the right. "
-        "Idle and blocked are fractions of time: a loop that is idle for less than 20 % is busy. "
-        "Loop lag is the duration of a pass of the trio loop, during which everything else waits; "
-        "its percentiles are since start. Below are the APIs with the most requests; the bar shows "
-        "in which phases they spend their time."
+        "Rates cover the time since the last read. Sparklines show the last minutes, the newest "
+        "value at the right. Idle and blocked are fractions of time; a loop that is idle for less "
+        "than 20 % is busy. Loop lag is the duration of a pass of the trio loop, during which all "
+        "other tasks wait. Percentiles cover the time since the start. The table lists the "
+        "busiest APIs, with a bar for the phases of their requests."
     )
 
     def lines(self, model: Model, pen: Pen) -> Iterable[Line]:

@@ -1,4 +1,4 @@
-"""Results of the telemetry pipeline on Spark: minutes, top talkers and anomalies."""
+"""The results of ``trionet pipeline run``: minutes, top talkers and anomalies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _time(window: str) -> str:
-    """Format the time of day in UTC, the time zone of the results."""
+    """Format the time of day in UTC, which is the time zone of the results."""
     return window[11:16]
 
 
@@ -118,9 +118,9 @@ class PipelineView(View):
     key = "9"
     title = "Spark pipeline"
     help = (
-        "The minutes that `trionet pipeline run` wrote, the newest first; a minute is written "
-        "once it is complete, a minute or more later. Times are UTC. Enter shows the APIs and "
-        "clients of a minute, o the top talkers, a the anomalies."
+        "The minutes written by `trionet pipeline run`, the newest first. A minute is written "
+        "when it is complete, at least a minute after its end. Times are in UTC. Enter shows the "
+        "APIs and clients of a minute, o the top talkers, and a the anomalies."
     )
     section: ClassVar[str | None] = "pipeline"
     links: Sequence[Link] = (
@@ -157,7 +157,7 @@ class MinuteView(View):
     """
 
     name = "minute"
-    help = "The requests of a minute by API, client and listener, with their total times."
+    help = "The requests of a minute by API, client and listener, with total times."
     section: ClassVar[str | None] = "pipeline"
 
     def __init__(self, window: str) -> None:
@@ -191,8 +191,8 @@ class TalkersView(View):
     name = "talkers"
     title = "Top talkers"
     help = (
-        "For each minute, the ten clients with the most requests, bytes and time, and their share "
-        "of the total."
+        "The ten clients with the most requests, bytes and time in each minute, and the share of "
+        "each client in the total."
     )
     section: ClassVar[str | None] = "pipeline"
 
@@ -210,8 +210,8 @@ class AnomaliesView(View):
     name = "anomalies"
     title = "Anomalies"
     help = (
-        "Values that are far from the median of the hour before, in units of its spread; reported "
-        "from a score of 5 on."
+        "Values that are far from the median of the preceding hour. The score is the distance in "
+        "units of the spread. Values with a score of at least 5 are reported."
     )
     section: ClassVar[str | None] = "pipeline"
 

@@ -1,4 +1,4 @@
-"""Network processors and the queues between them and the handlers."""
+"""Network processors, and the queues between processors and handlers."""
 
 from __future__ import annotations
 
@@ -88,11 +88,12 @@ class ProcessorsView(View):
     key = "4"
     title = "Processors and queues"
     help = (
-        "A processor reads requests from its connections and writes the responses. Requests wait "
-        "for handlers in one queue of queued.max.requests; a processor that finds it full stops "
-        "reading (FULL counts how often), which makes the peers wait. FLIGHT is the number of "
-        "requests being handled, RESPONSES the number of responses waiting for the processor. All "
-        "processors and handlers share one loop: while it is busy, none of them is idle."
+        "A processor reads requests from connections and writes responses. Requests wait for "
+        "handlers in one queue of queued.max.requests. If the queue is full, a processor stops "
+        "reading, which makes clients wait; FULL counts these stops. FLIGHT is the number of "
+        "requests being handled, and RESPONSES is the number of responses waiting for the "
+        "processor. All processors and handlers share one loop, so none of them is idle while the "
+        "loop is busy."
     )
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:

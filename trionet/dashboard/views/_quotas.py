@@ -1,4 +1,4 @@
-"""Limits on connections and clients, with their current use."""
+"""Limits on connections and clients, with the current use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..model._model import Model
     from ..model._rows import QuotaRow
 
-#: From this fraction of a limit on, its use is highlighted.
+#: The fraction of a limit from which the use is highlighted.
 CLOSE_SHARE: Final = 0.8
 
 
@@ -71,11 +71,11 @@ class QuotasView(View):
     key = "7"
     title = "Quotas"
     help = (
-        "Limits on connections of the broker, its listeners and addresses, with their current use, "
-        "the mean throttle time of clients that exceed them, and how many connections were "
-        "refused; only a trionet broker's metrics have these. Then the cluster's quotas for "
-        "clients, users and addresses, whose use is not available over the Kafka protocol. An "
-        "empty limit means unlimited."
+        "Limits on connections of the broker, its listeners and addresses, with the current use, "
+        "the mean throttle time of clients that exceed a limit, and the number of refused "
+        "connections. Only a trionet broker's metrics report these limits. Below are the "
+        "cluster's quotas for clients, users and addresses, whose use is not available over the "
+        "Kafka protocol. An empty limit means unlimited."
     )
     section: ClassVar[str | None] = "quotas"
 

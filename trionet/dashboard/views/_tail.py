@@ -1,4 +1,4 @@
-"""Records of a topic as they arrive."""
+"""The records of a topic as they arrive."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..model._tail import TailRow
     from ..sources._source import Source
 
-#: Stands for null as an answer: a tombstone.
+#: The answer that stands for null, which produces a tombstone.
 NULL: Final = "null"
 
 
@@ -96,7 +96,7 @@ def produce_to(topic_of: Callable[[Any], str], *, needs_row: bool = True) -> Act
 
 
 class TailView(View):
-    """The last records of a topic, and new ones as they arrive.
+    """The last records of a topic, and new records as they arrive.
 
     Args:
         topic: the name of the topic.
@@ -105,10 +105,9 @@ class TailView(View):
 
     name = "tail"
     help = (
-        "The records of a topic, the newest first. Readable values are shown as text or JSON, "
-        "others as hex digits. If records arrive faster than they can be read, some are skipped, "
-        "and the number of skipped records is shown. Enter shows a record with its headers. p "
-        "freezes the screen."
+        "The records of a topic, the newest first. Readable values are shown as text or JSON, and "
+        "other values as hex digits. If records arrive faster than they can be read, some are "
+        "skipped and counted. Enter shows a record with its headers. p freezes the screen."
     )
     section: ClassVar[str | None] = "tail"
 

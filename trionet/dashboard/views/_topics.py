@@ -133,11 +133,11 @@ class TopicsView(View):
     key = "5"
     title = "Topics"
     help = (
-        "All topics of the cluster. RECORDS is the number of offsets from the first to the end, "
-        "including compacted records and transaction markers; REC/S is how fast the ends grow. "
-        "SIZE is the size at the leaders. !SYNC counts partitions with a replica that is out of "
-        "sync, !LEAD partitions without a leader. Enter shows the partitions, f the records as "
-        "they arrive, c the configs."
+        "All topics of the cluster. RECORDS is the number of offsets from the start to the end of "
+        "all partitions, including compacted records and transaction markers. REC/S is the rate "
+        "at which the end offsets grow. SIZE is the size at the leaders. !SYNC counts partitions "
+        "with an out-of-sync replica, and !LEAD counts partitions without a leader. Enter shows "
+        "the partitions, f the records as they arrive, and c the configs."
     )
     section: ClassVar[str | None] = "topics"
     actions: Sequence[Action] = (CREATE, DELETE, GROW, produce_to(lambda row: row.name))
@@ -199,9 +199,9 @@ class TopicView(View):
 
     name = "partitions"
     help = (
-        "The partitions of one topic: leader, in-sync replicas, first offset and end. Enter shows "
-        "the records of a partition as they arrive, f those of the whole topic, c the configs of "
-        "the topic."
+        "The partitions of one topic: leader, in-sync replicas, start offset and end offset. "
+        "Enter shows the records of a partition as they arrive, f the records of the whole topic, "
+        "and c the configs of the topic."
     )
     section: ClassVar[str | None] = "partitions"
 

@@ -1,4 +1,4 @@
-"""Trio itself: how busy the loop is, how long its passes take, and which tasks it runs."""
+"""The trio loop: load, duration of passes, and tasks."""
 
 from __future__ import annotations
 
@@ -30,16 +30,17 @@ TASK_COLUMNS: Final[tuple[Column[TaskRow], ...]] = (
 
 
 class TrioView(View):
-    """A table of tasks, below figures of the loop."""
+    """A table of tasks below figures of the loop."""
 
     name = "trio"
     key = "t"
     title = "Trio"
     help = (
-        "One pass of the loop runs every task that is ready; tasks that become ready meanwhile "
-        "wait for its end. The length of a pass is therefore the lag that all of them see; its "
-        "percentiles are since start. Tasks are available if the broker runs in this process: the "
-        "tree of nurseries from the root down, and where each task is waiting."
+        "A pass of the loop runs every ready task. Tasks that become ready during a pass wait "
+        "until it ends, so the duration of a pass is the lag of all of them. Percentiles cover "
+        "the time since the start. Tasks are available if the broker runs in this process. They "
+        "are listed as a tree of nurseries from the root down, with the function in which each "
+        "task waits."
     )
     section: ClassVar[str | None] = "tasks"
 

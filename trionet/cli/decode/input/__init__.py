@@ -1,1 +1,1 @@
-"""Input of bytes: files, pipes and text, split into frames and batches."""
+"""Input from files, pipes and text, split into frames and batches."""

@@ -1,8 +1,8 @@
-"""Parse hex dumps: lines of an offset, bytes, and often the same bytes as characters.
+"""Parsing of hex dumps: lines with an offset, bytes, and often the same bytes as characters.
 
-The formats of ``xxd``, ``hexdump -C``, ``od -t x1``, ``tcpdump -X`` and Wireshark differ in their
-spacing, and none marks where the characters start. The next line's offset gives the number of bytes
-of a line; only the last line needs a guess.
+The formats of ``xxd``, ``hexdump -C``, ``od -t x1``, ``tcpdump -X`` and Wireshark differ in
+spacing, and none marks the start of the characters. The number of bytes in a line follows from the
+offset of the next line, so the parser guesses only in the last line.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-#: An offset is followed by a colon or more than one space, or has an odd width (``od``); otherwise
-#: it could be a group of bytes.
+#: A line of a dump. A colon or at least two spaces follow an offset, or the offset has six or seven
+#: digits (``od``). Otherwise it could be a group of bytes.
 _LINE: Final = re.compile(
     r"\s*(?:0[xX])?"
     r"(?:(?P<offset>[0-9a-fA-F]{4,16})(?::\s*|\s{2,}|\s*\Z)|(?P<od>[0-9a-fA-F]{6,7})\s)"
@@ -21,10 +21,10 @@ _OCTAL: Final = re.compile(r"[0-7]{7}")
 _CHARACTERS: Final = re.compile(r"\s+(?:\|.*\||>.*<)\s*$")
 _GROUP: Final = re.compile(r"(?:[0-9a-fA-F]{2})+")
 
-#: The maximum size of a dump, because one line may stand for any number of repeated bytes.
+#: The maximum size of a dump in bytes. A single ``*`` may stand for any number of repeated lines.
 DUMP_BYTES_MAX: Final = 256 * 1024 * 1024
 
-#: ``hexdump`` writes this in place of repeated lines.
+#: The line that ``hexdump`` prints in place of repeated lines.
 _REPEATED: Final = "*"
 
 
@@ -38,10 +38,10 @@ class _Line(NamedTuple):
 
 
 def read_dump(text: str) -> bytes | None:
-    """Parse one or more hex dumps; None if the text is not a hex dump.
+    """Parse one or more hex dumps, or return None if the text is not a hex dump.
 
     Raises:
-        TextFormError: the dump consists of words in the byte order of an unknown machine.
+        TextFormError: the dump consists of multi-byte words in an unknown byte order.
     """
     data = _read(_lines(text, 16))
     return _read(_lines(text, 8)) if data is None else data  # od prints octal offsets by default
@@ -77,7 +77,10 @@ def _read(lines: list[_Line | None] | None) -> bytes | None:
 
 
 def _lines(text: str, base: int) -> list[_Line | None] | None:
-    """Parse the lines, None for a star; returns None if a line cannot belong to a dump."""
+    """Parse the lines of a dump, with None for a line ``*``.
+
+    Returns None if a line cannot belong to a dump.
+    """
     lines: list[_Line | None] = []
     are_words = False
     for raw in text.splitlines():
@@ -128,9 +131,9 @@ def _bytes_of(line: _Line, until: int | None) -> bytes | None:
 
 
 def _guess(rest: str) -> bytes | None:
-    """Parse the last line: the characters follow after at least two spaces.
+    """Parse the last line, where at least two spaces precede the characters.
 
-    There may be a wider gap after eight bytes, in the middle of the line.
+    Some formats also print two spaces after the eighth byte.
     """
     columns = re.split(r"\s{2,}", _CHARACTERS.sub("", rest).strip())
     words = columns[0].split()

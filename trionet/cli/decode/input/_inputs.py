@@ -1,4 +1,4 @@
-"""Open the inputs: files, standard input, and bytes given as text."""
+"""Opening of inputs: files, standard input, and bytes given as text."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ._text_forms import read_text
 
 STANDARD_INPUT: Final = "-"
 
-#: The maximum size of a text (hex or base64), which is held in memory, unlike raw bytes.
+#: The maximum size of a hex or base64 text, which is held in memory, unlike raw bytes.
 TEXT_BYTES_MAX: Final = 256 * 1024 * 1024
 
-#: Bytes examined to distinguish text from raw bytes.
+#: The number of bytes examined to distinguish text from raw bytes.
 _EXAMINED_BYTES: Final = 512
-#: Shorter arguments that are not hex are taken for names of missing files.
+#: The minimum length of a base64 argument. Shorter arguments are treated as names of missing files.
 _BASE64_LENGTH_MIN: Final = 12
 
 _TEXT: Final = frozenset(range(0x20, 0x7F)) | set(b"\t\n\r\f")
@@ -32,10 +32,10 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
 def open_sources(arguments: Sequence[str], form: str) -> Iterator[Source]:
-    """Yield the sources in order; each is closed before the next one is opened.
+    """Yield the sources in order, closing each before the next one is opened.
 
     Args:
-        arguments: file names, ``-``, or bytes as text; adjacent words of text belong together.
+        arguments: file names, ``-``, or bytes as text; adjacent words of text form one source.
         form: the encoding, one of ``FORMATS``.
 
     Raises:

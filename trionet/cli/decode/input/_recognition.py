@@ -1,4 +1,4 @@
-"""Detect the kind of raw bytes: frames, one message without a size prefix, or record batches."""
+"""Detection of the kind of raw bytes: frames, a message without size prefix, or record batches."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from ._source import Kind
 #: The maximum number of bytes examined.
 EXAMINED_BYTES: Final = 1024 * 1024
 
-#: The shortest request consists of API key, version, correlation id and client id.
+#: The minimum size of a request: the API key, the version, the correlation id and the client id.
 _REQUEST_BYTES_MIN: Final = 10
-#: The shortest response is a correlation id.
+#: The minimum size of a response, which is the size of a correlation id.
 _RESPONSE_BYTES_MIN: Final = 4
 
-#: The first four bytes of smaller base offsets are less than any frame's size.
+#: The first base offset whose upper four bytes could be the size of a frame.
 _BASE_OFFSET_MAX: Final = _RESPONSE_BYTES_MIN << 32
-#: The shortest message of a message set: CRC, magic, attributes and two lengths.
+#: The minimum length of a message in a message set: CRC, magic, attributes and two lengths.
 _MESSAGE_BYTES_MIN: Final = 14
 
 _size: Final = Struct(">i").unpack_from
@@ -45,10 +45,10 @@ _prefix: Final = Struct(">qi").unpack_from
 def recognise(peek: Callable[[int], bytes], response: int | None) -> Kind:
     """Detect the kind of the bytes that ``peek(count)`` returns.
 
-    Examines no more than necessary, so that a pipe is decoded as it fills.
+    The function peeks at no more bytes than necessary, so that a pipe is decoded as it fills.
 
     Args:
-        peek: returns the first bytes, fewer only at the end of the input.
+        peek: returns the first ``count`` bytes, or fewer at the end of the input.
         response: the API key if the bytes are known to be responses.
     """
     head = peek(4)
@@ -88,7 +88,7 @@ def _is_message(data: bytes, response: int | None) -> bool:
 
 
 def _request_likeness(data: bytes, pos: int) -> int:
-    """Return 2 for a request with a client id, 1 for one of a known API, 0 for anything else."""
+    """Return 2 for a request with a client id, 1 for a request without one, and 0 otherwise."""
     try:
         key, version, _, client_id, _ = decode_request_header(data, pos)
     except WireFormatError:
@@ -99,7 +99,7 @@ def _request_likeness(data: bytes, pos: int) -> int:
 
 
 def length_min(magic: int) -> int:
-    """Return the least length that the prefix of a batch or message may have."""
+    """Return the minimum value of the length field of a batch or message with this magic."""
     return HEADER_SIZE - PREFIX_SIZE if magic == MAGIC else _MESSAGE_BYTES_MIN
 
 
@@ -112,7 +112,7 @@ def _starts_batch(head: bytes) -> bool:
 
 
 def _starts_with_whole_batch(head: bytes) -> bool:
-    """Whether the bytes start with a complete batch with a valid checksum, which is conclusive."""
+    """Return whether the bytes start with a complete batch that has a valid checksum."""
     if len(head) <= MAGIC_AT:
         return False
     try:

@@ -1,4 +1,4 @@
-"""Sources of bytes: files and pipes of any size, and short texts; their encodings and kinds."""
+"""Sources of bytes: files and pipes of any size, and short texts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 from enum import Enum
 from typing import BinaryIO, Final
 
-#: Encodings of the bytes.
+#: The encodings of inputs.
 AUTO: Final = "auto"
 HEX: Final = "hex"
 BASE64: Final = "base64"
@@ -22,17 +22,17 @@ class Kind(Enum):
     BATCHES = "record batches"
 
 
-#: Chunk size for skipping.
+#: The chunk size for skipping.
 _SKIPPED_BYTES: Final = 64 * 1024
 
 
 class Source:
-    """A forward reader of bytes with look-ahead.
+    """A sequential reader of bytes with look-ahead.
 
     Args:
         name: the name of the source in messages.
         file: the file to read; the caller closes it.
-        form: the encoding the bytes were given in.
+        form: the encoding of the original input.
 
     Attributes:
         offset: the number of bytes read or skipped.
@@ -46,14 +46,14 @@ class Source:
         self._ahead = b""
 
     def peek(self, count: int) -> bytes:
-        """Return the next ``count`` bytes without consuming them; fewer at the end."""
+        """Return the next ``count`` bytes, or fewer at the end, without consuming them."""
         missing = count - len(self._ahead)
         if missing > 0:
             self._ahead += self._file.read(missing)
         return self._ahead[:count]
 
     def read(self, count: int) -> bytes:
-        """Read the next ``count`` bytes; fewer at the end."""
+        """Read the next ``count`` bytes, or fewer at the end."""
         data, self._ahead = self._ahead[:count], self._ahead[count:]
         if len(data) < count:
             data += self._file.read(count - len(data))
@@ -61,7 +61,7 @@ class Source:
         return data
 
     def skip(self, count: int) -> int:
-        """Skip ``count`` bytes. Returns the number of bytes skipped, fewer at the end."""
+        """Skip ``count`` bytes, or fewer at the end, and return the number of bytes skipped."""
         left = count
         while left:
             passed = len(self.read(min(left, _SKIPPED_BYTES)))

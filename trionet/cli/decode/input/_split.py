@@ -1,4 +1,4 @@
-"""Split sources into frames, messages and batches, holding one in memory at a time."""
+"""Splitting of sources into frames, messages and batches, with one in memory at a time."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from trionet.protocol.records.message_sets._message_set import MAGIC_AT
 from ._recognition import length_min
 from ._source import Kind, Source
 
-#: The largest frame or batch that is read; larger ones are reported and skipped.
+#: The maximum size of a frame or batch. Larger ones are reported and skipped.
 ENTRY_BYTES_MAX: Final = 256 * 1024 * 1024
 
 _SIZE_BYTES: Final = 4
 _size: Final = Struct(">i").unpack_from
 _batch_size: Final = Struct(">8xi").unpack_from
-#: Size of the header that batches and messages of all formats share.
+#: The size of the header common to batches and messages of all formats.
 _COMMON_BYTES: Final = MAGIC_AT + 1
 
 
@@ -26,10 +26,10 @@ class RawEntry(NamedTuple):
     """The bytes of a frame, a message or a batch, possibly incomplete.
 
     Attributes:
-        offset: where the entry starts in its source, including the size prefix.
-        start: where ``data`` starts in the source.
+        offset: the position of the entry in the source, including the size prefix.
+        start: the position of ``data`` in the source.
         data: the bytes, without a size prefix.
-        missing: the number of bytes missing after ``data``.
+        missing: the number of bytes missing at the end of ``data``.
         problem: why the entry cannot be read; empty if it can be read.
     """
 
@@ -41,7 +41,7 @@ class RawEntry(NamedTuple):
 
 
 def split(source: Source, kind: Kind) -> Iterator[RawEntry]:
-    """Yield the parts of a source in order; stops after one with an impossible size."""
+    """Yield the entries of a source in order, up to the first one with an invalid size."""
     if kind is Kind.FRAMES:
         return _frames(source)
     return _batches(source) if kind is Kind.BATCHES else _bare(source)
@@ -118,9 +118,10 @@ def _no_batch(magic: int, length: int) -> str:
 
 
 def _only_zeros(source: Source) -> bool:
-    """Whether the rest is zeros: a segment in use may be preallocated beyond its batches.
+    """Return whether the rest is zeros, as in a segment preallocated beyond the last batch.
 
-    Consumes zeros even if other bytes follow, which is harmless: no batch starts with zeros.
+    The function consumes zeros even if other bytes follow. This is harmless because no batch
+    starts with zeros.
     """
     while chunk := source.peek(HEADER_SIZE * 1024):
         if any(chunk):

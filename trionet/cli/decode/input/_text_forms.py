@@ -1,4 +1,4 @@
-"""Parse bytes written as text: hex in many notations, escapes, and base64."""
+"""Parsing of bytes written as text: hex in many notations, escapes, and base64."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 from ._hex_dumps import TextFormError, read_dump
 from ._source import BASE64, HEX
 
-#: What may separate or surround hex digits: white space, 0x, \x, and the punctuation of lists.
+#: Text that may separate or surround hex digits: white space, 0x, \x, and the punctuation of lists.
 _DECORATION: Final = re.compile(r"0[xX]|\\x|[\s:,;.\-_{}\[\]()<>\"']+")
 _HEX: Final = re.compile(r"[0-9a-fA-F]*")
 #: A C array, as printed by ``xxd -i`` and Wireshark.
@@ -23,11 +23,11 @@ _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 
 
 def read_text(text: str, form: str | None = None) -> tuple[bytes, str]:
-    """Parse a text to bytes. Also returns the name of its form.
+    """Parse a text, and return the bytes and the name of the detected notation.
 
     Args:
         text: hex, a hex dump, escapes, or base64.
-        form: ``HEX`` or ``BASE64``, if known.
+        form: ``HEX`` or ``BASE64``; None to detect the notation.
 
     Raises:
         TextFormError: the text is none of these.

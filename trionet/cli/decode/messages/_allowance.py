@@ -1,7 +1,7 @@
-"""Limits of the records shown per entry: a few kilobytes of gzip may hold millions of records.
+"""Limits on the records shown per entry, since a few kilobytes of gzip can hold millions.
 
-Records beyond the limit are not decoded. The limits apply per entry, because a frame may hold many
-batches.
+Records beyond the limit are not decoded. The limits apply per entry rather than per batch, because
+a frame may hold many batches.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from trionet.protocol.records.message_sets._message_set import (
 #: The maximum number of records shown per entry; each header counts as a record.
 RECORDS_SHOWN_MAX: Final = 100_000
 
-#: The maximum size of a decompressed message of format 0 or 1, which is decoded at once.
+#: The maximum size of a decompressed message of format 0 or 1, which is decoded in one call.
 MESSAGES_BYTES_MAX: Final = 32 * 1024 * 1024
 
-#: A record has at least seven bytes, the first of which is the size of the rest; a header has two.
+#: The minimum size of a record, without the size field. A header has at least two bytes.
 _RECORD_SIZE_MIN: Final = 6
 _ITEM_BYTES_MIN: Final = 2
 _VARINT_BITS_MAX: Final = 63
 
 
 class Allowance:
-    """The number of records that may still be shown of one entry."""
+    """The remaining allowance of records and decompressed bytes for one entry."""
 
     def __init__(self) -> None:
         self._records = RECORDS_SHOWN_MAX
         self._inflated_bytes = INFLATED_BYTES_MAX
 
     def records_of_batch(self, data: bytes, header: BatchHeader) -> list[Record]:
-        """Decode the first records of a complete batch, as many as may be shown.
+        """Decode the records of a complete batch, up to the limit.
 
         Raises:
             WireFormatError: a record is malformed, or decompression exceeds the limit.
@@ -66,7 +66,10 @@ class Allowance:
         return records
 
     def records_of_message(self, data: bytes) -> tuple[list[Record], int]:
-        """Decode a message of format 0 or 1, or the ones in it. Also returns the number omitted.
+        """Decode a message of format 0 or 1, or its inner messages, up to the limit.
+
+        Returns:
+            The records, and the number of omitted records.
 
         Raises:
             WireFormatError: a message is malformed, or decompression exceeds the limit.
@@ -92,9 +95,9 @@ class Allowance:
 
 
 def _first(body: bytes, count: int, limit: int) -> tuple[int, int]:
-    """Return how many records may be shown and where they end, by their sizes and header counts.
+    """Return how many records are within the limit, and the position after the last of them.
 
-    A malformed record counts as the last one, so that decoding it raises the error.
+    A malformed record counts as the last record, so that the decoder reports the error.
     """
     pos = number = 0
     try:

@@ -1,4 +1,4 @@
-"""Decode record batches and their records to trees."""
+"""Decoding of record batches and records to trees."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ._tree import PROBLEM, Blob, Meant, Tree
 def record_batches(data: Bytes, allowance: Allowance) -> list[Tree]:
     """Decode the batches in a ``records`` field.
 
-    The last one may be truncated without being an error: a fetch may end anywhere (KIP-74).
+    A truncated last batch is not an error, because a fetch response may end anywhere (KIP-74).
     """
     return list(_each_batch(memoryview(data), allowance))
 
@@ -56,7 +56,7 @@ def _each_batch(view: memoryview, allowance: Allowance) -> Iterator[Tree]:
 
 
 def batch_tree(data: bytes, missing: int, allowance: Allowance) -> tuple[dict[str, Tree], str]:
-    """Decode a batch. Also returns the problem, which is empty if there is none.
+    """Decode a batch, and return the tree and the problem, which is empty if there is none.
 
     Args:
         data: the batch, or the start of one.
@@ -128,7 +128,7 @@ def _record_tree(record: Record, is_control: bool) -> Tree:
 
 
 def _control_tree(key: bytes | None, value: bytes | None) -> dict[str, Tree] | None:
-    """Decode a control record: its type and a transaction marker's fields; None if invalid."""
+    """Decode the type of a control record and the fields of a marker, or return None if invalid."""
     try:
         number = control_type(key)
         marker = read_marker(key, value)

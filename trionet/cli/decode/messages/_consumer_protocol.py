@@ -1,7 +1,8 @@
-"""Decode the consumer protocol embedded in group requests: subscriptions and assignments.
+"""Decoding of the subscriptions and assignments embedded in group requests and responses.
 
-The broker passes these bytes on unread. They start with a version, and a reader decodes a newer
-version as the newest it knows (Kafka: ConsumerProtocol), so added fields are omitted here.
+The broker forwards these bytes without decoding them. They start with a version. A reader decodes
+a newer version as the newest version that it knows (Kafka: ConsumerProtocol), so fields added by
+newer versions are omitted.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ._whole import end_of
 SUBSCRIPTION: Final = "subscription"
 ASSIGNMENT: Final = "assignment"
 
-#: The fields that embed the protocol if the members of the group are consumers.
+#: The fields that contain the consumer protocol if the group members are consumers.
 EMBEDDED: Final = {
     "JoinGroupRequestProtocol.metadata": SUBSCRIPTION,
     "JoinGroupResponseMember.metadata": SUBSCRIPTION,
@@ -33,7 +34,7 @@ _VERSION: Final = Struct(">h")
 
 
 def embedded(what: str, data: bytes) -> tuple[int, Message, Encode] | None:
-    """Return the version, the message and its encoder; None if the bytes are not such a message."""
+    """Return the version, the message and the encoder, or None if the bytes are no such message."""
     module = import_module(f"trionet.protocol.messages.consumer_protocol_{what}")
     codecs: Codecs[Message] = module.MESSAGES
     newest = max(codecs)

@@ -1,7 +1,7 @@
-"""Determine how far the decoding of a malformed message got.
+"""The progress of a decoder in a malformed message.
 
-The decoders do not record it, but an error's traceback holds their local variables: the message,
-its structs and lists so far, and the position.
+Decoders do not record their progress, but the traceback of an error holds the local variables: the
+incomplete message, its structs and lists, and the position.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _DECODERS: Final = "trionet.protocol.messages."
 
 
 class DecodeProgress(NamedTuple):
-    """The progress of a decoder before it failed.
+    """The progress of a decoder up to its failure.
 
     Attributes:
-        message: the message with the fields decoded so far; None if unknown.
+        message: the message with the decoded fields; None if unknown.
         pos: the position reached in the bytes; None if unknown.
-        after: the path of the last field decoded, such as ``topics[0].name``.
+        after: the path of the last decoded field, such as ``topics[0].name``.
     """
 
     message: Message | None = None
@@ -30,7 +30,7 @@ class DecodeProgress(NamedTuple):
 
 
 def decode_progress(error: BaseException) -> DecodeProgress:
-    """Return how far the decoder that raised ``error`` got."""
+    """Return the progress of the decoder that raised ``error``."""
     frames = list(_decoder_frames(error))
     if not frames:
         return DecodeProgress()
@@ -51,9 +51,10 @@ def _decoder_frames(error: BaseException) -> Iterator[FrameType]:
 
 
 def _attach_unfinished(frame: FrameType, message: Message) -> None:
-    """Append structs that were being decoded to the lists they belong to.
+    """Append incompletely decoded structs to the lists that should contain them.
 
-    A decoder creates a list before the structs in it, so the list is the preceding variable.
+    A decoder creates a list before the structs in it, so the list of a struct is the preceding
+    list among the local variables.
     """
     target: list[object] | None = None
     for value in list(frame.f_locals.values()):

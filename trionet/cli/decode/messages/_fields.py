@@ -1,9 +1,9 @@
-"""Find the fields that a version of a message has.
+"""The fields that a version of a message has.
 
-A message class has the fields of all versions, and a decoder sets those its version lacks to their
-defaults. Which ones those are is found by probing the version's encoder: it rejects an unencodable
-value only in fields that the version has. A table of fields per version would say it directly, but
-codecs of the hot paths are generated as code without one.
+A message class has the fields of all versions, and a decoder sets the fields that its version lacks
+to their defaults. This module finds the fields of a version by probing the encoder, which rejects
+an unencodable value only in fields that the version has. A table of fields per version would be
+more direct, but the code generator emits no such table for the codecs of the hot paths.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from trionet.errors import LocalProtocolError
 from trionet.protocol._codec import Encode
 from trionet.protocol._wire import Message
 
-#: An encoder's error about a field that is set but does not exist in its version.
+#: Part of an encoder's error about a field that is set but does not exist in the version.
 _NO_SUCH_FIELD: Final = "no such field"
 
 
@@ -26,7 +26,7 @@ class _Unencodable:
 
 
 _UNENCODABLE: Final = _Unencodable()
-#: A value that counts as set for encoders that test whether an array is empty.
+#: A value that is true, for encoders that test whether an array is empty.
 _SET: Final = object()
 
 
@@ -34,7 +34,7 @@ class Fields:
     """The fields of the structs of one message at one version.
 
     Args:
-        encode: the encoder of that version; None to take all fields that are set.
+        encode: the encoder of that version; None to return all fields that are set.
         message: the complete message that contains the structs. Probing changes its fields
             temporarily.
     """
@@ -45,7 +45,7 @@ class Fields:
         self._known: dict[type[Message], tuple[str, ...]] = {}
 
     def of(self, struct: Message) -> tuple[str, ...]:
-        """Return the fields of a struct, in order."""
+        """Return the names of the fields of a struct, in order."""
         if self._encode is None:
             return tuple(name for name in _named(struct) if hasattr(struct, name))
         known = self._known.get(type(struct))
@@ -60,7 +60,7 @@ class Fields:
         )
 
     def _error(self, struct: Message, name: str, value: object) -> str:
-        """Return the encoder's error if the field had this value; empty if there is none."""
+        """Return the error of encoding the field with this value, or an empty text."""
         assert self._encode is not None
         own = getattr(struct, name)
         try:

@@ -1,4 +1,4 @@
-"""Meanings of numbers, by the name of their field."""
+"""Meanings of numbers by field name."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ._tree import Meant, Tree
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
-#: Bit 3 of the attributes of batches and messages.
+#: The timestamp types by bit 3 of the attributes of batches and messages.
 TIMESTAMP_TYPES: Final = {0: "CREATE_TIME", 1: "LOG_APPEND_TIME"}
 
-#: Timestamp fields whose name does not contain ``timestamp``.
+#: The timestamp fields whose name does not contain ``timestamp``.
 _TIMES: Final = {"log_append_time_ms", "transaction_start_time_ms"}
 
-#: Kafka: ListOffsetsRequest; KIP-734, KIP-405, KIP-1005 and KIP-1023 for the later ones.
+#: The special timestamps of Kafka's ListOffsetsRequest (KIP-734, KIP-405, KIP-1005, KIP-1023).
 _SPECIAL_TIMESTAMPS: Final = {
     -1: "LATEST",
     -2: "EARLIEST",
@@ -27,7 +27,7 @@ _SPECIAL_TIMESTAMPS: Final = {
     -6: "EARLIEST_PENDING_UPLOAD",
 }
 
-#: Names of numbers by struct and field, or by the field of any struct.
+#: The names of numbers by struct and field, or by field in any struct.
 _NAMES: Final[dict[str, dict[int, str]]] = {
     "isolation_level": {0: "READ_UNCOMMITTED", 1: "READ_COMMITTED"},
     "ListOffsetsPartition.timestamp": _SPECIAL_TIMESTAMPS,
@@ -45,7 +45,7 @@ _NAMES["AlterConfigsResource.resource_type"] = _NAMES["DescribeConfigsResource.r
 
 
 def meaning(struct: str, field: str, value: int) -> Tree:
-    """Return a number with its meaning, or unchanged if it has none."""
+    """Return a number with its meaning, or the unchanged number if it has none."""
     if field == "error_code" or field.endswith("_error_code"):
         return Meant(value, error_codes.name_of(value))
     if field == "api_key":
@@ -59,7 +59,7 @@ def meaning(struct: str, field: str, value: int) -> Tree:
 
 
 def moment(milliseconds: int) -> Tree:
-    """Return a timestamp with its date; unchanged if negative (NO_TIMESTAMP) or out of range."""
+    """Return a timestamp with the date, or unchanged if negative (NO_TIMESTAMP) or too large."""
     if milliseconds < 0:
         return milliseconds
     try:

@@ -1,4 +1,4 @@
-"""Decode messages of the formats before record batches (magic 0 and 1) to trees."""
+"""Decoding of messages in the formats before record batches (magic 0 and 1) to trees."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ._tree import Blob, Meant, Tree
 
 
 def message_tree(data: bytes, missing: int, allowance: Allowance) -> tuple[dict[str, Tree], str]:
-    """Decode a message. Also returns the problem, which is empty if there is none.
+    """Decode a message, and return the tree and the problem, which is empty if there is none.
 
     Args:
         data: the message with its offset and size, or the start of one.

@@ -1,4 +1,4 @@
-"""Convert messages to trees: the fields of their version, with their meanings."""
+"""Conversion of messages to trees of the fields of one version, with meanings."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ._tree import Blob, Tree
 
 
 def message_tree(message: Message, encode: Encode | None) -> dict[str, Tree]:
-    """Return a message's fields by name.
+    """Return the fields of a message by name.
 
     Args:
         message: a complete message, or one whose decoding failed.
-        encode: the encoder of its version; None for an incomplete message, of which the set fields
-            are taken.
+        encode: the encoder of the version; None for an incomplete message, to return all fields
+            that are set.
     """
     return _struct(message, Fields(encode, message), Allowance())
 

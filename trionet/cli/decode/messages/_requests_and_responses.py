@@ -1,4 +1,4 @@
-"""Decode a request or response to its header and body, as far as possible."""
+"""Decoding of the header and body of requests and responses, as far as possible."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _correlation_id: Final = Struct(">i").unpack_from
 
 
 class Reading(NamedTuple):
-    """A decoded message.
+    """A decoded request or response.
 
     Attributes:
         header: the fields of the header.
-        body: the fields of the message; None if none could be decoded.
+        body: the fields of the message; None if no field could be decoded.
         problem: the problem; empty if there is none.
         pos: the position of the problem in the bytes.
     """
@@ -35,7 +35,7 @@ class Reading(NamedTuple):
 
 
 def read_request(codec: ApiVersionCodec | None, data: bytes) -> Reading:
-    """Decode a request; without a codec, only the part of the header common to all APIs.
+    """Decode a request, or only the common header fields if there is no codec.
 
     Raises:
         WireFormatError: the header is malformed.
@@ -80,7 +80,7 @@ def _read(
 
 
 def _read_tags(data: bytes, pos: int) -> tuple[tuple[tuple[int, bytes], ...], int]:
-    """Return the tagged fields of a header, all of them unknown, and the position after them."""
+    """Return the tagged fields of a header, which are all unknown, and the position after them."""
     after = skip_tags(data, pos)  # raises if they are malformed or too many
     count, pos = read_varint(data, pos + 1, data[pos])
     tags = []

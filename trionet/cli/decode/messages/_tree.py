@@ -1,7 +1,7 @@
 """Trees of decoded values: plain Python values, numbers with a meaning, and bytes.
 
-The values come from untrusted input and are not safe for a terminal; ``lines`` and ``documents``
-escape them.
+The values come from untrusted input and are not safe to print on a terminal. The modules ``_lines``
+and ``_documents`` escape them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ class Meant(NamedTuple):
     """A number with a meaning.
 
     Attributes:
-        value: the number in the bytes.
+        value: the encoded number.
         meaning: the meaning, such as ``NOT_LEADER_OR_FOLLOWER``.
         kind: the kind of the meaning: ``name`` or ``time``.
     """
@@ -29,19 +29,19 @@ class Blob(NamedTuple):
     data: bytes
 
 
-#: The value of a field; a dict is a struct with its fields in order.
+#: The value of a field, where a dict is a struct with the fields in order.
 Tree: TypeAlias = "bool | int | float | str | Meant | Blob | list[Tree] | dict[str, Tree] | None"
 
 
-#: The field that describes the problem of the batch or message containing it.
+#: The name of the field that describes the problem of a batch or message.
 PROBLEM: Final = "problem"
 
 
 class Problem(NamedTuple):
-    """A problem with an entry.
+    """A problem in an entry.
 
     Attributes:
-        text: the problem, and what the user can do about it, if anything.
+        text: the description of the problem, with the user's remedy if there is one.
         offset: the position of the problem in the input.
     """
 
@@ -50,7 +50,7 @@ class Problem(NamedTuple):
 
 
 def first_problem(tree: Tree) -> str:
-    """Return the first problem in a tree with its path; empty if there is none."""
+    """Return the first problem in a tree with its path, or an empty text if there is none."""
     path = _path_to_problem(tree)
     return path.removeprefix(".")
 
@@ -75,14 +75,14 @@ class Entry(NamedTuple):
     """A frame or a record batch, as far as it could be decoded.
 
     Attributes:
-        number: the number among the entries of all inputs, from 1.
+        number: the index among the entries of all inputs, from 1.
         source: the name of the input.
-        offset: where the entry starts in the input, including the size prefix.
+        offset: the position of the entry in the input, including the size prefix.
         size: the size in bytes, including the size prefix.
         kind: ``request``, ``response``, ``batch``, or ``unknown``.
         about: the API, version, and other properties that are not fields.
-        header: the fields of the header; None if there are none or they cannot be decoded.
-        body: the fields of the message; None if none could be decoded.
+        header: the fields of the header; None if absent or undecodable.
+        body: the fields of the message; None if no field could be decoded.
         problem: the problem; None if there is none.
     """
 

@@ -1,7 +1,7 @@
-"""Check whether bytes are exactly one message of an API version.
+"""Checks whether bytes are exactly one message of an API version.
 
-Decoders ignore bytes after a message, as brokers do. A message fills its frame if it fails to
-decode without the last byte, because every field has at least one byte.
+Decoders ignore bytes after a message, as brokers do. A message fills its frame if decoding fails
+without the last byte, because every field has at least one byte.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Decode: TypeAlias = Callable[[bytes, int], Message]
 
 
 def decodes(decode: Decode, data: bytes, pos: int) -> bool:
-    """Whether a message starts at ``pos``."""
+    """Return whether a valid message starts at ``pos``."""
     try:
         decode(data, pos)
     except (WireFormatError, *MALFORMED):
@@ -27,7 +27,7 @@ def decodes(decode: Decode, data: bytes, pos: int) -> bool:
 
 
 def end_of(decode: Decode, data: bytes, pos: int) -> int:
-    """Return the end of the valid message that starts at ``pos``."""
+    """Return the end position of the valid message that starts at ``pos``."""
     if not decodes(decode, data[:-1], pos):
         return len(data)
     low, high = pos, len(data) - 1  # invariant: it decodes with ``high`` bytes
@@ -41,12 +41,12 @@ def end_of(decode: Decode, data: bytes, pos: int) -> int:
 
 
 def fits(decode: Decode, data: bytes, pos: int) -> bool:
-    """Whether a message starts at ``pos`` and ends where the bytes do."""
+    """Return whether a valid message starts at ``pos`` and ends at the end of the bytes."""
     return decodes(decode, data, pos) and end_of(decode, data, pos) == len(data)
 
 
 def fits_request(data: bytes) -> bool:
-    """Whether the bytes are one request, header and body."""
+    """Return whether the bytes are exactly one request."""
     try:
         key, version, _, _, pos = decode_request_header(data)
         codec = lookup(key, version)
@@ -60,7 +60,7 @@ def fits_request(data: bytes) -> bool:
 
 
 def fits_response(codec: ApiVersionCodec, data: bytes) -> bool:
-    """Whether the bytes are one response of this API version, header and body."""
+    """Return whether the bytes are exactly one response of this API version."""
     try:
         _, pos = decode_response_header(codec, data)
     except WireFormatError:

@@ -1,4 +1,4 @@
-"""Format entries as JSON documents, with bytes as text or hex, truncated."""
+"""Formatting of entries as JSON documents, with bytes as truncated text or hex."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from ..messages._tree import Blob, Entry, Meant, Tree
 
-#: The maximum number of bytes shown of a value, and characters of a text; ``--full`` shows all.
+#: The maximum number of bytes or characters shown per value without ``--full``.
 BYTES_SHOWN: Final = 200
 
 
 def text_of(data: bytes) -> str | None:
-    """Decode bytes to text; None unless all of it is printable, newlines and tabs included."""
+    """Decode printable text, in which newlines and tabs may occur, or return None."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -20,7 +20,7 @@ def text_of(data: bytes) -> str | None:
 
 
 def truncate(data: bytes, limit: int | None) -> bytes:
-    """Return the start of bytes, without splitting a UTF-8 character."""
+    """Return the first bytes of the data, without splitting a UTF-8 character."""
     if limit is None or len(data) <= limit:
         return data
     end = limit
@@ -32,12 +32,12 @@ def truncate(data: bytes, limit: int | None) -> bytes:
 def document(entry: Entry, bytes_shown: int | None) -> dict[str, Any]:
     """Return an entry as a JSON document.
 
-    The meaning of a number follows it under a key of its own, such as ``error_code_name`` after
-    ``error_code``; bytes become an object with their length and their ``text`` or ``hex``.
+    The meaning of a number follows the number under a separate key, such as ``error_code_name``
+    after ``error_code``. Bytes become an object with the length and the ``text`` or ``hex``.
 
     Args:
         entry: the entry.
-        bytes_shown: the maximum number of bytes shown of a value; None for all.
+        bytes_shown: the maximum number of bytes shown per value; None for all.
     """
     problem = entry.problem
     return {

@@ -1,4 +1,4 @@
-"""Format entries as text: one field per line, small structs and arrays on one line."""
+"""Formatting of entries as text with one field per line, or several if they are short."""
 
 from __future__ import annotations
 
@@ -10,22 +10,21 @@ from trionet._util._text import printable, quoted
 from ..messages._tree import PROBLEM, Blob, Entry, Meant, Tree
 from ._documents import text_of, truncate
 
-#: Values that fit this width are written on one line.
+#: The maximum width of a value on one line.
 COLUMNS: Final = 120
 
-#: Structs in an array with more fields than this get a line each.
+#: The maximum number of fields of the structs in an array on one line.
 _INLINE_FIELDS: Final = 3
 
 _INDENT: Final = "  "
 
 
 class Part(NamedTuple):
-    """A part of a line.
+    """A styled part of a line.
 
     Attributes:
         text: the text, safe to print.
-        style: the role: ``title``, ``name``, ``number``, ``text``, ``meaning``, ``problem``, or
-            empty.
+        style: ``title``, ``name``, ``number``, ``text``, ``meaning``, ``problem``, or empty.
     """
 
     text: str
@@ -36,11 +35,11 @@ Line = list[Part]
 
 
 def entry_lines(entry: Entry, bytes_shown: int | None) -> Iterator[Line]:
-    """Yield the lines of an entry, ending with an empty one.
+    """Yield the lines of an entry, followed by an empty line.
 
     Args:
         entry: the entry.
-        bytes_shown: the maximum number of bytes or characters shown of a value; None for all.
+        bytes_shown: the maximum number of bytes or characters shown per value; None for all.
     """
     yield [Part(_title(entry), "title"), Part(f", {entry.size} bytes at {entry.offset}")]
     if entry.about.get("ambiguous"):
@@ -85,7 +84,7 @@ class _Lines:
             yield from self.field(name, value, depth)
 
     def field(self, name: str, value: Tree, depth: int) -> Iterator[Line]:
-        """Yield a field on one line or several."""
+        """Yield the lines of a field."""
         if name == PROBLEM and isinstance(value, str):
             yield [Part(f"{_INDENT * depth}{PROBLEM}: {printable(value)}", "problem")]
             return
@@ -117,7 +116,7 @@ class _Lines:
                 yield from self.field("-", item, depth)
 
     def _wrapped(self, items: list[Tree], depth: int) -> Iterator[Line]:
-        """Yield items that are not structs, as many per line as fit."""
+        """Yield lines of scalar items, with as many items per line as fit."""
         line: Line = [Part(_INDENT * depth)]
         for item in items:
             parts = self._scalar(item)
@@ -128,7 +127,7 @@ class _Lines:
         yield line
 
     def _short(self, value: Tree, width: int, *, bare: bool = False) -> Line | None:
-        """Format a struct or an array on one line; None if it does not fit."""
+        """Format a struct or an array on one line, or return None if it does not fit."""
         match value:
             case dict():
                 parts = self._joined(

@@ -1,6 +1,6 @@
-"""Write entries to standard output, in colour on a terminal.
+"""Writing of entries to standard output, in colour on a terminal.
 
-Output is flushed after each entry, because the input may be a pipe that pauses for long.
+Output is flushed after each entry, because the input may be a pipe with long pauses.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _STYLES: Final = {
 
 
 def write_documents(entries: Iterable[Entry], bytes_shown: int | None) -> bool:
-    """Write entries as JSON lines. Returns whether all of them are valid."""
+    """Write entries as JSON lines, and return whether all entries are valid."""
     is_valid = True
     for entry in entries:
         is_valid = is_valid and entry.problem is None
@@ -35,7 +35,7 @@ def write_documents(entries: Iterable[Entry], bytes_shown: int | None) -> bool:
 
 
 def write_lines(entries: Iterable[Entry], bytes_shown: int | None) -> bool:
-    """Write entries as text. Returns whether all of them are valid."""
+    """Write entries as text, and return whether all entries are valid."""
     is_valid = True
     write = _line_writer()
     for entry in entries:
