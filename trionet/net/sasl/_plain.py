@@ -1,4 +1,4 @@
-"""PLAIN (RFC 4616): user name and password, in the clear (Kafka: PlainSaslServer).
+"""PLAIN (RFC 4616): user name and password in clear text (Kafka: PlainSaslServer).
 
 Without TLS the password is readable on the network.
 """
@@ -21,8 +21,8 @@ class PlainServer(SaslServer):
     """The server's side of PLAIN; see :class:`._mechanism.SaslServer`.
 
     Args:
-        verify: checks the password; an exception fails the authentication, and its text is not sent
-            to the client.
+        verify: checks the password; raises if the authentication fails. The text of the exception
+            is not sent to the client.
     """
 
     def __init__(self, verify: Verify) -> None:

@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class CloseReason(Enum):
-    """Why a channel was closed (Kafka spreads this over ChannelState and log lines)."""
+    """A reason why a channel was closed (Kafka spreads this over ChannelState and log lines)."""
 
     NOT_CONNECTED = "the connection could not be established"
     PEER_CLOSED = "the peer closed the connection"

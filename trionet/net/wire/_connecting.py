@@ -47,7 +47,7 @@ _IN_PROGRESS = (errno.EINPROGRESS, errno.EWOULDBLOCK, getattr(errno, "WSAEWOULDB
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the system's message for an error, without its number: ``connection refused``."""
+    """Return the system's message for an error without the error number: ``connection refused``."""
     text = (error.strerror if isinstance(error, OSError) else None) or str(error)
     return text[:1].lower() + text[1:] if text[1:2].islower() else text
 

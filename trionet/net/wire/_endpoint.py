@@ -29,7 +29,7 @@ _MAPPED = "::ffff:"
 
 
 class SecurityProtocol(StrEnum):
-    """How the connections of a listener are protected, by Kafka's names."""
+    """The security protocol of a listener, with Kafka's names."""
 
     PLAINTEXT = "PLAINTEXT"
     SSL = "SSL"
@@ -99,7 +99,7 @@ class Endpoint:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def with_port(self, port: int) -> Endpoint:
-        """Return this endpoint with another port, such as the one that was bound for port 0."""
+        """Return this endpoint with another port, such as the port that was bound for port 0."""
         return attrs.evolve(self, port=port)
 
     def __str__(self) -> str:
@@ -115,7 +115,7 @@ class ConnectionId:
         local_port: the local port.
         remote_host: the peer's address.
         remote_port: the peer's port.
-        processor: the number of the processor that serves it.
+        processor: the number of the processor that serves the connection.
         index: distinguishes connections between the same two addresses.
     """
 
@@ -156,7 +156,7 @@ class ConnectionId:
 
 
 def plain_address(host: str) -> str:
-    """Return the IPv4 address of an IPv4 peer on a dual-stack listener; others as they are."""
+    """Return the IPv4 address of an IPv4 peer on a dual-stack listener, others unchanged."""
     return host[len(_MAPPED) :] if host.startswith(_MAPPED) and "." in host else host
 
 
