@@ -1,4 +1,4 @@
-"""What compiled modules need that mypyc does not do right; itself interpreted, and without trio."""
+"""Workarounds for mypyc, used by compiled modules; not compiled, and independent of trio."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from typing import NoReturn
 
 
 def raise_from(error: Exception, cause: BaseException | None) -> NoReturn:
-    """Raise an error from a cause; ``raise ... from`` loses the cause when mypyc compiles it."""
+    """Raise an error from a cause; compiled by mypyc, ``raise ... from`` loses the cause."""
     raise error from cause

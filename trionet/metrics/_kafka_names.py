@@ -1,9 +1,9 @@
-"""Kafka's metrics of a server, by the names of its MBeans; the last are the selector metrics.
+"""Kafka's server metrics, named like Kafka's MBeans; the selector metrics are last.
 
-Two kinds are missing: the metrics of the control plane, removed with ZooKeeper in 4.0, and those of
-clients, such as the metrics of each node. The group ``socket-server-metrics`` uses the client's
-terms, as in Kafka: a *request* is a frame that a selector sends and a *response* one that it
-receives, so on a server the requests are its responses.
+Two kinds are missing: the metrics of the control plane, which was removed with ZooKeeper in 4.0,
+and client metrics, such as the metrics of each node. The group ``socket-server-metrics`` uses the
+client's terms, as in Kafka: a *request* is a frame that a selector sends, and a *response* is a
+frame that it receives. So on a server, these requests are the server's responses.
 """
 
 from __future__ import annotations

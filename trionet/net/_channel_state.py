@@ -57,7 +57,7 @@ class ChannelState(IntEnum):
     """The response to a failed authentication is being sent; then the peer has some time to read it
     and to disconnect first."""
     CLOSING = 6
-    """The connection is dead; what the peer had sent is still returned, one frame per poll."""
+    """The connection is dead; the frames that the peer sent are still returned, one per poll."""
     CLOSED = 7
     """The socket is closed; the channel's ``close_reason`` holds the reason."""
 

@@ -25,7 +25,7 @@ from ._dialect import SIZE_PREFIXED, Dialect
 _LIMIT_NAMES: Final = LimitNames("socket.request.max.bytes", "sasl.server.max.receive.size")
 
 NewAuthenticator = Callable[[Identity], Authenticator]
-"""Creates the authenticator of a connection from the identity that TLS has proved, if any."""
+"""Creates the authenticator of a connection from the identity proved by TLS, if any."""
 
 
 @attrs.frozen(kw_only=True)

@@ -70,9 +70,9 @@ class Accepted(NamedTuple):
 
     sock: Socket
     remote: Address
-    """The peer's address; the socket no longer has it once the peer has disconnected."""
+    """The peer's address, which the socket no longer reports after the peer has disconnected."""
     guard: ConnectionGuard
-    """Counts the connection against the quotas until it is closed."""
+    """The guard that counts the connection against the quotas until the connection is closed."""
 
 
 def drop(accepted: Accepted) -> None:

@@ -64,4 +64,4 @@ class Dialect:
 
 
 SIZE_PREFIXED = Dialect()
-"""Kafka's framing: a signed 32-bit big-endian size before each frame."""
+"""Kafka's framing: a signed 32-bit big-endian size before each payload."""

@@ -391,7 +391,7 @@ class RequestChannel:
     # Called by handlers.
 
     def received(self) -> None:
-        """Record that a handler was woken, which will take the requests with :meth:`take`."""
+        """Record that a handler was woken; it will take the requests with :meth:`take`."""
         self._is_sent = False
 
     def wake_all_handlers(self) -> None:

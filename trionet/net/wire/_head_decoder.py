@@ -20,11 +20,11 @@ from ._framing import Frame, LargeFrameDecoder, fill_with, invalid_size
 HEAD_BYTES_MAX: Final = 1024
 
 ReadHead = Callable[[bytes], tuple[int, int] | None]
-"""Reads the head of a frame. Returns its size and the size of the payload after it, in bytes.
+"""Reads the head of a frame. Returns the sizes of the head and of the payload after it, in bytes.
 
 Called with the data of the frame that has arrived: at least one byte, and at most
 ``HEAD_BYTES_MAX``. Returns None if the head is incomplete. Raises ValueError if the head is
-invalid; the text of the error is the reason for which the stream is rejected.
+invalid; the text of the error is the reason for closing the connection.
 """
 
 

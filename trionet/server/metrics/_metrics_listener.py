@@ -27,7 +27,7 @@ from ._http_exchange import HttpExchange, HttpRequest, HttpResponse, HttpRules, 
 logger = logging.getLogger("trionet.server.metrics")
 
 FindPage = Callable[[HttpRequest], "Page"]
-"""Returns the page at a path; raises :class:`._http_exchange.Refused` if there is none."""
+"""Returns the page at a path; raises :class:`._http_exchange.Refused` for an unknown path."""
 
 _BACKLOG = 50
 # A page is built in steps of about this length; between them the loop does something else.

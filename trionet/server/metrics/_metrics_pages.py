@@ -30,7 +30,7 @@ _INDEX = """/metrics   for Prometheus
 """
 
 Order = Callable[[Mapping[str, str]], object]
-"""``(parameters) -> value``: performs an action and returns its result as a JSON value.
+"""``(parameters) -> value``: performs an action and returns the result as a JSON value.
 
 It raises :class:`~trionet.server.metrics._http_exchange.Refused` if it cannot.
 """

@@ -301,7 +301,7 @@ class ConnectionQuotas:
         return self._is_protected(quota.name) or self.counts.total < self.limits.connections_max
 
     def _throttle(self, quota: ListenerQuota, address: str, seconds: float, now: float) -> Rejected:
-        """Reject a connection, and subtract it from the rates, so that other peers keep their share."""
+        """Reject a connection, and subtract it from the rates, which it must not use up."""
         quota.rate.unrecord(now)
         if not self._is_protected(quota.name):
             self.rate.unrecord(now)
