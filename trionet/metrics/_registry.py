@@ -20,7 +20,7 @@ Collect = Callable[[float], Iterable[Family]]
 COLLECTOR_ERRORS = Metric(
     "trionet_metrics_collector_errors_total",
     Kind.COUNTER,
-    "Collectors that failed; what they measure is missing.",
+    "Failed collectors, whose metrics are missing.",
 )
 
 

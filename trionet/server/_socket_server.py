@@ -273,7 +273,7 @@ class SocketServer:
                 if (name not in own if listener_name is None else name == listener_name)
             ]
             if listener_name is not None and not listeners:
-                raise LocalProtocolError(f"there is no listener {listener_name}")
+                raise LocalProtocolError(f"unknown listener {listener_name}")
             for listener in listeners:
                 check_resize("num.network.threads", len(listener.processors), count)
             for listener in listeners:
@@ -338,7 +338,7 @@ class SocketServer:
         async with self._change:
             listener = self._listeners.pop(listener_name, None)
             if listener is None:
-                raise LocalProtocolError(f"there is no listener {listener_name}")
+                raise LocalProtocolError(f"unknown listener {listener_name}")
             self.endpoints = [each for each in self.endpoints if each != listener.endpoint]
             await listener.stop()
             self.quotas.remove_listener(listener_name)

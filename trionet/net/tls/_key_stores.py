@@ -289,7 +289,7 @@ def _javas_own(location: str) -> ConfigError:
     return ConfigError(
         f"{location} is in Java's own format (JKS), which is not supported; convert it: keytool"
         f" -importkeystore -srckeystore {os.path.basename(location)} -destkeystore new.p12"
-        " -deststoretype PKCS12; or on to PEM: openssl pkcs12 -in new.p12 -out new.pem"
+        " -deststoretype PKCS12; then, for PEM: openssl pkcs12 -in new.p12 -out new.pem"
     )
 
 

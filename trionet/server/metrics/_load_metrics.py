@@ -27,16 +27,16 @@ from ._snapshot_sections import NS
 CONNECTIONS_CLOSED = Metric(
     "trionet_connections_closed_total",
     Kind.COUNTER,
-    "Connections that ended, by reason.",
+    "Closed connections, by reason.",
     ("reason",),
 )
 REQUEST_QUEUE_CAPACITY = Metric(
-    "trionet_request_queue_capacity", Kind.GAUGE, "Requests that may wait: queued.max.requests."
+    "trionet_request_queue_capacity", Kind.GAUGE, "Limit on queued requests: queued.max.requests."
 )
 REQUEST_QUEUE_FULL = Metric(
     "trionet_request_queue_full_total",
     Kind.COUNTER,
-    "How often a processor stopped reading because too many requests waited.",
+    "How often a processor stopped reading because the request queue was full.",
     ("networkProcessor",),
 )
 UNEXPECTED_ERRORS = Metric(

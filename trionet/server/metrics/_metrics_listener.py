@@ -164,7 +164,7 @@ class MetricsListener:
                 continue
             if len(self._connections) >= self._limits.connections_max:
                 unused, _ = self._connections.popitem(last=False)
-                unused.cancel(reason="another connection needs its place")
+                unused.cancel(reason="displaced by a new connection")
             scope = trio.CancelScope()
             self._connections[scope] = None
             nursery.start_soon(self._serve, scope, stream, name="metrics-connection")

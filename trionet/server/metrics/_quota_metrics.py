@@ -19,7 +19,7 @@ from ._snapshot_sections import NS
 CONNECTIONS_REFUSED = Metric(
     "trionet_connections_refused_total",
     Kind.COUNTER,
-    "Connections closed unserved: their address had too many, or came too often.",
+    "Rejected connections: their address had too many, or connected too often.",
     ("listener", "limit"),
 )
 # How many addresses have their rate reported: those that connected last.

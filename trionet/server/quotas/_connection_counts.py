@@ -46,7 +46,7 @@ class ConnectionCounts:
             ValueError: no connection from this address was counted for this listener.
         """
         if not self.by_address[address] or not self.by_listener[listener]:
-            raise ValueError(f"there is no counted connection from {address} to {listener}")
+            raise ValueError(f"no connection is counted from {address} to {listener}")
         for counts, key in ((self.by_address, address), (self.by_listener, listener)):
             counts[key] -= 1
             if not counts[key]:
