@@ -12,7 +12,7 @@ def counted(number: int, noun: str) -> str:
 
     Args:
         number: the count.
-        noun: the singular of a noun whose plural is formed with an s.
+        noun: the singular of a noun; the plural appends an s.
     """
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 

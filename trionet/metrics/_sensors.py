@@ -68,7 +68,7 @@ class Meter:
         self._rates = ByKey(lambda values, now: MovingRate(values[0], now))
 
     def families(self, counts: Mapping[Labels, float], now: float) -> Iterator[Family]:
-        """Yield the families at ``now``, computed from the events so far."""
+        """Yield the families at ``now``, computed from the current counts."""
         self._rates.begin(now)
         averages = []
         for labels, count in counts.items():
@@ -98,7 +98,7 @@ class RateAndTotal:
         self._windows = sampling.windows()
 
     def families(self, counts: Mapping[Labels, float], now: float) -> Iterator[Family]:
-        """Yield the families at ``now``, computed from the events so far."""
+        """Yield the families at ``now``, computed from the current counts."""
         self._windows.begin(now)
         rates = []
         for labels, count in counts.items():

@@ -1,8 +1,8 @@
 """One connection: its transport, its mute state, and at most one Send and one Receive at a time.
 
 (Kafka: KafkaChannel.) If several frames arrive in one read, they are *staged* here, and the
-Selector returns one of them per poll. While the channel is muted nothing is read or returned. Thus
-each peer has at most one request in progress, and TCP flow control slows the peer down.
+Selector returns one staged frame per poll. While the channel is muted, nothing is read or returned.
+Thus each peer has at most one request in progress, and TCP flow control slows the peer down.
 """
 
 # Compiled by mypyc.
@@ -95,7 +95,7 @@ class Channel:
         send: the Send in progress, if any.
         interest: the readiness bits that the poller watches for.
         close_reason: why the channel is CLOSING or CLOSED; None before that.
-        attachment: data of the channel's owner.
+        attachment: arbitrary data of the channel's owner.
     """
 
     def __init__(
@@ -360,7 +360,7 @@ class Channel:
                 raise
 
     def take_staged(self) -> Frame | None:
-        """Remove and return the oldest staged frame; None if there is none.
+        """Remove and return the oldest staged frame, or None.
 
         Raises:
             InvalidReceiveError: no staged frame is left, and the data after the last one is

@@ -13,7 +13,7 @@
     AUTHENTICATING  READY           the authentication or re-authentication is complete
     READY           AUTHENTICATING  the client renews the session (KIP-368)
     AUTHENTICATING  FAILED          the authentication failed; the response is delayed (KIP-306)
-    AUTHENTICATING  LINGERING       the authentication failed; the response is sent at once
+    AUTHENTICATING  LINGERING       the authentication failed; the response is not delayed
     FAILED          LINGERING       the delay has ended; the response is sent
     READY           CLOSING         the connection is dead, and frames remain unread
     any             CLOSED          the socket is closed, with a CloseReason; final

@@ -75,7 +75,7 @@ _CLOSED: Final = ChannelState.CLOSED
 
 
 class ChannelSteps:
-    """The steps of all channels of one Selector; none of them waits.
+    """The steps of all channels of one Selector, which never wait.
 
     Args:
         readiness: the backend that watches the sockets.
@@ -246,7 +246,7 @@ class ChannelSteps:
             self.has_more[channel] = None
 
     def feed(self) -> None:
-        """If memory is available again, resume reading the channels that were waiting for it."""
+        """Resume reading the channels that wait for memory, if memory is available again."""
         for channel in self.starved.take():
             channel.muting.is_out_of_memory = False
             self.read_again(channel)
@@ -349,7 +349,7 @@ class ChannelSteps:
             self.disconnect(channel, reason, detail)
 
     def begin_closing(self, channel: Channel, reason: CloseReason, detail: str) -> None:
-        """Close a channel whose connection is dead, after its unread frames have been returned.
+        """Close a channel whose connection is dead, after returning its remaining frames.
 
         (Kafka: CloseMode.GRACEFUL.) If frames remain and no response is being sent, the channel
         enters CLOSING, and its socket is read without the poller, one frame per poll. Otherwise it
@@ -407,7 +407,7 @@ class ChannelSteps:
         self.next_check_at = min(self.idle.next_check_at, self.preparing.next_check_at)
 
     def check_times(self) -> None:
-        """Close one idle channel, and those whose authentication took too long.
+        """Close one idle channel and all channels whose authentication took too long.
 
         Called after the events have been handled, so that data that arrived in time is not lost
         (KAFKA-5587).

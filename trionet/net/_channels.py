@@ -34,7 +34,7 @@ class Channels:
         return iter(self._by_id.values())
 
     def get(self, id: str) -> Channel | None:
-        """Return the channel with this id; None if there is none."""
+        """Return the channel with this id, or None."""
         return self._by_id.get(id)
 
     @property

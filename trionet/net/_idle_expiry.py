@@ -9,8 +9,8 @@ actual time. So the heap changes once per connection and idle period, not per re
 that a search for the least recently used connection visits every connection used since the previous
 search. Reconsider this if that search is ever needed per request.
 
-:class:`DelayedCloses` keeps connections that are closed after a delay: those of an address that
-connects too often (KIP-612), and those that failed to authenticate (KIP-306), because an immediate
+:class:`DelayedCloses` keeps connections that are closed after a delay because their address
+connects too often (KIP-612) or because they failed to authenticate (KIP-306), because an immediate
 close would invite the next attempt. Kafka's heap of throttled sockets is in reverse order, so that
 the earliest close waits for the latest; here, the earliest close comes first.
 

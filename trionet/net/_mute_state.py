@@ -16,7 +16,7 @@ In this table of transitions, ``..`` stands for ``MUTED_AND``::
     .._THROTTLED_AND_RESPONSE_PENDING  THROTTLE_ENDED    .._RESPONSE_PENDING
     .._THROTTLED                       THROTTLE_ENDED    MUTED
 
-In every other state ``mute()`` and ``unmute()`` do nothing, and the other events are errors. A
+In every other state, ``mute()`` and ``unmute()`` do nothing, and the other events are errors. A
 processor calls ``mute()`` and reports REQUEST_RECEIVED for each request. It reports RESPONSE_SENT
 and calls ``unmute()`` when the response has been sent, or if there is none (acks=0). The end of a
 throttle also calls ``unmute()``.

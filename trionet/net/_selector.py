@@ -272,11 +272,11 @@ class Selector:
         waits or, with ``parks_at_once``, the first.
 
         Args:
-            events_max: the maximum number of events to handle; the others follow in the next poll.
-                Channels with staged frames, with data buffered by TLS, or in CLOSING need no event
-                and are processed in addition. With this limit, an owner that can accept only a few
-                receives reads little more than those into memory. With 0, no event is handled, and
-                the poll only waits as usual.
+            events_max: the maximum number of events to handle; further events are handled in the
+                next poll. Channels with staged frames, with data buffered by TLS, or in CLOSING
+                need no event and are processed in addition. With this limit, an owner that can
+                accept only a few receives reads little more than those into memory. With 0, no
+                event is handled, and the poll only waits as usual.
             seconds_max: the maximum time to wait; requires that the alarm is running.
             has_work: returns whether the owner has work that this poll must not delay. Called after
                 all other tasks have run, so that work from them needs no wake-up, which would cost

@@ -79,7 +79,7 @@ class Request(TimedRequest):
         response: the response; set once.
         lease: the request's share of ``queued.max.request.bytes``, until returned to the pool.
         kind: the request type, as determined by the handler; None if the handler sets none.
-        client_id: the client id in the request; None if there is none.
+        client_id: the client id in the request, or None.
         error_code: the first error in the response; 0 for none.
         is_left_out: whether the request is left out of the request log.
         is_finished: whether the response has been sent, or no response is needed.
@@ -400,7 +400,7 @@ class RequestChannel:
             self._outgoing.send_nowait([])
 
     def take(self) -> Request | None:
-        """Remove and return the oldest request; None if there is none."""
+        """Remove and return the oldest request, or None."""
         if not self._taken_from:
             if not self._batch:
                 return None

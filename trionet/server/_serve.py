@@ -87,7 +87,7 @@ async def serve(
         task_status: reports a :class:`Served` once connections are accepted.
 
     Raises:
-        ConfigError: there is no endpoint, an endpoint or a limit is not allowed, a listener lacks
+        ConfigError: ``endpoints`` is empty, an endpoint or a limit is not allowed, a listener lacks
             the security that its protocol requires, or a setting names an unknown listener.
         OSError: an endpoint cannot be bound.
 

@@ -58,7 +58,7 @@ class SocketServer:
             checkpoint; a processor may then call the handler directly.
 
     Raises:
-        ConfigError: there is no endpoint, two endpoints have the same listener name, the security
+        ConfigError: ``endpoints`` is empty, two endpoints have the same listener name, the security
             of a listener does not match its protocol, ``security`` or a setting names an unknown
             listener, or a limit is not allowed.
 

@@ -16,8 +16,8 @@ USER_NAME_CHARACTERS_MAX = 255
 class CredentialsError(AuthenticationError):
     """Raised if the client's message or credentials are invalid; the client gets no details.
 
-    (Kafka: SaslException. The text of a plain AuthenticationError does reach the client, as that of
-    a SaslAuthenticationException does.)
+    (Kafka: SaslException. The text of a plain AuthenticationError is sent to the client, like the
+    text of a SaslAuthenticationException.)
     """
 
 
@@ -76,7 +76,7 @@ class SaslServer:
 
         Args:
             token: the message.
-            now_ms: the time of day, in milliseconds since the epoch.
+            now_ms: the wall-clock time, in milliseconds since the epoch.
 
         Returns:
             The response, which may be empty.

@@ -38,7 +38,7 @@ def certificates(data: bytes) -> list[bytes]:
 
 
 def private_key(data: bytes) -> bytes | None:
-    """Return the first private key of a store, in any format; None if there is none."""
+    """Return the first private key of a store, in any format, or None."""
     keys = (text for label, text in blocks(data) if label.endswith(b"PRIVATE KEY"))
     return next(keys, None)
 

@@ -35,7 +35,7 @@ async def in_store_thread(function: Callable[[*Ts], T], *args: *Ts) -> T:
     Raises:
         BaseException: any exception of ``function``, unchanged.
 
-    Cancellation: takes effect at once; the thread is abandoned.
+    Cancellation: takes effect immediately; the thread is abandoned.
     """
     limiter = limiter_of_run(_limiter, STORE_THREADS_MAX)
     return await trio.to_thread.run_sync(function, *args, abandon_on_cancel=True, limiter=limiter)
@@ -48,7 +48,7 @@ async def in_bounded_time(function: Callable[[*Ts], T], *args: *Ts) -> T:
         ConfigError: the call takes longer than :data:`STORE_SECONDS_MAX`.
         BaseException: any exception of ``function``, unchanged.
 
-    Cancellation: takes effect at once; the thread is abandoned.
+    Cancellation: takes effect immediately; the thread is abandoned.
     """
     with trio.move_on_after(STORE_SECONDS_MAX):
         return await in_store_thread(function, *args)

@@ -101,10 +101,10 @@ def open_socket(
 
 
 def begin_connect(sock: Socket, address: Address) -> None:
-    """Start connecting a non-blocking socket, without waiting; it may be connected at once.
+    """Start connecting a non-blocking socket; it may be connected immediately.
 
     Raises:
-        OSError: connecting failed at once, or the address is a host name.
+        OSError: connecting failed immediately, or the address is a host name.
     """
     # connect_ex would look up a host name, which blocks the loop; this only checks for one.
     socket.getaddrinfo(*address[:2], type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)

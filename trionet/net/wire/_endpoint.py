@@ -67,8 +67,8 @@ class Endpoint:
 
         Args:
             text: the endpoint, with brackets around an IPv6 address; an empty host is the wildcard.
-            protocols: the protocol of each listener name, in upper case; by default, the names are
-                those of the protocols.
+            protocols: the protocol of each listener name, in upper case; by default, listener names
+                are protocol names.
 
         Raises:
             ConfigError: the text is malformed, or the listener name has no security protocol.

@@ -151,7 +151,7 @@ class LargeFrameDecoder:
             What ``read_into`` returned.
 
         Raises:
-            LocalProtocolError: there is no large frame in progress.
+            LocalProtocolError: no large frame is in progress.
         """
         payload = self._payload
         if payload is None:

@@ -41,7 +41,8 @@ class Readiness(Protocol):
     def poll(self, events_max: int = EVENTS_MAX) -> list[tuple[int, int]]:
         """Return ``(fd, bits)`` of the sockets that are ready now; never waits.
 
-        If more than ``events_max`` are ready, the next poll reports the others first.
+        If more than ``events_max`` sockets are ready, the next poll reports the remaining ones
+        first.
         """
         ...
 
@@ -59,7 +60,7 @@ if sys.platform == "linux":
     class PollerReadiness:
         """A backend with a separate epoll, nested in trio's.
 
-        On Linux the bits of this module are those of ``select.EPOLL*``.
+        On Linux, the bits of this module equal ``select.EPOLL*``.
         """
 
         def __init__(self) -> None:

@@ -1,6 +1,6 @@
 """The current phase of a connection, derived from the state of its channel and request.
 
-The phases of a request are those of its times (:mod:`trionet.metrics._request_times`).
+A request has the phases in :mod:`trionet.metrics._request_times`.
 """
 
 from __future__ import annotations

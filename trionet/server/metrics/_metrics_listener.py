@@ -3,8 +3,8 @@
 Clients may be hostile, and share the loop with the server. So everything is limited: the number of
 connections (a new connection displaces the least recently used one), the rate of accepting, the
 size of a header and the time to receive it, the time for a client to read a response, and the share
-of the loop's time for requests and pages, including rejected requests. Connections that have to
-wait stay in the kernel's backlog.
+of the loop's time for requests and pages, including rejected requests. Waiting connections stay in
+the kernel's backlog.
 """
 
 from __future__ import annotations
