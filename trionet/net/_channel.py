@@ -178,7 +178,7 @@ class Channel:
 
     @property
     def oversized_bytes(self) -> int:
-        """The size of the frame that closed the channel because it was too large; 0 if none did."""
+        """The size of the oversized frame that closed the channel, or 0."""
         return 0 if self._frame_decoder is None else self._frame_decoder.oversized_bytes
 
     def identified(self, found: Authenticator | Principal) -> None:

@@ -113,7 +113,7 @@ CORRECTIONS_PER_POLL_MAX = 256
 
 
 class Connection(Protocol):
-    """A hashable connection.
+    """A hashable object that records its last use.
 
     Attributes:
         last_used_at: when data was last read, written or returned, in seconds of the loop's clock;

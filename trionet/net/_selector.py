@@ -193,7 +193,7 @@ class Selector:
         self._steps.now = self._clock()
 
     def mute(self, channel: Channel) -> None:
-        """Stop reading from a channel. The poller is updated only if data arrives meanwhile."""
+        """Stop reading from a channel. The poller is updated only if data arrives."""
         channel.muting.mute()
 
     def unmute(self, channel: Channel) -> None:
@@ -336,7 +336,7 @@ class Selector:
         return self.take_result()
 
     def take_result(self) -> PollResult:
-        """Return the results since the last completed poll, for example after a failed one."""
+        """Return the results since the last completed poll, for example after a failed poll."""
         steps = self._steps
         if steps.result.is_empty:
             return self._nothing

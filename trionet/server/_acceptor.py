@@ -244,7 +244,7 @@ class Acceptor:
     async def _retire(self, processor: Processor) -> None:
         """End a processor after its pending responses have been sent.
 
-        The response to the resize request may be one of them.
+        These may include the response to the request that caused the resize.
         """
         with trio.move_on_after(GRACE_SECONDS):
             await processor.drain()
@@ -262,7 +262,7 @@ class Acceptor:
     async def _hand_over(self, accepted: Accepted) -> None:
         """Assign a connection to the next processor in turn that has space.
 
-        If all processors are full, wait for the last one tried.
+        If all processors are full, wait for space at the last processor.
         """
         processors = self.processors
         count = len(processors)

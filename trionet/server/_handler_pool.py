@@ -154,7 +154,7 @@ class HandlerPool:
         return self._wanted
 
     def available_seconds(self) -> float:
-        """Return the total run time of all tasks: two tasks add two seconds per second."""
+        """Return the total run time of all tasks, which grows by one second per second and task."""
         self._count_time()
         return self._available_ns / 1e9
 

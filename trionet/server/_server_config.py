@@ -24,7 +24,7 @@ def _refuse(name: str, value: object, allowed: str) -> ConfigError:
 
 
 def _from(lowest: int, highest: float = math.inf, *, or_else: int | None = None) -> _Validator:
-    """Return a validator that requires a number in the range, or equal to ``or_else``."""
+    """Return a validator that requires a number in a range, or ``or_else``."""
     allowed = f"{lowest} or more" if highest == math.inf else f"{lowest} to {highest}"
     if or_else is not None:
         allowed = f"{or_else}, or {allowed}"

@@ -282,7 +282,7 @@ class SocketServer:
     def resize_handlers(self, count: int) -> None:
         """Change the number of handler tasks (``num.io.threads``).
 
-        As in Kafka, the new number must be between half and twice the current one.
+        As in Kafka, the new number must be between half and twice the current number.
 
         Raises:
             ConfigError: the number is not allowed.

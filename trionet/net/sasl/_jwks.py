@@ -90,7 +90,7 @@ class Jwks:
     """The key set of an issuer, kept up to date by :meth:`run`.
 
     Args:
-        url: ``file:``, ``https:``, or ``http:`` on the loopback.
+        url: a URL with ``file:``, ``https:``, or ``http:`` and a loopback address.
         times: the intervals between refreshes.
 
     Attributes:

@@ -63,7 +63,7 @@ class SaslServer:
 
     Attributes:
         is_complete: whether the client is authenticated.
-        authorization_id: the authenticated identity; valid once complete.
+        authorization_id: the authenticated identity; valid if :attr:`is_complete` is true.
         expires_ms: when the client's credential expires, in ms since the epoch; None for never.
     """
 

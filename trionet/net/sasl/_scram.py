@@ -177,7 +177,7 @@ class ScramServer(SaslServer):
 
 
 def _name_in(first: str) -> str:
-    """Return the longest possible user name in a first message; the message may be malformed."""
+    """Return the longest possible user name in a first message, which may be malformed."""
     parts = [part for part in first.split(",") if part.startswith("n=")]
     names = [part[2:].replace("=2C", ",").replace("=3D", "=") for part in parts]
     return max(names, key=len, default="")

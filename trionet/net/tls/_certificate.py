@@ -44,7 +44,7 @@ def distinguished_name(certificate: bytes) -> str:
     """Return the subject as Java writes it, such as ``CN=alice,OU=tests,O=trionet``.
 
     Args:
-        certificate: in DER.
+        certificate: the certificate in DER.
 
     Raises:
         ValueError: the certificate is malformed.
@@ -61,7 +61,7 @@ def validity(certificate: bytes) -> tuple[datetime, datetime]:
     """Return the start and the end of a certificate's validity.
 
     Args:
-        certificate: in DER.
+        certificate: the certificate in DER.
 
     Raises:
         ValueError: the certificate is malformed.
@@ -75,7 +75,7 @@ def alternative_names(certificate: bytes) -> frozenset[bytes]:
     """Return the encoded subject alternative names (DNS, IP, ...), for comparisons.
 
     Args:
-        certificate: in DER.
+        certificate: the certificate in DER.
 
     Raises:
         ValueError: the certificate is malformed.

@@ -47,7 +47,7 @@ def too_many_rounds(source: str) -> ConfigError:
 
 
 def rounds_of_key(data: bytes) -> int:
-    """Return the iterations of an encrypted key in PKCS8 (RFC 5958, 3).
+    """Return the number of iterations of an encrypted key in PKCS8 (RFC 5958, 3).
 
     Raises:
         ValueError: the data is malformed, or not an encrypted key.
@@ -57,7 +57,7 @@ def rounds_of_key(data: bytes) -> int:
 
 
 def rounds_of_pkcs12(data: bytes) -> int:
-    """Return the iterations of all encrypted parts of a PKCS12 store and its MAC (RFC 7292, 4).
+    """Return the number of iterations in a PKCS12 store, including its MAC (RFC 7292, 4).
 
     Raises:
         ValueError: the data is malformed, or not a PKCS12 store.
@@ -104,7 +104,7 @@ def _rounds_of_mac(content: bytes) -> int:
 
 
 def _rounds_of(algorithm: bytes) -> int:
-    """Return the iterations of an encryption or a MAC (RFC 8018)."""
+    """Return the number of iterations of an encryption or a MAC (RFC 8018)."""
     kind, parameters = _fields(algorithm, 2)
     if kind.content in (_PBES2, _PBMAC1):
         (derivation,) = _fields(parameters.content, 1)

@@ -22,7 +22,7 @@ WRITE_BYTES_MAX = 1024 * 1024 + 64 * 1024
 
 
 class RangeFile(Protocol):
-    """A file that closes its descriptor when its last reference is deleted."""
+    """A file that closes its file descriptor when its last reference is deleted."""
 
     def fileno(self) -> int: ...
 
@@ -67,7 +67,7 @@ class WritableTransport(Protocol):
 
 
 class Send:
-    """One outgoing frame: its chunks, in order, and the number of bytes that remain to be written.
+    """One outgoing frame: its chunks, in order, and the number of bytes left to write.
 
     Args:
         chunks: bytes-like objects and :class:`FileRange`; together one whole frame, including its

@@ -106,7 +106,7 @@ class HttpExchange:
         )
 
     def receive(self, data: bytes | bytearray) -> None:
-        """Add received bytes; ``b""`` is the end of the peer's stream, to be passed once."""
+        """Add received bytes; pass ``b""`` once, at the end of the peer's stream."""
         self._connection.receive_data(bytes(data))
 
     def next_request(self) -> HttpRequest | None:

@@ -72,7 +72,7 @@ class SelectorMetrics:
 
     Args:
         processors: returns the current processors.
-        loop: returns the statistics of the loop that they share.
+        loop: returns the statistics of the loop that the processors share.
         sampling: the windows of rates and averages.
     """
 

@@ -272,9 +272,9 @@ class ConnectionQuotas:
         return self._count(quota, address)
 
     def is_exceeded(self, listener: str) -> bool:
-        """Whether a processor of this listener must close a connection because of the total.
+        """Return whether a processor of this listener must close a connection: too many are open.
 
-        Cheap unless the limit is exceeded, because processors call it in every turn.
+        This is cheap unless the limit is exceeded, because processors call it in every turn.
         """
         return self.counts.total > self.limits.connections_max and not self._is_protected(listener)
 
