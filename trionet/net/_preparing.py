@@ -352,7 +352,7 @@ class Preparing:
         return Decision(state=ChannelState.FAILED, failure=failure)
 
     def _end(self, channel: Channel, failure: Step, now: float) -> Decision:
-        """Send the error response of a failed authentication, if there is one, then close."""
+        """Send the error response of a failed authentication, if any, then close the channel."""
         if failure.send is None:
             return _close_of(failure)
         if failure.linger_seconds:

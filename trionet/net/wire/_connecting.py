@@ -11,7 +11,7 @@ import trio
 
 
 class Socket(Protocol):
-    """The socket of a connection; its transport has further methods, for reading and writing."""
+    """The socket of a connection; the transport adds methods for reading and writing."""
 
     def fileno(self) -> int: ...
 

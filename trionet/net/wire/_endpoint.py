@@ -50,8 +50,8 @@ class Endpoint:
     """A listener: the name, the security protocol, and the host and port to bind or connect to.
 
     Args:
-        listener_name: in upper case, as Kafka normalises it.
-        security_protocol: the protocol of that name in ``listener.security.protocol.map``.
+        listener_name: the name in upper case, as Kafka normalises names.
+        security_protocol: the protocol for the name in ``listener.security.protocol.map``.
         host: a host name or an IP address, IPv6 without brackets; empty for the wildcard.
         port: 0 to 65535; 0 selects a free port.
     """
@@ -135,9 +135,9 @@ class ConnectionId:
 
     @classmethod
     def parse(cls, text: str) -> ConnectionId | None:
-        """Parse an id; None if the text is not one (Kafka: ServerConnectionId.fromString).
+        """Parse an id; None for any other text (Kafka: ServerConnectionId.fromString).
 
-        Hyphens separate the parts, so hosts contain none; IPv6 addresses have no brackets.
+        Hyphens separate the parts, so a host contains no hyphen; IPv6 addresses have no brackets.
         """
         found = _CONNECTION_ID.fullmatch(text)
         if found is None:
@@ -161,7 +161,7 @@ def plain_address(host: str) -> str:
 
 
 def bind(endpoint: Endpoint, *, backlog: int, receive_buffer_bytes: int) -> socket.socket:
-    """Return a listening socket; for the wildcard it is dual-stack where the system allows that.
+    """Return a listening socket, which is dual-stack for the wildcard if the system allows it.
 
     Args:
         endpoint: the address; port 0 selects a free port.
