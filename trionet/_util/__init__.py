@@ -1,1 +1,1 @@
-"""Small helpers that are shared by all layers."""
+"""Small helpers for all layers."""

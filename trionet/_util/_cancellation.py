@@ -17,7 +17,7 @@ _HAS_STATUS: Final = hasattr(trio.lowlevel.Task, "_cancel_status")
 
 
 def _schedule_message() -> object:
-    """Return the message that a task yields to trio to let other tasks run and be rescheduled."""
+    """Return the message that a task yields to trio to be rescheduled after other tasks."""
     coroutine: Any = trio.lowlevel.cancel_shielded_checkpoint()  # noqa: ASYNC105
     message = coroutine.send(None)
     coroutine.close()
@@ -33,7 +33,7 @@ def is_cancelled() -> bool:
 
 
 def is_task_cancelled(task: Any) -> bool:
-    """Return whether a task is cancelled or has ended; saves finding the current task."""
+    """Return whether a task is cancelled or has ended, without looking up the current task."""
     if _HAS_STATUS:
         status = task._cancel_status  # noqa: SLF001 -- see above
         return status is None or bool(status.effectively_cancelled)
@@ -43,8 +43,8 @@ def is_task_cancelled(task: Any) -> bool:
 class Checkpoint:
     """A reusable checkpoint: ``await`` it any number of times in the task that created it.
 
-    trio's own checkpoint creates three coroutines, runs them interpreted and looks up the current
-    task, which together costs as much as the rest of an empty turn of a processor. Compiled, this
+    trio's own checkpoint creates three coroutines, interprets them and looks up the current task.
+    Together, these cost as much as the rest of an empty turn of a processor. Compiled, this class
     is one native generator. It never delivers a KeyboardInterrupt, so do not use it in a main task
     that has no other checkpoints.
     """

@@ -1,6 +1,6 @@
-"""Customises imports: public names load on first use, and source can replace extension modules.
+"""Import hooks: public names load on first use, and source can replace extension modules.
 
-This module is loaded first of all, so it imports nothing that costs time.
+This module is loaded before all others, so it imports nothing that is slow to load.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ def lazy_exports(
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` of a package whose names are loaded on first use.
 
-    Importing the package then costs nothing, however much its names need (PEP 562). Type checkers
-    read the imports that the package has below ``TYPE_CHECKING`` instead.
+    Importing the package then loads no other modules (PEP 562). Type checkers read the imports
+    below ``TYPE_CHECKING`` in the package instead.
 
     Args:
         package: the package's ``__name__``.
-        homes: for each module below the package, such as ``"wire._framing"``, its public names,
-            separated by spaces.
+        homes: the public names, separated by spaces, of each module below the package, such as
+            ``"wire._framing"``.
     """
     home_of = {name: home for home, names in homes.items() for name in names.split()}
 
@@ -46,16 +46,16 @@ def lazy_exports(
 
 
 def prefer_source() -> None:
-    """Import the source of every module from now on, even if a compiled one is installed.
+    """Import modules from source after this call, even if compiled modules are installed.
 
-    ``TRIONET_PURE=1`` calls this: for debuggers, tracers and profilers, which cannot see into
-    compiled code, and to find out whether a bug is specific to compiled code.
+    ``TRIONET_PURE=1`` calls this function. It is for debuggers, tracers and profilers, which cannot
+    inspect compiled code, and for checking whether a bug is specific to compiled code.
     """
     sys.meta_path.insert(0, _SourceFinder())
 
 
 class _SourceFinder:
-    """Finds the source of modules that :class:`PathFinder` would load as extension modules."""
+    """A finder of source for modules that :class:`PathFinder` would load as extensions."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, _target: object = None

@@ -1,4 +1,4 @@
-"""Runs computations in a thread if they would hold the loop for long, otherwise directly."""
+"""Computations that run in a thread if they would block the loop for too long."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Final, TypeVar, TypeVarTuple
 
 import trio
 
-#: From this size on, a thread is worth its 50 to 100 microseconds. The slowest codec compresses as
-#: much in some four milliseconds, and nothing may hold the loop for more than five.
+#: The minimum size, in bytes, for which a thread is worth its 50 to 100 microseconds. The slowest
+#: codec compresses this size in about four milliseconds, and nothing may block the loop for more
+#: than five.
 OFF_LOOP_BYTES: Final = 256 * 1024
 
 T = TypeVar("T")
@@ -21,20 +22,21 @@ _limiter: Final[trio.lowlevel.RunVar[trio.CapacityLimiter]] = trio.lowlevel.RunV
 async def off_loop(size: int, function: Callable[[*Ts], T], *args: *Ts) -> T:
     """Call ``function(*args)``, in a thread if ``size`` is large. Always a checkpoint.
 
-    At most one thread per processor computes at a time, and further calls wait: more threads would
-    only hold more memory. Threads that wait for disks are separate (trio's default limiter).
+    At most one thread per CPU computes at a time, and further calls wait, since more threads would
+    only use more memory. Threads that wait for disks are counted separately (trio's default
+    limiter).
 
     Args:
         size: the number of bytes that ``function`` processes, read or written.
-        function: computes without waiting, since it is not interrupted. In a thread it must release
-            the GIL for most of its time, as the codecs do, or it blocks the loop all the same.
+        function: the computation, which must not wait, since it cannot be interrupted. In a thread,
+            it must release the GIL most of the time, as the codecs do, or it still blocks the loop.
         args: the arguments of ``function``.
 
     Raises:
-        BaseException: what ``function`` raises, unchanged.
+        BaseException: any exception of ``function``, unchanged.
 
-    Cancellation: takes effect before the call. Once the call has begun, this waits for it to finish
-    and returns its result, so that no thread reads a buffer that its owner reuses.
+    Cancellation: takes effect before the call. Once ``function`` has started, this waits until it
+    finishes and returns its result, so that no thread reads a buffer that the owner reuses.
     """
     if size < OFF_LOOP_BYTES:
         await trio.lowlevel.checkpoint()
@@ -43,14 +45,14 @@ async def off_loop(size: int, function: Callable[[*Ts], T], *args: *Ts) -> T:
 
 
 def computing_threads() -> trio.CapacityLimiter:
-    """Return the limiter of all computing threads of this trio run: one thread per processor."""
+    """Return the limiter of this trio run's computing threads: one thread per CPU."""
     return limiter_of_run(_limiter, os.cpu_count() or 1)
 
 
 def limiter_of_run(
     limiter: trio.lowlevel.RunVar[trio.CapacityLimiter], tokens: int
 ) -> trio.CapacityLimiter:
-    """Return the limiter of this trio run, with ``tokens``; its first use creates it."""
+    """Return a limiter of this trio run, which is created with ``tokens`` on first use."""
     try:
         return limiter.get()
     except LookupError:

@@ -1,7 +1,7 @@
-"""Raises errors in the form callers expect: with a cause, again, or without a hidden nursery.
+"""Errors as callers expect them: with a cause, raised again, or without a hidden nursery.
 
-Compiled modules use this one, so it stays interpreted, and imports trio only where an error group
-has been caught: ``trionet decode`` runs without trio.
+Not compiled, because of :func:`raise_from`. trio is imported only when an exception group is
+caught, since compiled modules use this one and ``trionet decode`` runs without trio.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ E = TypeVar("E", bound=Exception)
 
 
 def raise_from(error: Exception, cause: BaseException | None) -> NoReturn:
-    """Raise an error from a cause; ``raise ... from`` loses the cause when mypyc compiles it."""
+    """Raise an error from a cause; compiled by mypyc, ``raise ... from`` loses the cause."""
     raise error from cause
 
 
 def again(error: E) -> E:
-    """Return a copy of an error that can be raised again, independently of the original.
+    """Return a copy of an error, which can be raised independently of the original.
 
-    Raising the same object again would lengthen its traceback, and replace its context with that of
-    the last raise. The copy keeps the cause and the traceback so far.
+    Raising the same object again would extend its traceback and replace its context. The copy keeps
+    the cause and the current traceback.
     """
     try:
         made = copy(error)
@@ -35,7 +35,7 @@ def again(error: E) -> E:
 
 
 class Caller:
-    """The caller's block inside a hidden nursery.
+    """The caller's code block inside a hidden nursery.
 
     Attributes:
         error: the exception that left the block, if any.
@@ -46,7 +46,7 @@ class Caller:
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """Record an exception that leaves this block: it is the caller's, and stays unchanged."""
+        """Record an exception that leaves this block, as the caller's own exception."""
         try:
             yield
         except BaseException as error:
@@ -58,9 +58,9 @@ class Caller:
 def raise_single_error() -> Iterator[Caller]:
     """Unwrap a single error that leaves a hidden nursery in an exception group.
 
-    A nursery that a caller cannot see must not change how that caller's own exceptions look, groups
-    among them. Cancellations of other tasks carry no information and are dropped. Groups of several
-    errors stay groups.
+    A nursery that the caller cannot see must not change the caller's own exceptions, including
+    exception groups. Cancellations of other tasks contain no information, and are dropped. A group
+    of several errors stays a group.
     """
     caller = Caller()
     try:

@@ -1,4 +1,4 @@
-"""Reads a file at an untrusted path: never a device, never endlessly, never blocking."""
+"""Reading a file at an untrusted path: never a device, never without end, never blocking."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def read_regular_file(
 ) -> bytes:
     """Read a whole file.
 
-    A file that is not regular is not even opened: opening some devices has effects, and reading
-    some never ends. Reading some files of ``/proc`` never ends either, so the size that a file
-    reports is not relied on.
+    A file that is not regular is not opened, because opening some devices has side effects, and
+    reading some devices never ends. Reading some files in ``/proc`` never ends either, so the
+    reported size of a file is not trusted.
 
     Args:
-        path: the path of the file. Links are followed; the rules apply to their target.
+        path: the path of the file. Links are followed; the rules apply to the target.
         bytes_max: the maximum size of the file, in bytes.
-        takes_pipes: whether a pipe is read as well, until its writer closes it: for a path on the
-            command line, for which a shell substitutes ``<(command)``.
+        takes_pipes: whether to read a pipe as well, until the writer closes it; for paths on the
+            command line, where a shell substitutes ``<(command)``.
 
     Raises:
         OSError: the file cannot be read, is not regular, or is too large; ``strerror`` says why.

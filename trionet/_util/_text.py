@@ -1,4 +1,4 @@
-"""Formats text for messages and terminals: counts, and untrusted text with escapes."""
+"""Text for messages and terminals: counts with nouns, and untrusted text with escapes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def counted(number: int, noun: str) -> str:
 
     Args:
         number: the count.
-        noun: the singular of a noun whose plural is formed with an s.
+        noun: the singular of a noun; the plural appends an s.
     """
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
@@ -20,7 +20,8 @@ def counted(number: int, noun: str) -> str:
 def quoted(text: str) -> str:
     """Return the text in quotes, escaping characters that a terminal might obey or hide.
 
-    These are control characters, and characters that have no width or change the text direction.
+    Such characters are control characters, and characters that have no width or change the text
+    direction.
     """
     shown = "".join(
         _ESCAPES.get(each) or (each if each.isprintable() else _escape(each)) for each in text
@@ -29,7 +30,7 @@ def quoted(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return the text without quotes, with the same escapes for all but quotes."""
+    """Return the text without quotes, with the escapes of :func:`quoted` except for quotes."""
     return quoted(text)[1:-1].replace('\\"', '"')
 
 

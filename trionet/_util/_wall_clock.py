@@ -1,4 +1,4 @@
-"""The time of day, in a separate module so that it is compiled: producers read it per record."""
+"""The wall-clock time, in a compiled module because producers read it for each record."""
 
 # Compiled by mypyc.
 

@@ -1,7 +1,7 @@
 """The immutable parts of a snapshot: metrics, families and samples.
 
-A :class:`Metric` describes a name; a :class:`Family` holds its values at one moment, as samples
-that differ by their labels. The kinds are Prometheus's.
+A :class:`Metric` is a name with its description. A :class:`Family` contains the values of a metric
+at one moment, as samples with different labels. The kinds are Prometheus's.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ QUANTILES = {"0.50": 0.5, "0.75": 0.75, "0.95": 0.95, "0.98": 0.98, "0.99": 0.99
 
 
 class Kind(StrEnum):
-    """How a number may change.
+    """The kind of a metric.
 
-    A counter only grows. A gauge can have any value. A summary is a count, a sum, and recent
+    A counter only increases. A gauge can have any value. A summary is a count, a sum, and recent
     quantiles.
     """
 
@@ -35,10 +35,10 @@ class Metric:
 
     Attributes:
         name: the name of the metric in Prometheus.
-        kind: how the values may change.
+        kind: the kind of the metric.
         help: a description in one sentence.
-        labels: the names of the labels that distinguish its samples, in this order.
-        kafka: the name of the metric in Kafka; empty if Kafka does not have it.
+        labels: the names of the labels that distinguish the samples, in order.
+        kafka: the name of the metric in Kafka; empty if Kafka does not have the metric.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Metric:
 
 
 Labels = tuple[str, ...]
-"""The values of a metric's labels, in their order."""
+"""The values of a metric's labels, in the order of the labels."""
 
 
 class Sample(NamedTuple):
@@ -59,7 +59,7 @@ class Sample(NamedTuple):
         labels: the values of the metric's labels.
         value: the number.
         suffix: ``"_sum"`` or ``"_count"`` for the sum or the count of a summary; otherwise empty.
-        quantile: the quantile for a quantile of a summary; otherwise empty.
+        quantile: for a quantile of a summary, which quantile; otherwise empty.
     """
 
     labels: Labels
@@ -88,10 +88,10 @@ class Family(NamedTuple):
 
 
 class Snapshot(Mapping[str, Family]):
-    """All measurements at one moment: families by name, in alphabetical order.
+    """All metrics at one moment: the families by name, in alphabetical order.
 
     Args:
-        now: the moment, in seconds of the loop's clock.
+        now: the time of the snapshot, in seconds of the loop's clock.
         families: the families, each with a different name.
     """
 

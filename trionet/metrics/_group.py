@@ -8,12 +8,12 @@ from ._sensors import DEFAULT_SAMPLING, Derived, Largest, RateAndTotal, Sampling
 
 
 class MetricGroup:
-    """Creates the metrics and sensors of one group, whose names share a prefix.
+    """A factory for the metrics and sensors of one group, whose names share a prefix.
 
     Args:
         client: the kind of client: ``producer``, ``consumer`` or ``admin-client``, for example.
         group: the name of the group in Kafka.
-        labels: the names of the labels; an empty value stands for the whole client.
+        labels: the names of the labels; an empty label value means the whole client.
         sampling: the windows of rates, averages and ratios.
     """
 
@@ -54,5 +54,5 @@ class MetricGroup:
         return Derived(self.gauge(name, help), ratio, self._sampling)
 
     def largest(self, name: str, help: str, unit: float = 1) -> Largest:
-        """Return a sensor for a recent maximum; its numbers are in multiples of ``unit``."""
+        """Return a sensor for a recent maximum of numbers in multiples of ``unit``."""
         return Largest(self.gauge(name, help), unit)

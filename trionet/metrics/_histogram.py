@@ -1,6 +1,7 @@
-"""A histogram of durations with buckets that grow by powers of two, split in eight.
+"""A histogram of durations with eight buckets for each power of two.
 
-Recording is one index computation and one addition; a quantile is accurate to within an eighth.
+Recording a value takes one index computation and one addition; a quantile is accurate to within an
+eighth.
 """
 
 # Compiled by mypyc.
@@ -18,7 +19,7 @@ BUCKETS = 64 * _SPLIT
 
 
 class Histogram:
-    """Counts of non-negative whole numbers, such as microseconds."""
+    """A histogram of non-negative integers, such as microseconds."""
 
     __slots__ = ("_buckets", "count", "maximum")
 
@@ -40,7 +41,7 @@ class Histogram:
             self.maximum = max(self.maximum, value)
 
     def counts(self) -> list[int]:
-        """Return the count of each bucket; :func:`upper_of` gives the values that it covers."""
+        """Return the count of each bucket; see :func:`upper_of` for the values in a bucket."""
         return list(self._buckets)
 
     def quantile(self, fraction: float) -> int:
@@ -55,7 +56,7 @@ class Histogram:
 
 
 def bucket_of(value: int) -> int:
-    """Return the number of the bucket that counts a value; each value up to 15 has its own."""
+    """Return the number of the bucket for a value; each value up to 15 has its own bucket."""
     shift = value.bit_length() - _SPLIT_BITS - 1
     if shift <= 0:
         return value
@@ -63,7 +64,7 @@ def bucket_of(value: int) -> int:
 
 
 def upper_of(bucket: int) -> int:
-    """Return the largest value that a bucket counts."""
+    """Return the largest value in a bucket."""
     shift = (bucket >> _SPLIT_BITS) - 1
     if shift <= 0:
         return bucket
@@ -71,12 +72,12 @@ def upper_of(bucket: int) -> int:
 
 
 def quantiles_of(counts: Sequence[int], fractions: Iterable[float]) -> Iterator[int]:
-    """Yield a quantile for each fraction: the value that this share of all values does not exceed.
+    """Yield the quantile of each fraction: the value that this share of values does not exceed.
 
     Quantiles are accurate to within an eighth.
 
     Args:
-        counts: the count of each bucket; if all are 0, so is every quantile.
+        counts: the count of each bucket; if all counts are 0, all quantiles are 0.
         fractions: numbers from 0 to 1.
     """
     sums = list(accumulate(counts))

@@ -1,9 +1,9 @@
-"""Kafka's metrics of a server, by the names of its MBeans; the last are the selector metrics.
+"""Kafka's server metrics, named like Kafka's MBeans; the selector metrics are last.
 
-Two kinds are missing: the metrics of the control plane, removed with ZooKeeper in 4.0, and those of
-clients, such as the metrics of each node. The group ``socket-server-metrics`` uses the client's
-terms, as in Kafka: a *request* is a frame that a selector sends and a *response* one that it
-receives, so on a server the requests are its responses.
+Two kinds are missing: the metrics of the control plane, which was removed with ZooKeeper in 4.0,
+and client metrics, such as the metrics of each node. The group ``socket-server-metrics`` uses the
+client's terms, as in Kafka: a *request* is a frame that a selector sends, and a *response* is a
+frame that it receives. So on a server, these requests are the server's responses.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MEMORY_POOL_AVAILABLE = gauge(
     "network",
     "SocketServer",
     "MemoryPoolAvailable",
-    "Bytes left of queued.max.request.bytes.",
+    "Available bytes of queued.max.request.bytes.",
 )
 MEMORY_POOL_USED = gauge(
     "network",
@@ -71,7 +71,7 @@ IDLE_PERCENT = gauge(
     "network",
     "Processor",
     "IdlePercent",
-    "Time that the loop waited, of that and the processor's own I/O, 0 to 1; 0 if it is saturated.",
+    "Idle time of the loop / (idle time + processor's own I/O time); 0 if the loop is saturated.",
     "networkProcessor",
 )
 REQUEST_QUEUE_SIZE = gauge(
@@ -81,7 +81,7 @@ RESPONSE_QUEUE_SIZE = gauge(
     "network",
     "RequestChannel",
     "ResponseQueueSize",
-    "Responses that wait for their processor: of one, or of all together.",
+    "Responses that wait to be sent, by processor and in total.",
     "processor",
 )
 REQUEST_HANDLER_AVG_IDLE_PERCENT = gauge(
@@ -100,7 +100,7 @@ DEPRECATED_REQUESTS_PER_SEC = meter(
     "network",
     "RequestMetrics",
     "DeprecatedRequestsPerSec",
-    "Requests of versions that Kafka has called deprecated.",
+    "Requests with API versions that Kafka has deprecated.",
     "request",
     "version",
     "clientSoftwareName",
@@ -110,7 +110,7 @@ ERRORS_PER_SEC = meter(
     "network",
     "RequestMetrics",
     "ErrorsPerSec",
-    "Errors in responses; NONE counts the responses without any.",
+    "Errors in responses; NONE counts responses without errors.",
     "request",
     "error",
 )
@@ -133,9 +133,9 @@ TEMPORARY_MEMORY_BYTES = summary(
 )
 _MEANINGS = (
     "Time that requests wait for a handler, in ms.",
-    "Time that requests are handled, in ms.",
+    "Time to handle requests, in ms.",
     "Time that requests wait for data or for other members, in ms.",
-    "Time that clients are throttled, in ms; no part of the total.",
+    "Time that clients are throttled, in ms; not part of the total.",
     "Time that responses wait for their processor, in ms.",
     "Time to write responses, in ms.",
     "Time from the last byte of a request to the last byte of its response, in ms.",
@@ -162,7 +162,7 @@ CONNECTION_ACCEPT_THROTTLE_TIME = sensor(
     Kind.GAUGE,
     _SOCKET_SERVER,
     "connection-accept-throttle-time",
-    "Average time that a listener waits for its rate quota or the broker's, in ms.",
+    "Average time that a listener waits for its own or the broker's rate quota, in ms.",
     "listener",
 )
 IP_CONNECTION_ACCEPT_THROTTLE_TIME = sensor(

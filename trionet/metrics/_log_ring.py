@@ -18,7 +18,7 @@ class LogLine:
     """One line of the log.
 
     Attributes:
-        number: the number of the line, counted from 0.
+        number: the number of the line, starting from 0.
         time: the time of the line, in seconds since the epoch.
         level: the level, such as ``WARNING``.
         logger: the name of the logger that wrote the line.
@@ -38,11 +38,11 @@ class LogRing(logging.Handler):
     Like every handler, it may be called from any thread.
 
     Args:
-        level: the lowest level that is kept.
+        level: the lowest level to keep.
         lines_max: the maximum number of lines to keep.
 
     Attributes:
-        total: the number of lines kept so far, which is the number of the next line.
+        total: the number of lines since the start, which is also the number of the next line.
     """
 
     def __init__(self, level: int = logging.INFO, lines_max: int = LINES_MAX) -> None:
@@ -66,7 +66,7 @@ class LogRing(logging.Handler):
         self.total += 1
 
     def page(self, count_max: int, before: int | None = None) -> list[LogLine]:
-        """Return a page of the kept lines, the newest first.
+        """Return a page of the kept lines, newest first.
 
         Args:
             count_max: the maximum number of lines.

@@ -1,7 +1,7 @@
-"""Measures how busy the trio loop is, and its lag: how long a ready task waits for its turn.
+"""The load of the trio loop, and its lag: how long a ready task waits for its turn.
 
-One pass of the loop runs every task that is ready; a socket that becomes ready meanwhile waits for
-the pass to end. So the length of a pass is the lag, and the time between passes is idle time.
+One pass of the loop runs every ready task; a socket that becomes ready in the meantime waits until
+the pass ends. So the duration of a pass is the lag, and the time between passes is idle time.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class LoopStatistics:
     Attributes:
         idle_ratio: the share of the time in which the loop waited for I/O or timers, 0 to 1.
         passes: the number of passes.
-        lag_p50_us: half of the passes took no longer than this, in microseconds.
-        lag_p99_us: 99 % of the passes took no longer than this.
-        lag_max_us: the longest pass.
-        idle_seconds: the total time for which the loop waited.
+        lag_p50_us: the median duration of a pass, in microseconds.
+        lag_p99_us: the 99th percentile of the duration, in microseconds.
+        lag_max_us: the duration of the longest pass, in microseconds.
+        idle_seconds: the total idle time of the loop.
         seconds: the time since the monitor started.
     """
 
@@ -44,7 +44,7 @@ class LoopStatistics:
 
 
 class LoopMonitor(trio.abc.Instrument):
-    """Measures the current trio loop while the block runs."""
+    """A context manager that measures the current trio loop while its block runs."""
 
     def __init__(self) -> None:
         self._short_passes = [0] * SHORT_PASS_BUCKETS
@@ -93,7 +93,7 @@ class LoopMonitor(trio.abc.Instrument):
         )
 
     def clear(self) -> None:
-        """Restart all measurements, so that quantiles cover only the time from now on."""
+        """Restart all measurements, so that quantiles cover only the time after this call."""
         self._short_passes = [0] * SHORT_PASS_BUCKETS
         self._long_passes.clear()
         self._began = perf_counter_ns()

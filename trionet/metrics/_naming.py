@@ -1,7 +1,7 @@
-"""Derives the Prometheus name of a metric from Kafka's, by the usual rule.
+"""The usual rule that derives the Prometheus name of a metric from Kafka's name.
 
-The rule is that of the configuration for Kafka that comes with Prometheus's JMX exporter. Strimzi
-and most Grafana dashboards follow it, so they show a trionet broker as they show Kafka:
+The rule is from the Kafka configuration that ships with Prometheus's JMX exporter. Strimzi and most
+Grafana dashboards follow it, so they work with a trionet broker as with Kafka:
 
 * ``kafka.network:type=RequestMetrics,name=TotalTimeMs`` is
   ``kafka_network_requestmetrics_totaltimems``;
@@ -24,7 +24,7 @@ WINDOW = "window"
 
 
 def gauge(domain: str, type: str, name: str, help: str, *labels: str) -> Metric:
-    """Return the metric of a Yammer gauge, or of a meter of a time share, shown as a gauge."""
+    """Return the metric of a Yammer gauge, or of a meter of a time share, which becomes a gauge."""
     return _yammer(Kind.GAUGE, domain, type, name, help, labels)
 
 
@@ -51,7 +51,7 @@ def meter(domain: str, type: str, name: str, help: str, *labels: str) -> tuple[M
 
 
 def sensor(kind: Kind, group: str, name: str, help: str, *labels: str) -> Metric:
-    """Return a server metric of Kafka's own metrics library."""
+    """Return the server metric of a sensor in Kafka's own metrics library."""
     kafka = f"kafka.server:type={group},{name}"
     return Metric(_prometheus(f"kafka_server_{group}_{name}"), kind, help, labels, kafka)
 
@@ -59,7 +59,7 @@ def sensor(kind: Kind, group: str, name: str, help: str, *labels: str) -> Metric
 def client_sensor(
     kind: Kind, client: str, group: str, name: str, help: str, *labels: str
 ) -> Metric:
-    """Return a metric of one of Kafka's clients."""
+    """Return the metric of a Kafka client's sensor."""
     domain = f"kafka.{client.replace('-', '.')}"
     kafka = f"{domain}:type={group},{name}"
     return Metric(_prometheus(f"{domain}_{group}_{name}"), kind, help, labels, kafka)

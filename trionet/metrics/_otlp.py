@@ -1,7 +1,7 @@
-"""Encodes metrics for OpenTelemetry: ``opentelemetry.proto.metrics.v1.MetricsData``.
+"""An encoder of metrics for OpenTelemetry: ``opentelemetry.proto.metrics.v1.MetricsData``.
 
-It supports only what Kafka's clients push (KIP-714): gauges and monotonic sums of one point each.
-These have a dozen protocol buffer fields, so they are encoded here without a library.
+It supports only the metrics that Kafka's clients push (KIP-714): gauges and monotonic sums with one
+point each. Since they need only a dozen protocol buffer fields, no library is used.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _VALUE_STRING: Final = 1
 
 
 class PointKind(Enum):
-    """How a value is aggregated; the enum values are OpenTelemetry's temporalities of sums."""
+    """The aggregation of a value; the enum values are OpenTelemetry's temporalities of sums."""
 
     GAUGE = 0
     DELTA = 1
@@ -52,11 +52,11 @@ class Point:
 
     Attributes:
         name: the metric's name.
-        kind: how it is aggregated.
+        kind: how the value is aggregated.
         value: the number.
         start_ns: the start of the interval that a sum covers, in ns since the epoch.
-        time_ns: when it was measured, in ns since the epoch.
-        attributes: the attributes that distinguish it from other points of the metric.
+        time_ns: when the value was measured, in ns since the epoch.
+        attributes: the attributes that distinguish the point from other points of the metric.
     """
 
     name: str

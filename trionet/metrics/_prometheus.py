@@ -1,7 +1,7 @@
 """Prometheus's text format, version 0.0.4: the response of ``/metrics``.
 
-Each family has ``# HELP``, ``# TYPE``, and a line per sample. Labels are in the metric's order,
-with the quantile last; empty labels are left out, which means the same to Prometheus.
+Each family has ``# HELP``, ``# TYPE``, and one line per sample. Labels are in the metric's order,
+with the quantile last. Empty labels are omitted, which is equivalent for Prometheus.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _IN_LABELS = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
 def exposition(snapshot: Mapping[str, Family]) -> Iterator[str]:
-    """Yield the text of a snapshot family by family; families without samples are left out.
+    """Yield the text of a snapshot, one family at a time, without families that have no samples.
 
-    The text is in parts because a snapshot with many labels takes milliseconds to format, and the
-    caller can let other tasks run in between.
+    Formatting a snapshot with many labels takes milliseconds, so the caller can let other tasks run
+    between two families.
     """
     for family in snapshot.values():
         if family.samples:

@@ -1,12 +1,12 @@
-"""Recent rates, averages and quantiles, computed from numbers that only grow.
+"""Recent rates, averages and quantiles, computed from numbers that only increase.
 
-Components only count: rates receive no events. A rate gets the current count whenever a snapshot
-is taken, every few seconds at least, and derives the rest. So counting costs one addition, and
-``now`` (seconds of the loop's clock) is a parameter everywhere.
+Components only count events. A rate does not see the events: it gets the current count when a
+snapshot is taken, at least every few seconds, and computes the rest. So counting costs one
+addition, and every ``now`` (in seconds of the loop's clock) is a parameter.
 
-Two kinds, as in Kafka: the moving averages of 1, 5 and 15 minutes of its Yammer meters
-(:class:`MovingRate`), and the windows of its own library, two of 30 seconds by default
-(:class:`Window`; Kafka: Rate, SampledStat).
+As in Kafka, there are two kinds of rates: moving averages over 1, 5 and 15 minutes, as in Yammer's
+meters (:class:`MovingRate`), and windows, by default two windows of 30 seconds, as in Kafka's own
+metrics library (:class:`Window`; Kafka: Rate, SampledStat).
 """
 
 # Compiled by mypyc.
@@ -27,11 +27,11 @@ MINUTES = (60.0, 300.0, 900.0)
 
 
 class MovingRate:
-    """The rate of events per second, weighted towards recent ones (Kafka: Yammer's Meter).
+    """The rate of events per second, weighted towards recent events (Kafka: Yammer's Meter).
 
     Args:
-        count: the number of events so far.
-        now: the time of that count.
+        count: the current number of events.
+        now: the time of the count.
 
     Attributes:
         rates: the averages over :data:`MINUTES`, in events per second.
@@ -45,7 +45,7 @@ class MovingRate:
         self.rates: tuple[float, ...] = ()
 
     def update(self, count: float, now: float) -> None:
-        """Update the averages with the number of events so far, at most once per second."""
+        """Update the averages with the current number of events, at most once per second."""
         elapsed = now - self._updated_at
         if elapsed < 1.0:
             return
@@ -61,11 +61,11 @@ class MovingRate:
 
 
 class Window:
-    """The growth of numbers over the last windows; for rates, averages, ratios and histograms.
+    """The increase of numbers over the last windows, for rates, averages, ratios and histograms.
 
     Args:
-        values: numbers that only grow, as they were at ``now``.
-        now: when the first window began.
+        values: numbers that only increase, with their values at ``now``.
+        now: the start of the first window.
         samples: the number of windows, including the current one.
         seconds: the length of a window, in seconds.
     """
@@ -84,7 +84,7 @@ class Window:
         self._starts = deque([(now, values)])
 
     def since(self, values: Sequence[float], now: float) -> tuple[float, list[float]]:
-        """Return how long ago the oldest window began, and how much each number has grown since.
+        """Return the time since the oldest window began, and the increase of each number since.
 
         Args:
             values: the current numbers; the object is kept, so the caller must not change it.
@@ -101,7 +101,7 @@ class Window:
     def rate_seconds(self, elapsed: float) -> float:
         """Return the divisor of a rate over ``elapsed`` seconds: at least all windows but the last.
 
-        (Kafka: Rate.windowSize.) So the first event does not give an infinite rate.
+        (Kafka: Rate.windowSize.) The minimum prevents an infinite rate after the first event.
         """
         return max(elapsed, (self._samples - 1) * self._seconds, 1e-3)
 
@@ -110,14 +110,14 @@ T = TypeVar("T")
 
 
 class ByKey(Generic[T]):
-    """One rate or window for each key of the last sampling round.
+    """One rate or window per key of the last sampling round.
 
-    A new key is taken to have counted from 0 since the previous round. In the first round nothing
-    is known about the past, so what was counted before it is left out.
+    A new key is assumed to have started at 0 in the previous round. In the first round nothing is
+    known about the past, so earlier counts are ignored.
 
     Args:
         make: creates a rate or window from ``(values, now)``.
-        began_at: when all numbers were 0, which counts as a round; None if unknown.
+        began_at: the time when all numbers were 0, which counts as a round; None if unknown.
     """
 
     __slots__ = ("_kept", "_last_look", "_look", "_made", "_make")
@@ -157,7 +157,7 @@ class ByKey(Generic[T]):
             key: identifies the rate or window.
             values: the current numbers; the object is kept, so the caller must not change it.
             now: the time, in seconds of the loop's clock.
-            first: the numbers that a new key starts from, if not 0.
+            first: the initial numbers of a new key, if not 0.
         """
         made = self._kept.get(key)
         if made is None:
@@ -169,10 +169,10 @@ class ByKey(Generic[T]):
 
 
 class RollingMaximum:
-    """The recent maximum; callers record with ``if n > m.current: m.current = n``.
+    """A recent maximum; callers record numbers with ``if n > m.current: m.current = n``.
 
     Attributes:
-        current: the maximum of the current window; 0 if no number was recorded.
+        current: the maximum in the current window; 0 if no number was recorded.
     """
 
     __slots__ = ("_began", "_previous", "current")
@@ -183,7 +183,7 @@ class RollingMaximum:
         self.current: int = 0
 
     def roll(self, now: float, seconds: float = SAMPLE_SECONDS) -> int:
-        """Return the maximum of the last two windows; starts a new window when it is due."""
+        """Return the maximum of the last two windows, after starting a new window if one is due."""
         largest = max(self._previous, self.current)
         if now - self._began >= seconds:
             self._began = now

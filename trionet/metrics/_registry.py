@@ -1,7 +1,8 @@
 """The registry of collectors, which takes snapshots on request.
 
-Components keep plain numbers and know nothing of metrics. A collector is a function that reads
-them. A snapshot calls all collectors in one go, so that its numbers are consistent.
+Components keep plain numbers and do not depend on metrics. A collector is a function that reads
+these numbers. A snapshot calls all collectors without a checkpoint, so that its numbers are
+consistent.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ Collect = Callable[[float], Iterable[Family]]
 COLLECTOR_ERRORS = Metric(
     "trionet_metrics_collector_errors_total",
     Kind.COUNTER,
-    "Collectors that failed; what they measure is missing.",
+    "Failed collectors, whose metrics are missing.",
 )
 
 
 class Registry:
     """The collectors of one process.
 
-    Take a snapshot every few seconds even if none is requested: recent rates and quantiles are
-    computed from what changed between snapshots.
+    Take a snapshot every few seconds even if no client requests one: recent rates and quantiles are
+    computed from the changes between snapshots.
     """
 
     def __init__(self) -> None:
@@ -35,18 +36,18 @@ class Registry:
         self._errors = 0
 
     def register(self, collect: Collect) -> None:
-        """Add a collector; has no effect if it was already added."""
+        """Add a collector; a no-op if the collector was already added."""
         self._collectors[collect] = None
 
     def unregister(self, collect: Collect) -> None:
-        """Remove a collector; an unknown one is ignored."""
+        """Remove a collector; a no-op for an unknown collector."""
         self._collectors.pop(collect, None)
 
     def snapshot(self, now: float, without: Collection[Collect] = ()) -> Snapshot:
-        """Call all collectors but those in ``without``, and return what they measured.
+        """Call all collectors except those in ``without``, and return their families.
 
-        Families of the same metric are merged. A collector that fails is logged and counted; it
-        does not affect the others.
+        Families of the same metric are merged. The failure of a collector is logged and counted,
+        and does not affect other collectors.
         """
         found: dict[str, Family] = {}
         for collect in list(self._collectors):

@@ -23,7 +23,7 @@ _NO_ERROR = "NONE"
 
 
 class RequestSource(Protocol):
-    """The counts that a request router provides, all of them since its start."""
+    """A source of request counts since its start, such as a request router."""
 
     def request_times(self) -> Iterable[RequestTimes]:
         """Return the times and sizes of finished requests, by kind."""
@@ -36,7 +36,8 @@ class RequestSource(Protocol):
     def deprecated_requests(self) -> Mapping[Labels, int]:
         """Return the counts of requests of deprecated versions (KIP-896).
 
-        They are by name, version, and the name and version of the client's software.
+        The counts are by request name and version, and by the name and version of the client's
+        software.
         """
         ...
 
@@ -44,7 +45,7 @@ class RequestSource(Protocol):
         """Return the counts of errors in responses, by request name and error name.
 
         ``NONE`` counts the responses without errors. A response with several errors counts once for
-        each.
+        each error.
         """
         ...
 
@@ -108,12 +109,12 @@ def _all_zero(times: RequestTimes) -> list[int]:
 
 
 def api_totals(source: RequestSource) -> list[dict[str, object]]:
-    """Return one row for each API that was requested at least once.
+    """Return a row for each API that was requested at least once.
 
-    A row has the API's ``name``, the number of finished ``requests``, their ``bytes``, the number
-    of ``errors`` in the responses, the sum of each phase by Kafka's name in ``phases_ms``, and the
-    distribution of total times in ``total_ms``: pairs of a bucket's longest time and its count, in
-    ascending order.
+    A row contains the API's ``name``, the number of finished ``requests``, the sum of their sizes
+    in ``bytes``, the number of ``errors`` in the responses, the total time in each phase by Kafka's
+    name in ``phases_ms``, and the distribution of total times in ``total_ms``: pairs of the longest
+    time and the count of a bucket, in ascending order.
     """
     errors: dict[str, int] = {}
     for (name, error), count in source.errors().items():

@@ -1,17 +1,16 @@
 """The times of requests in Kafka's seven phases, computed from six timestamps per request.
 
 (Kafka: RequestChannel.Request, RequestMetrics.) Each stage stores the time in a slot of the
-request, and finished requests are appended to a list. Once per turn :func:`count_finished` counts
-the list in one loop. This costs half a microsecond per request in total (a fifth of one when
-compiled), because:
+request, and finished requests are appended to a list. Once per turn, :func:`count_finished` counts
+the requests in the list in one loop. This costs half a microsecond per request in total (a fifth of
+a microsecond when compiled), because:
 
 * the clock is read only where a request is handled and where its response has been written;
-  requests handled or written one after the other share a timestamp, since the end of one is the
-  start of the next;
+  consecutive requests share a timestamp, since the end of one is the start of the next;
 * the bucket of a duration is found by one lookup in a table;
 * sums are computed from timestamps, not from durations, and kept in local variables.
 
-Kafka rounds to whole milliseconds, which would make every time here 0; internally, times are in
+Kafka rounds times to milliseconds, which would make most times 0 here. Internally, times are in
 microseconds.
 """
 
@@ -73,19 +72,19 @@ PHASES: Final = (
 class TimedRequest:
     """The attributes of a request from which its times are computed.
 
-    A base class of the server's Request, because metrics lie below the server: this module cannot
-    import the class whose instances it counts, and compiled code reads the attributes of a class
-    much faster than those of a protocol. All times are in nanoseconds of ``perf_counter_ns``.
+    This is the base class of the server's Request, because this module is below the server and
+    cannot import Request, and compiled code reads the attributes of a class much faster than the
+    attributes of a protocol. All times are in nanoseconds of ``perf_counter_ns``.
 
     Attributes:
-        times: the counts to which it is added.
+        times: the counts to which the request is added.
         request_bytes: the size of the request, without its size prefix.
         received_ns: when the poll that completed the receive returned.
-        taken_ns: when a handler took it from the request queue.
+        taken_ns: when a handler took the request from the request queue.
         handled_ns: when the handler returned, with or without a response; 0 until then.
-        responded_ns: when its response was set, by the handler or later by another task.
-        picked_up_ns: when its processor took the response from the response queue; 0 until then.
-        sent_ns: when its last byte was written, there was nothing to write, or writing failed.
+        responded_ns: when the response was set, by the handler or later by another task.
+        picked_up_ns: when the processor took the response from the response queue; 0 until then.
+        sent_ns: when the last byte was written, or writing failed, or nothing had to be written.
     """
 
     times: RequestTimes
@@ -101,9 +100,9 @@ class TimedRequest:
 class Counts:
     """The number of values in each bucket of a histogram.
 
-    The two most recent buckets are counted outside the list: sizes repeat themselves, short
-    durations alternate between neighboring buckets, and in compiled code an access to a list costs
-    as much as ten comparisons.
+    The two most recent buckets are counted outside the list, because sizes often repeat and short
+    durations often alternate between two buckets, and in compiled code a list access costs as much
+    as ten comparisons.
     """
 
     __slots__ = ("_bucket", "_counts", "_other", "_other_repeats", "_repeats")
@@ -114,7 +113,7 @@ class Counts:
         self._repeats = self._other_repeats = 0
 
     def add(self, bucket: int) -> None:
-        """Count a value in this bucket."""
+        """Count a value in a bucket."""
         if bucket == self._bucket:
             self._repeats += 1
         elif bucket == self._other:
@@ -138,13 +137,13 @@ class RequestTimes:
     """The times and sizes of all requests of one kind, since the start.
 
     Args:
-        names: the names of the kind; Kafka counts a Fetch under two.
+        names: the names of the kind; Kafka counts a Fetch under two names.
 
     Attributes:
         requests: the number of finished requests.
         buckets: the histogram of each phase; see :meth:`counts`.
-        sizes: the histogram of their sizes.
-        bytes: the sum of their sizes.
+        sizes: the histogram of the request sizes.
+        bytes: the sum of the request sizes.
     """
 
     def __init__(self, *names: str) -> None:
@@ -162,14 +161,14 @@ class RequestTimes:
         self._total_ns = 0
 
     def throttled(self, duration_ns: int) -> None:
-        """Count a throttle; it is not part of the request's total, since it follows the response.
+        """Count a throttle, which is not part of the total time of the request.
 
-        (KIP-219, KAFKA-9652.)
+        The throttle follows the response (KIP-219, KAFKA-9652).
         """
         self._throttle_ns += self._add(THROTTLE, duration_ns)
 
     def sum_ns(self, phase: int) -> int:
-        """Return the sum of this phase over all requests."""
+        """Return the total time of all requests in this phase."""
         return (
             self._request_queue_ns,
             self._local_ns,
@@ -181,7 +180,7 @@ class RequestTimes:
         )[phase]
 
     def count(self, phase: int) -> int:
-        """Return how many durations of this phase were counted, including those of 0."""
+        """Return the number of counted durations of this phase, including durations of 0."""
         return self.requests if phase != THROTTLE else sum(self.counts(THROTTLE))
 
     def counts(self, phase: int) -> list[int]:
@@ -196,13 +195,13 @@ class RequestTimes:
         return counts
 
     def _add(self, phase: int, duration_ns: int) -> int:
-        """Count and return one duration of any length; a negative one counts as 0, as in Kafka."""
+        """Count and return a duration of any length; a negative one counts as 0, as in Kafka."""
         duration_ns = max(0, duration_ns)
         self.buckets[phase].add(_bucket_of(duration_ns >> STEP_SHIFT))
         return duration_ns
 
     def count_slowly(self, request: TimedRequest) -> None:
-        """Count a request that waited for an event, or with a duration that exceeds the table."""
+        """Count a request that waited for an event, or that has a duration beyond the table."""
         responded_ns = request.responded_ns
         handled_ns = request.handled_ns
         if not handled_ns or handled_ns > responded_ns:

@@ -1,7 +1,7 @@
-"""Sensors: turn counts by label into metric families of totals, recent rates and quantiles.
+"""Sensors, which turn counts by label into families of totals, recent rates and quantiles.
 
-(Kafka: Sensor and its stats, Yammer's Meter and Histogram.) A sensor lives as long as its registry
-and receives all counts of its metric at each snapshot, rather than single events.
+(Kafka: Sensor and its stats, Yammer's Meter and Histogram.) A sensor exists as long as its
+registry, and receives all counts of its metric at each snapshot instead of single events.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class HistogramSource(NamedTuple):
     Attributes:
         recorded: the number of recorded values.
         total: the sum of the values, in the metric's unit.
-        counts: returns the counts of the buckets, in a list that is not changed afterwards.
+        counts: returns the counts of the buckets in a list that does not change afterwards.
     """
 
     recorded: int
@@ -35,7 +35,7 @@ class Sampling(NamedTuple):
     Attributes:
         samples: ``metrics.num.samples``.
         seconds: ``metrics.sample.window.ms``, in seconds.
-        began_at: when all counts were 0, in seconds of the loop's clock; None if unknown.
+        began_at: the time when all counts were 0, in seconds of the loop's clock; None if unknown.
     """
 
     samples: int = SAMPLES
@@ -55,7 +55,7 @@ _WINDOWS = ("1m", "5m", "15m")
 
 
 class Meter:
-    """A count and its moving averages, like ``Count``, ``OneMinuteRate`` and so on of Yammer.
+    """A count and its moving averages, like Yammer's ``Count`` and ``OneMinuteRate``.
 
     Args:
         total: the metric of the count.
@@ -68,7 +68,7 @@ class Meter:
         self._rates = ByKey(lambda values, now: MovingRate(values[0], now))
 
     def families(self, counts: Mapping[Labels, float], now: float) -> Iterator[Family]:
-        """Yield the families at ``now``, computed from the events so far."""
+        """Yield the families at ``now``, computed from the current counts."""
         self._rates.begin(now)
         averages = []
         for labels, count in counts.items():
@@ -86,7 +86,7 @@ class RateAndTotal:
 
     Args:
         rate: the metric of the rate.
-        total: the metric of the count; None leaves it out.
+        total: the metric of the count; None for no count.
         sampling: the windows.
     """
 
@@ -98,7 +98,7 @@ class RateAndTotal:
         self._windows = sampling.windows()
 
     def families(self, counts: Mapping[Labels, float], now: float) -> Iterator[Family]:
-        """Yield the families at ``now``, computed from the events so far."""
+        """Yield the families at ``now``, computed from the current counts."""
         self._windows.begin(now)
         rates = []
         for labels, count in counts.items():
@@ -111,26 +111,26 @@ class RateAndTotal:
 
 
 Grown = Sequence[float]
-"""How much each of several numbers has grown over the last windows."""
+"""The increase of each of several numbers over the last windows."""
 
 
 def share(grown: Grown) -> float:
-    """Return one number divided by another, such as an average; 0 if the other is 0."""
+    """Return a quotient, such as an average; 0 if the divisor is 0."""
     part, whole = grown
     return max(part / whole, 0.0) if whole > 0 else 0.0
 
 
 def ratio(grown: Grown) -> float:
-    """Return a share of at most 1; see :func:`share` (KAFKA-7354)."""
+    """Return a quotient, limited to 1 (KAFKA-7354); see :func:`share`."""
     return min(share(grown), 1.0)
 
 
 class Derived:
-    """A gauge computed from how much several numbers have grown over the last windows.
+    """A gauge computed from the increase of several numbers over the last windows.
 
     Args:
         metric: the metric of the gauge.
-        compute: returns the value of the gauge; for example :func:`share`.
+        compute: computes the value of the gauge; for example, :func:`share`.
         sampling: the windows.
     """
 
@@ -154,9 +154,9 @@ class Derived:
         """Yield the family at ``now``.
 
         Args:
-            numbers: numbers that only grow, by label; a new label has grown from 0.
+            numbers: numbers that only increase, by label; a new label starts at 0.
             now: the time, in seconds of the loop's clock.
-            shared: the numbers that all labels have in common; they precede those of each label.
+            shared: numbers that all labels have in common, which precede the numbers of each label.
         """
         self._windows.begin(now)
         common = tuple(shared)
@@ -174,11 +174,11 @@ class Derived:
 class Quantiles:
     """A summary: count and sum since the start, quantiles over the last windows.
 
-    (Kafka: Yammer's Histogram, whose quantiles are of a sample of the last five minutes.)
+    (Kafka: Yammer's Histogram, whose quantiles are from a sample of the last five minutes.)
 
     Args:
         metric: the metric of the summary.
-        unit: the size of one step of the histogram, in the metric's unit.
+        unit: the factor that converts a value of the histogram to the metric's unit.
     """
 
     def __init__(self, metric: Metric, unit: float = 1.0) -> None:
@@ -228,7 +228,7 @@ class Largest:
 
     Args:
         metric: the metric of the maximum.
-        unit: the size of one step of the number, in the metric's unit.
+        unit: the factor that converts a number to the metric's unit.
     """
 
     def __init__(self, metric: Metric, unit: float = 1) -> None:

@@ -1,6 +1,6 @@
 """Connections: frames, transports, channels, readiness, and the Selector that polls them.
 
-It does not depend on Kafka's messages: the contents of a frame are opaque bytes.
+This package does not depend on Kafka's messages: the payload of a frame is opaque bytes.
 """
 
 from __future__ import annotations

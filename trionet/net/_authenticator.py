@@ -1,7 +1,8 @@
 """The interface of authenticators, which determine the identity of a peer (Kafka: Authenticator).
 
-An authenticator receives the peer's whole frames until it is done, and returns the responses. It
-does no I/O and reads no clock. Kafka's own exchange and messages are implemented in upper layers.
+An authenticator receives each frame from the peer until the authentication is complete, and returns
+the responses. It does no I/O and reads no clock. Kafka's own authentication messages are
+implemented in higher layers.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Progress(Enum):
 
 
 class Gate(Enum):
-    """What to do with a frame of an authenticated peer."""
+    """The decision about a frame from an authenticated peer."""
 
     PASS = "it is a request"  # noqa: S105 - no password
     AUTHENTICATE = "it starts a re-authentication: pass it to the authenticator"
@@ -40,16 +41,16 @@ class Step:
 
     Attributes:
         progress: the progress of the authentication.
-        send: the response; None for none. After a failure it is sent before the close.
+        send: the response, or None. After a failure it is sent before the connection is closed.
         delay_seconds: how long to delay the response and the close (KIP-306: an instant response
-            would invite the next attempt). Data that the peer sends meanwhile is ignored; if it
-            disconnects, the connection is closed at once.
-        linger_seconds: how long the connection stays open after the response to a failure, so that
-            the peer can read it and disconnect first. Some clients lose the response if the end of
-            the stream follows at once (kafka-python 3), and closing a socket with unread data
-            resets the connection, which any client may notice before the response.
-        close_reason: why to close the connection, after a failure.
-        detail: what failed, for the log; not for the peer.
+            would invite the next attempt). Data that the peer sends meanwhile is ignored; if the
+            peer disconnects, the connection is closed immediately.
+        linger_seconds: how long the connection stays open after an error response, so that the peer
+            can read the response and disconnect first. Some clients (kafka-python 3) lose the
+            response if the end of the stream follows immediately. Closing a socket with unread data
+            also resets the connection, and any client may see the reset before the response.
+        close_reason: the reason to close the connection after a failure.
+        detail: a description of the failure for the log; never sent to the peer.
     """
 
     progress: Progress = Progress.GOES_ON
@@ -69,20 +70,20 @@ class Step:
         delay_seconds: float = 0.0,
         linger_seconds: float = 0.0,
     ) -> Step:
-        """Create the step of a failed authentication, which closes the connection."""
+        """Return the step for a failed authentication, which closes the connection."""
         return cls(Progress.FAILED, send, delay_seconds, linger_seconds, reason, detail)
 
 
 class Authenticator(Protocol):
-    """Authenticates the peer of one connection.
+    """An object that authenticates the peer of one connection.
 
     Attributes:
-        frame_bytes_max: the largest frame to accept until it is done, in bytes, or
-            :data:`._framing.UNLIMITED`.
-        is_complete: whether frames are requests; False again during a re-authentication.
-        principal: the peer; anonymous until first authenticated.
+        frame_bytes_max: the size of the largest frame accepted during the authentication, in bytes,
+            or :data:`._framing.UNLIMITED`.
+        is_complete: whether the peer is authenticated; False during a re-authentication.
+        principal: the peer's principal; anonymous until the first authentication is complete.
         session_expires_at: the deadline for the next re-authentication, in seconds of the loop's
-            clock; None for none.
+            clock; None if there is no deadline.
         can_reauthenticate: whether the peer's exchange supports re-authentication.
         is_reauthenticating: whether a re-authentication is in progress.
         reauthentication_seconds: how long the last re-authentication took.
@@ -99,17 +100,18 @@ class Authenticator(Protocol):
     def is_reauthenticating(self) -> bool: ...
 
     def receive(self, frame: Frame, now: float, now_ms: int) -> Step:
-        """Process the next frame; never raises because of the peer's behaviour.
+        """Process the next frame. Invalid data from the peer is a failed Step, not an exception.
 
         Args:
             frame: the frame, without its size prefix.
             now: the time, in seconds of the loop's clock.
-            now_ms: the time of day, in milliseconds since the epoch, by which credentials expire.
+            now_ms: the wall-clock time, in milliseconds since the epoch, for the expiry of
+                credentials.
         """
         ...
 
     def gate(self, frame: Frame, now: float) -> Gate:
-        """Decide what to do with a frame received while :attr:`is_complete`.
+        """Decide how to handle a frame received while :attr:`is_complete` is true.
 
         Called for each request.
         """
@@ -117,17 +119,17 @@ class Authenticator(Protocol):
 
 
 class Initiator(Authenticator, Protocol):
-    """An authenticator that sends first: the client's side of an exchange.
+    """An authenticator that sends the first message: the client's side of an exchange.
 
     Attributes:
-        renew_at: the time from which requests must wait for a re-authentication, in seconds of
-            the loop's clock; ``math.inf`` for never (KIP-368).
+        renew_at: when requests start to wait for a re-authentication, in seconds of the loop's
+            clock; ``math.inf`` for never (KIP-368).
     """
 
     renew_at: float
 
     def begin(self, now: float) -> Step:
-        """Start the exchange on a new connection or, if it is complete, a re-authentication.
+        """Start the first authentication or, if :attr:`is_complete` is true, a re-authentication.
 
         Args:
             now: the time, in seconds of the loop's clock.
@@ -135,8 +137,8 @@ class Initiator(Authenticator, Protocol):
         ...
 
     def lets_pass(self, frame: Frame) -> bool:
-        """Whether a frame received during a re-authentication is not part of it.
+        """Return whether a frame is not part of the re-authentication that is in progress.
 
-        Such a frame is the response to an earlier request.
+        Such a frame is the response to a request sent before the re-authentication.
         """
         ...

@@ -1,8 +1,8 @@
-"""One connection: its transport, at most one Send and one Receive in progress, its mute state.
+"""One connection: its transport, its mute state, and at most one Send and one Receive at a time.
 
 (Kafka: KafkaChannel.) If several frames arrive in one read, they are *staged* here, and the
-Selector returns one of them per poll. While the channel is muted nothing is read or returned. So a
-peer has one request in progress at a time, and TCP flow control slows it down.
+Selector returns one staged frame per poll. While the channel is muted, nothing is read or returned.
+Thus each peer has at most one request in progress, and TCP flow control slows the peer down.
 """
 
 # Compiled by mypyc.
@@ -59,7 +59,7 @@ Identify = Callable[[TlsTransport], Authenticator | Principal]
 
 
 class Channel:
-    """One connection of a Selector; modified only by the Selector and its steps.
+    """A connection of a Selector, modified only by the Selector and its steps.
 
     Args:
         id: the connection id, unique in its Selector.
@@ -69,7 +69,8 @@ class Channel:
         authenticator: authenticates the peer before frames are requests; None for no
             authentication.
         initiator: for an outgoing connection, authenticates to the peer.
-        identify: called after the TLS handshake; may raise AuthenticationError.
+        identify: called after the TLS handshake; returns the principal or the authenticator to use
+            next, and may raise AuthenticationError.
         connects: True for an outgoing connection that is not connected yet.
         pool: provides the memory of large frames; None for no limit.
         decoder: splits the stream into frames; by default at Kafka's size prefixes.
@@ -77,25 +78,24 @@ class Channel:
     Attributes:
         id: the connection id, unique in its Selector.
         state: the state of the connection.
-        reached: the last state before CLOSED.
-        muting: the channel's own reasons for not being read; see also
-            :meth:`.ChannelSteps.why_unread`.
-        principal: the peer; anonymous until it is authenticated.
+        reached: the current state or, if that is CLOSED, the state before it.
+        muting: whether the channel itself may be read; see also :meth:`.ChannelSteps.why_unread`.
+        principal: the peer's principal; anonymous until the peer is authenticated.
         authenticator: the authenticator or initiator in use, if any.
-        tls: the transport, if it uses TLS.
-        failure: the step with which the authentication failed, while the close is delayed.
+        tls: the transport if it uses TLS, otherwise None.
+        failure: the step that failed the authentication, while the close is delayed.
         held_send: the Send that waits for a re-authentication to finish.
         network_thread_ns: the time that the loop has spent on reads and writes of the channel, in
-            nanoseconds; 0 unless its Selector measures it. The owner resets it.
+            nanoseconds; 0 unless its Selector measures it. Reset by the channel's owner.
         last_used_at: when bytes were last read or written, in seconds of the loop's clock.
-        lease: the memory of the large frame that is being read, or was returned last.
+        lease: the lease for the large frame that is being read or was returned last.
         staged: whole frames that were read but not yet returned.
         has_staged: whether a poll can make progress without reading from the socket: there is a
             staged frame, or an error after the last one.
         send: the Send in progress, if any.
         interest: the readiness bits that the poller watches for.
         close_reason: why the channel is CLOSING or CLOSED; None before that.
-        attachment: data of the channel's owner.
+        attachment: arbitrary data of the channel's owner.
     """
 
     def __init__(
@@ -162,12 +162,12 @@ class Channel:
 
     @property
     def is_open(self) -> bool:
-        """Whether the socket is open; the peer may have disconnected nevertheless (CLOSING)."""
+        """Whether the socket is open, even if the peer has disconnected (CLOSING)."""
         return self.state is not _CLOSED
 
     @property
     def is_ready(self) -> bool:
-        """Whether frames are requests or responses (Kafka: KafkaChannel.ready)."""
+        """Whether the channel can exchange requests and responses (Kafka: KafkaChannel.ready)."""
         return self.state is _READY
 
     @property
@@ -178,11 +178,11 @@ class Channel:
 
     @property
     def oversized_bytes(self) -> int:
-        """The size of the frame that closed the channel because it was too large; 0 if none did."""
+        """The size of the oversized frame that closed the channel, or 0."""
         return 0 if self._frame_decoder is None else self._frame_decoder.oversized_bytes
 
     def identified(self, found: Authenticator | Principal) -> None:
-        """Set the principal that the TLS handshake proved, or the authenticator to use next."""
+        """Set the principal from the TLS handshake, or the authenticator to use next."""
         if isinstance(found, Principal):
             self.principal = found
         else:
@@ -190,10 +190,10 @@ class Channel:
             self._limit_to_authentication()
 
     def move(self, state: ChannelState) -> None:
-        """Enter another state.
+        """Move to another state.
 
         Raises:
-            LocalProtocolError: the state cannot follow the current one.
+            LocalProtocolError: the transition from the current state is not allowed.
         """
         self.state = checked(self.state, state)
         if state is not _CLOSED:
@@ -213,7 +213,7 @@ class Channel:
                 self.send, self.held_send = self.held_send, None
 
     def _limit_to_authentication(self) -> None:
-        """Lower the frame limit: an unauthenticated peer must not occupy much memory."""
+        """Lower the frame limit, so that an unauthenticated peer cannot occupy much memory."""
         authenticator = self.authenticator
         if authenticator is None:
             return
@@ -228,7 +228,7 @@ class Channel:
             decoder.limit_name = limit_name
 
     def take_lease(self) -> MemoryLease | None:
-        """Take over the lease of the large frame returned last; the caller must release it."""
+        """Return the lease of the last large frame, if any; the caller must release it."""
         lease, self.lease = self.lease, None
         return lease
 
@@ -236,11 +236,11 @@ class Channel:
         """Make ``send`` the Send in progress and write what the socket accepts now.
 
         Returns:
-            Whether it is already complete.
+            Whether ``send`` is already complete.
 
         Raises:
-            LocalProtocolError: another Send is in progress (Kafka: KafkaChannel.setSend), or this
-                one is already complete, or empty.
+            LocalProtocolError: another Send is in progress (Kafka: KafkaChannel.setSend), or
+                ``send`` is empty or already complete.
             OSError: the connection failed.
         """
         if self.send is not None:
@@ -266,7 +266,7 @@ class Channel:
         return False
 
     def write(self) -> bool:
-        """Write what the socket accepts. Returns whether the Send in progress is complete."""
+        """Write as much as the socket accepts. Returns whether the Send in progress is complete."""
         send = self.send
         assert send is not None
         self.bytes_sent += send.write_to(self.transport)
@@ -280,8 +280,8 @@ class Channel:
 
         Raises:
             EOFError: the stream has ended.
-            InvalidReceiveError: the stream contains a size that is not allowed.
-            BlockingIOError: there is nothing to read.
+            InvalidReceiveError: the stream contains an invalid frame size.
+            BlockingIOError: no data is available.
             OSError: the connection failed.
         """
         frame_decoder = self._frame_decoder
@@ -360,10 +360,11 @@ class Channel:
                 raise
 
     def take_staged(self) -> Frame | None:
-        """Remove and return the oldest staged frame; None if there is none.
+        """Remove and return the oldest staged frame, or None.
 
         Raises:
-            InvalidReceiveError: no frame is left, and the stream after the last one is invalid.
+            InvalidReceiveError: no staged frame is left, and the data after the last one is
+                invalid.
         """
         staged, error = self.staged, self._decoder.error
         if not staged:
@@ -384,9 +385,9 @@ class Channel:
     def end(self, reason: CloseReason, detail: str) -> None:
         """Enter CLOSED and record the reason.
 
-        The first reason is kept after a failed authentication. In CLOSING it is kept if the peer
-        causes the close as well; a failed Send and any local reason (such as IDLE,
-        SESSION_EXPIRED, INVALID_RECEIVE or SERVER_SHUTDOWN) replace it.
+        After a failed authentication, the reason for the failure is kept. In CLOSING, another
+        reason caused by the peer does not replace the first; SEND_FAILED and any local reason (such
+        as IDLE, SESSION_EXPIRED, INVALID_RECEIVE or SERVER_SHUTDOWN) do.
         """
         failure = self.failure
         if failure is not None and failure.close_reason is not None:
@@ -401,7 +402,7 @@ class Channel:
 
     @property
     def end_of_stream_reason(self) -> CloseReason:
-        """The close reason if the stream ends here: inside a frame or between frames."""
+        """The close reason if the stream ends at this point, inside a frame or between frames."""
         if self._decoder.is_inside_frame:
             return CloseReason.PEER_CLOSED_IN_FRAME
         return CloseReason.PEER_CLOSED

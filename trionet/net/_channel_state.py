@@ -13,21 +13,21 @@
     AUTHENTICATING  READY           the authentication or re-authentication is complete
     READY           AUTHENTICATING  the client renews the session (KIP-368)
     AUTHENTICATING  FAILED          the authentication failed; the response is delayed (KIP-306)
-    AUTHENTICATING  LINGERING       the authentication failed; the response is sent at once
+    AUTHENTICATING  LINGERING       the authentication failed; the response is not delayed
     FAILED          LINGERING       the delay has ended; the response is sent
     READY           CLOSING         the connection is dead, and frames remain unread
     any             CLOSED          the socket is closed, with a CloseReason; final
 
-A connection is dead after a hang-up while it is not read, or after a failed write. The mere end of
-the stream does not lead to CLOSING, since it is read after the last frame. FAILED is left for
-CLOSED if the peer disconnects during the delay, or if there is no response to send.
+A connection is dead after a hang-up while it is not read, or after a failed write. An end of the
+stream alone does not lead to CLOSING, because it is read only after the last frame. A FAILED
+channel becomes CLOSED if the peer disconnects during the delay, or if no response is due.
 
-A channel starts in the first state in which it has something to do: an accepted connection without
-TLS and SASL is READY at once.
+A channel starts in the first state that applies to it: an accepted connection without TLS and SASL
+starts as READY.
 
 Kafka spreads this over ``ready()``, ``isConnected()``, two maps of the Selector and a ChannelState
-that mixes progress with causes of a close. Here the state is *where* in its life cycle a channel
-is, and its CloseReason *why* it ended.
+that mixes progress with causes of a close. Here, the state says *where* a channel is in its life
+cycle, and the CloseReason *why* it was closed.
 """
 
 # Compiled by mypyc.
@@ -57,7 +57,7 @@ class ChannelState(IntEnum):
     """The response to a failed authentication is being sent; then the peer has some time to read it
     and to disconnect first."""
     CLOSING = 6
-    """The connection is dead; what the peer had sent is still returned, one frame per poll."""
+    """The connection is dead; the frames that the peer sent are still returned, one per poll."""
     CLOSED = 7
     """The socket is closed; the channel's ``close_reason`` holds the reason."""
 
@@ -74,12 +74,12 @@ _FOLLOWING: Final = {
 
 
 def first_state(*, connects: bool, has_tls: bool, authenticates: bool) -> ChannelState:
-    """Return the first state in which a channel has something to do.
+    """Return the initial state of a channel.
 
     Args:
-        connects: whether an outgoing connection must be established.
-        has_tls: whether a TLS handshake must be done.
-        authenticates: whether SASL must be done.
+        connects: whether the connection is outgoing and not yet established.
+        has_tls: whether the connection uses TLS.
+        authenticates: whether the connection uses SASL.
     """
     if connects:
         return ChannelState.CONNECTING

@@ -1,11 +1,11 @@
 """The steps of a single channel in a poll: read, write, prepare, close.
 
-The Selector decides *when* a channel has its turn; this module decides *what* happens in it, and
-collects the outcome in :attr:`ChannelSteps.result`. Two rules are implemented here:
+The Selector decides *when* to process a channel; this module decides *what* to do, and collects the
+results in :attr:`ChannelSteps.result`. Two rules are implemented here:
 
-* Any error in a step closes that channel, with its reason, and no other (Kafka:
-  Selector.pollSelectionKeys, which catches everything per key).
-* When a peer disconnects, the requests that it had sent are still returned before its channel is
+* An error in a step closes only that channel, with a reason (Kafka: Selector.pollSelectionKeys,
+  which catches everything per key).
+* When a peer disconnects, the requests that it sent before are still returned before its channel is
   closed, unless a response to the peer has failed. Until then the channel is CLOSING (Kafka:
   Selector.closingChannels).
 """
@@ -39,14 +39,14 @@ logger = logging.getLogger("trionet.net.selector")
 
 
 def log_unexpected(channel: Channel, error: Exception) -> None:
-    """Log an error that only a bug can have caused; for a Selector without ``on_error``."""
+    """Log an unexpected error, which only a bug can cause; used without ``on_error``."""
     logger.warning("unexpected error on %s; closing it", channel.id, exc_info=error)
 
 
 def fault_of(channel: Channel, error: Exception) -> tuple[CloseReason, str]:
     """Return the close reason for an exception in a channel's step, and its detail for the log.
 
-    ERROR means that the exception was unexpected: only a bug can have caused it.
+    ERROR means that the exception is unexpected: only a bug can cause it.
     """
     match error:
         case EOFError():
@@ -75,12 +75,12 @@ _CLOSED: Final = ChannelState.CLOSED
 
 
 class ChannelSteps:
-    """The steps of all channels of one Selector; none of them waits.
+    """The steps of all channels of one Selector, which never wait.
 
     Args:
         readiness: the backend that watches the sockets.
         on_error: called with each unexpected error, for logging.
-        idle_seconds_max: how long a connection may be unused.
+        idle_seconds_max: how long a connection may be idle.
         authentication_seconds_max: the limit for a handshake plus an authentication.
         pool: provides the memory of large frames; None for no limit.
         shuffle: shuffles a list in place.
@@ -89,9 +89,9 @@ class ChannelSteps:
     Attributes:
         channels: the open channels.
         counters: totals for metrics.
-        has_more: channels that can make progress in the next poll without an event of their
-            sockets: they have a staged frame or bytes buffered by TLS, or are CLOSING.
-        idle: the channels by last use.
+        has_more: channels that can make progress in the next poll without a socket event: they have
+            a staged frame or bytes buffered by TLS, or are CLOSING.
+        idle: the channels, ordered by last use.
         is_paused: whether reading is paused for all channels (see
             :meth:`.Selector.pause_reading`).
         next_check_at: when timeouts must be checked again, in seconds of the loop's clock.
@@ -100,7 +100,7 @@ class ChannelSteps:
             longer watched for reads.
         preparing: decides the steps of channels that are not ready.
         readiness: the backend that watches the sockets.
-        result: collects the results of the current poll, and of sends and closes before the next.
+        result: the results of the current poll, and of Sends and closes since the previous one.
         starved: channels that wait for memory.
     """
 
@@ -130,17 +130,17 @@ class ChannelSteps:
         self.starved = Starved(pool, wake, shuffle)
 
     def why_unread(self, channel: Channel) -> Unread | None:
-        """Return why no requests are read from a channel as usual; None if they are.
+        """Return why requests are not being read from a channel; None if they are.
 
-        A preparing channel is read for its authentication, and one that is CLOSING for what
-        remains. FAILED and LINGERING count as preparing, and CLOSED as CLOSING.
+        A preparing channel is read only for its authentication, and a CLOSING channel only for its
+        remaining frames. FAILED and LINGERING count as preparing, and CLOSED as CLOSING.
         """
         if channel.state is not _READY:
             return Unread.CLOSING if channel.state >= _CLOSING else Unread.PREPARING
         return channel.muting.why or (Unread.PAUSED if self.is_paused else None)
 
     def watch(self, channel: Channel, interest: int) -> None:
-        """Change what a socket is watched for, unless its peer has disconnected (CLOSING)."""
+        """Change the readiness bits that a socket is watched for, unless it is CLOSING."""
         if channel.interest != interest and channel.state is not _CLOSING:
             channel.interest = interest
             self.readiness.modify(channel.fd, interest)
@@ -157,9 +157,9 @@ class ChannelSteps:
     def on_event(self, channel: Channel, bits: int) -> None:
         """Handle the readiness that the backend reports for a socket.
 
-        Reads come before writes (Kafka: Selector.pollSelectionKeys). Otherwise a client's failing
-        write could lose what its peer sent before it reset the connection: a backend may report
-        writability first, and alone. (A server's channel is muted while it sends.)
+        Reads come before writes (Kafka: Selector.pollSelectionKeys). Otherwise, a client's failed
+        write could lose data that the peer sent before it reset the connection: a backend may
+        report writability before readability. (A server's channel is muted while it sends.)
         """
         try:
             if not channel.muting.is_muted:
@@ -199,7 +199,7 @@ class ChannelSteps:
         self.watch(channel, channel.interest & ~READ)
 
     def receive(self, channel: Channel) -> None:
-        """Read a channel's socket once; a whole frame completes a receive."""
+        """Read a channel's socket once; a complete frame is added to the results."""
         try:
             frame = channel.receive()
             if frame is not None:
@@ -246,7 +246,7 @@ class ChannelSteps:
             self.has_more[channel] = None
 
     def feed(self) -> None:
-        """If memory is available again, resume reading the channels that were waiting for it."""
+        """Resume reading the channels that wait for memory, if memory is available again."""
         for channel in self.starved.take():
             channel.muting.is_out_of_memory = False
             self.read_again(channel)
@@ -349,12 +349,12 @@ class ChannelSteps:
             self.disconnect(channel, reason, detail)
 
     def begin_closing(self, channel: Channel, reason: CloseReason, detail: str) -> None:
-        """Close a channel whose connection is dead, after its unread frames have been returned.
+        """Close a channel whose connection is dead, after returning its remaining frames.
 
         (Kafka: CloseMode.GRACEFUL.) If frames remain and no response is being sent, the channel
-        enters CLOSING: from here on its socket is read without the poller, one frame per poll.
-        Otherwise it is closed at once. So is a channel whose response failed, since no other
-        response could be sent either.
+        enters CLOSING, and its socket is read without the poller, one frame per poll. Otherwise it
+        is closed immediately. A channel whose response failed is also closed immediately, since no
+        other response could be sent.
         """
         is_response = channel.send is not None or reason is CloseReason.SEND_FAILED
         has_news = channel.has_staged or channel.transport.has_unread()
@@ -407,9 +407,9 @@ class ChannelSteps:
         self.next_check_at = min(self.idle.next_check_at, self.preparing.next_check_at)
 
     def check_times(self) -> None:
-        """Close one idle channel, and those whose authentication took too long.
+        """Close one idle channel and all channels whose authentication took too long.
 
-        Called after the events have been handled, so that nothing that arrived in time is lost
+        Called after the events have been handled, so that data that arrived in time is not lost
         (KAFKA-5587).
         """
         idle = self.idle.poll(self.now)

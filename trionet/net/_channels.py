@@ -1,4 +1,4 @@
-"""Sets of channels of one Selector: open ones, those in a poll's result, those without memory."""
+"""Sets of channels of one Selector: open, in a poll's result, or waiting for memory."""
 
 # Compiled by mypyc.
 
@@ -17,7 +17,7 @@ class Channels:
     """The open channels, in the order in which they were added.
 
     Attributes:
-        by_fd: the channel of each descriptor.
+        by_fd: the channels by file descriptor.
     """
 
     __slots__ = ("_by_id", "_received_before", "_sent_before", "by_fd")
@@ -34,21 +34,21 @@ class Channels:
         return iter(self._by_id.values())
 
     def get(self, id: str) -> Channel | None:
-        """Return the channel with this id; None if there is none."""
+        """Return the channel with this id, or None."""
         return self._by_id.get(id)
 
     @property
     def bytes_received(self) -> int:
-        """Bytes read from the sockets of all channels, past and present."""
+        """Bytes read from the sockets of all channels, including closed ones."""
         return self._received_before + sum(each.bytes_received for each in self._by_id.values())
 
     @property
     def bytes_sent(self) -> int:
-        """Bytes written to the sockets of all channels, past and present."""
+        """Bytes written to the sockets of all channels, including closed ones."""
         return self._sent_before + sum(each.bytes_sent for each in self._by_id.values())
 
     def add(self, channel: Channel) -> None:
-        """Add a channel whose id and descriptor are not in use."""
+        """Add a channel; its id and its file descriptor must not be in use."""
         self.by_fd[channel.fd] = channel
         self._by_id[channel.id] = channel
 
@@ -68,7 +68,7 @@ class PollResult:
             authentication may still be incomplete.
         completed_receives: ``(channel, frame)``, at most one per channel.
         completed_sends: channels whose Send was completed during the poll.
-        disconnected: channels that were closed since the last poll, each once, except those that
+        disconnected: channels closed since the last poll, without duplicates, except those that
             their owner closed with :meth:`.Selector.close`.
     """
 
@@ -115,13 +115,13 @@ class Starved:
         self.channels: dict[Channel, None] = {}
 
     def add(self, channel: Channel) -> None:
-        """Add a channel that got no memory for its frame."""
+        """Add a channel whose frame was refused a lease."""
         assert self._pool is not None
         self.channels[channel] = None
         self._pool.wake_when_available(self._wake)
 
     def take(self) -> list[Channel]:
-        """Remove and return the channels that may try again now, in random order; may be empty."""
+        """Remove and return the channels that may try again now, in random order."""
         assert self._pool is not None
         if self._pool.available <= 0:
             self._pool.wake_when_available(self._wake)

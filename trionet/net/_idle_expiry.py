@@ -1,22 +1,22 @@
-"""Determines when to close connections that are idle or whose close is delayed. Pure.
+"""The order in which idle connections expire and delayed closes are due. Pure.
 
 :class:`IdleExpiry` finds connections that have been idle for too long, and the least recently used
 one (Kafka: Selector.IdleExpiryManager). Kafka keeps a linked hash map in the order of last use, and
-moves an entry to its end on every read and write. In Python that would cost each request 0.1 µs,
-twice. Here a read or write only stores ``connection.last_used_at = now``, and the heap has an
-earlier time for the connection until it is needed: when such a connection comes to the top of the
-heap, it is moved to its true time. So the heap changes once per connection and idle period, not per
-request. The price: the first search for the least recently used connection visits every connection
-that was used since the last search. Reconsider this if that search is ever needed per request.
+moves an entry to its end on every read and write. In Python, that would cost 0.1 µs twice per
+request. Here, a read or write only stores ``connection.last_used_at = now``, and the heap keeps an
+earlier time for the connection. When the connection reaches the top of the heap, it is moved to its
+actual time. So the heap changes once per connection and idle period, not per request. The price is
+that a search for the least recently used connection visits every connection used since the previous
+search. Reconsider this if that search is ever needed per request.
 
-:class:`DelayedCloses` keeps connections that are closed after a delay: those of an address that
-connects too often (KIP-612), and those that failed to authenticate (KIP-306), because an instant
+:class:`DelayedCloses` keeps connections that are closed after a delay because their address
+connects too often (KIP-612) or because they failed to authenticate (KIP-306), because an immediate
 close would invite the next attempt. Kafka's heap of throttled sockets is in reverse order, so that
-the earliest close waits for the latest; here the earliest is first.
+the earliest close waits for the latest; here, the earliest close comes first.
 
-Both use :class:`TimeHeap`. A removed entry stays in the heap until it comes to the top, or until
-more than half of the entries are removed ones. So adding and removing take logarithmic time on
-average, and the heap has at most twice as many entries as items.
+Both use :class:`TimeHeap`. A removed entry stays in the heap until it reaches the top, or until
+more than half of the entries are removed ones. So adding and removing take amortized logarithmic
+time, and the heap has at most twice as many entries as items.
 """
 
 # Compiled by mypyc.
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class TimeHeap(Generic[T]):
-    """Items ordered by time; items with equal times are in the order in which they were added."""
+    """A heap of items ordered by time; ties are in insertion order."""
 
     __slots__ = ("_entries", "_items", "_next_number", "_numbers")
 
@@ -76,7 +76,7 @@ class TimeHeap(Generic[T]):
         self._uncover_top()
 
     def first(self) -> tuple[float, T] | None:
-        """Return the earliest time and its item; None if the heap is empty."""
+        """Return the earliest time and the item with that time; None if the heap is empty."""
         if not self._entries:
             return None
         time, number = self._entries[0]
@@ -113,7 +113,7 @@ CORRECTIONS_PER_POLL_MAX = 256
 
 
 class Connection(Protocol):
-    """A hashable connection.
+    """A hashable object that records its last use.
 
     Attributes:
         last_used_at: when data was last read, written or returned, in seconds of the loop's clock;
@@ -143,7 +143,7 @@ class IdleExpiry(Generic[C]):
         self._known: TimeHeap[C] = TimeHeap()
 
     def add(self, connection: C) -> None:
-        """Add a connection whose ``last_used_at`` is set, even if it is never used (KAFKA-7453).
+        """Add a connection whose ``last_used_at`` is set. It expires even if unused (KAFKA-7453).
 
         Raises:
             LocalProtocolError: the connection was already added.
@@ -155,10 +155,10 @@ class IdleExpiry(Generic[C]):
         self._known.discard(connection)
 
     def poll(self, now: float) -> C | None:
-        """Return a connection to close for idleness; None if there is none.
+        """Return an idle connection to close, without removing it; None if no connection is idle.
 
-        It is not removed. A connection is idle if its last use was more than ``idle_seconds_max``
-        ago; exactly that long is not idle, as in Kafka.
+        A connection is idle if its last use was more than ``idle_seconds_max`` ago; a connection
+        used exactly that long ago is not idle, as in Kafka.
 
         Args:
             now: the time, in seconds of the loop's clock.
@@ -177,8 +177,8 @@ class IdleExpiry(Generic[C]):
     def next_check_at(self) -> float:
         """The time of the next :meth:`poll`, in seconds of the loop's clock; may be ``math.inf``.
 
-        It is the first moment at which a connection that is not used until then is idle, so a loop
-        that waits for it does not spin.
+        At this time, a connection that was not used in the meantime is idle, so a loop that waits
+        for it does not spin.
         """
         first = self._known.first()
         if first is None:
@@ -221,10 +221,11 @@ class DelayedCloses(Generic[T]):
 
         Args:
             item: the channel or socket.
-            ends_at: the last moment at which it is open, in seconds of the loop's clock.
+            ends_at: the last moment at which the item is open, in seconds of the loop's clock.
 
         Returns:
-            If there are too many, the item to close at once, which may be the new one; else None.
+            The item to close now if there are too many, which may be ``item`` itself; otherwise
+            None.
 
         Raises:
             LocalProtocolError: the item was already added.
@@ -239,7 +240,7 @@ class DelayedCloses(Generic[T]):
     def pop_due(self, now: float) -> list[T]:
         """Remove and return the items whose ``ends_at`` is before ``now``, earliest first.
 
-        An item whose time is exactly ``now`` is not due yet, as in Kafka.
+        An item whose ``ends_at`` is exactly ``now`` is not due yet, as in Kafka.
 
         Args:
             now: the time, in seconds of the loop's clock.
@@ -255,10 +256,9 @@ class DelayedCloses(Generic[T]):
 
     @property
     def next_check_at(self) -> float:
-        """The time from which :meth:`pop_due` returns an item; ``math.inf`` if there are none.
+        """The first time at which :meth:`pop_due` returns an item; ``math.inf`` without items.
 
-        It is the first moment after the earliest ``ends_at``, so a loop that waits for it does not
-        spin.
+        It is just after the earliest ``ends_at``, so a loop that waits for it does not spin.
         """
         first = self._waiting.first()
         return math.inf if first is None else math.nextafter(first[0], math.inf)

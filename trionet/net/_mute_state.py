@@ -1,10 +1,10 @@
 """The mute state of a channel: why the channel is not being read.
 
 (Kafka: KafkaChannel.ChannelMuteState, KIP-219.) A channel is muted from a request until its
-response has been sent. If it is throttled, the response is still sent at once, but reading resumes
-only when the throttle has ended: the channel is unmuted after the later of the two.
+response has been sent. If the channel is throttled, the response is still sent immediately, but
+reading resumes only after both the response was sent and the throttle has ended.
 
-In this table of the transitions, ``..`` is the prefix ``MUTED_AND``::
+In this table of transitions, ``..`` stands for ``MUTED_AND``::
 
     From                               Event             To
     NOT_MUTED                          mute()            MUTED
@@ -16,7 +16,7 @@ In this table of the transitions, ``..`` is the prefix ``MUTED_AND``::
     .._THROTTLED_AND_RESPONSE_PENDING  THROTTLE_ENDED    .._RESPONSE_PENDING
     .._THROTTLED                       THROTTLE_ENDED    MUTED
 
-In every other state ``mute()`` and ``unmute()`` do nothing, and the other events are errors. A
+In every other state, ``mute()`` and ``unmute()`` do nothing, and the other events are errors. A
 processor calls ``mute()`` and reports REQUEST_RECEIVED for each request. It reports RESPONSE_SENT
 and calls ``unmute()`` when the response has been sent, or if there is none (acks=0). The end of a
 throttle also calls ``unmute()``.
@@ -35,7 +35,7 @@ from ..errors import LocalProtocolError
 
 
 class MuteState(IntEnum):
-    """Whether a channel may be read and, if not, what it waits for."""
+    """The mute state of a channel: whether it may be read and, if not, what it is waiting for."""
 
     NOT_MUTED = 0
     MUTED = 1
@@ -54,7 +54,7 @@ class MuteEvent(IntEnum):
 
 
 class Unread(StrEnum):
-    """Why no requests are read from a channel; see :meth:`.ChannelSteps.why_unread`."""
+    """A reason why no requests are read from a channel; see :meth:`.ChannelSteps.why_unread`."""
 
     PREPARING = "it is not ready for requests yet"
     CLOSING = "its peer has disconnected"
@@ -91,7 +91,7 @@ _WHY: Final[tuple[Unread | None, ...]] = (
 
 
 class Muting:
-    """Tracks whether one channel may be read; a pause of its whole Selector is not included.
+    """The mute state of one channel, which does not include a pause of its whole Selector.
 
     Attributes:
         state: the mute state; changed only by the methods below.
@@ -111,7 +111,7 @@ class Muting:
 
     @property
     def why(self) -> Unread | None:
-        """Why the channel is not read; None if it may be read."""
+        """The reason why the channel is not read; None if it may be read."""
         reason = _WHY[self.state]
         return Unread.NO_MEMORY if reason is None and self.is_out_of_memory else reason
 

@@ -1,11 +1,9 @@
-"""The services of the operating system that servers and clients use.
+"""The system services of servers and clients: connections, wall-clock time, random numbers.
 
-These are connections, the time of day, and random numbers.
-
-:data:`SYSTEM` is the real system. :class:`trionet.testing.MemoryNetwork` has connections in memory
-and virtual time, so that hours pass in milliseconds and every run with one seed is the same. That
-requires all three from one object: code in virtual time must not use another clock, or random
-numbers from elsewhere.
+:data:`SYSTEM` is the real system. :class:`trionet.testing.MemoryNetwork` provides connections in
+memory and virtual time, so that hours pass in milliseconds and all runs with the same seed are
+identical. For that, a single object must provide all three services: code in virtual time must not
+use another clock or another source of random numbers.
 """
 
 from __future__ import annotations
@@ -28,11 +26,11 @@ from .wire._transport import PlaintextTransport, TransportLayer
 
 
 class Network(Protocol):
-    """The source of connections, of the time of day, and of random numbers."""
+    """A source of connections, wall-clock time and random numbers."""
 
     @property
     def is_virtual(self) -> bool:
-        """Whether time is virtual, so that code must not use threads, real sockets or clocks."""
+        """Whether time is virtual; code then must not use threads, real sockets or real clocks."""
 
     @property
     def rng(self) -> random.Random:
@@ -42,18 +40,18 @@ class Network(Protocol):
         """Shuffle a list in place; the order need not be unpredictable to an attacker."""
 
     def now_ms(self) -> int:
-        """Return the time of day, in milliseconds since the epoch."""
+        """Return the wall-clock time, in milliseconds since the epoch."""
 
     def listen(
         self, endpoint: Endpoint, *, backlog: int, receive_buffer_bytes: int
     ) -> ListeningSocket:
-        """See :func:`trionet.net.wire._endpoint.bind`."""
+        """Bind a listening socket; see :func:`trionet.net.wire._endpoint.bind`."""
 
     async def wait_acceptable(self, listening: Any) -> None:
         """Wait until a listening socket of this network may have a connection to accept."""
 
     def open_readiness(self, kind: ReadinessKind | None) -> AbstractAsyncContextManager[Readiness]:
-        """See :func:`trionet.net.wire._readiness.open_readiness`."""
+        """Open a readiness backend; see :func:`trionet.net.wire._readiness.open_readiness`."""
 
     def transport(
         self,
@@ -61,7 +59,7 @@ class Network(Protocol):
         tls_context: ssl.SSLContext | None = None,
         server_name: str | None = None,
     ) -> TransportLayer:
-        """Create the transport of a socket of this network.
+        """Create the transport for a socket of this network.
 
         Args:
             sock: the socket, accepted or connecting.
@@ -70,16 +68,16 @@ class Network(Protocol):
         """
 
     async def resolve(self, host: str, port: int) -> list[Address]:
-        """See :func:`trionet.net.wire._connecting.resolve`."""
+        """Look up the addresses of a host; see :func:`trionet.net.wire._connecting.resolve`."""
 
     def open_socket(
         self, address: Address, *, send_buffer_bytes: int = -1, receive_buffer_bytes: int = -1
     ) -> Socket:
-        """See :func:`trionet.net.wire._connecting.open_socket`."""
+        """Create an outgoing socket; see :func:`trionet.net.wire._connecting.open_socket`."""
 
 
 class SystemNetwork:
-    """Provides the TCP sockets, clock and random numbers of the operating system."""
+    """The TCP sockets, clock and random numbers of the operating system."""
 
     is_virtual = False
     rng: random.Random = random.SystemRandom()

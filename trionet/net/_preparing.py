@@ -1,23 +1,23 @@
-"""Decides the next step of channels that are not ready yet, and when they have taken too long.
+"""Decisions about channels that are not ready: the next step, and when to give up.
 
 (Kafka: KafkaChannel.prepare, Selector.delayedClosingChannels.) :class:`Preparing` has a method for
-each event of a connect, TLS handshake or authentication. It returns a :class:`Decision`, which
-:meth:`.ChannelSteps.carry_out` applies. The methods drive the transport, which does the I/O of the
-connect and the handshake. But nothing here modifies a channel or knows the Selector; so the rules
-can be read, and tested, event by event.
+each event of a connect, TLS handshake or authentication. Each method returns a :class:`Decision`,
+which :meth:`.ChannelSteps.carry_out` applies. The methods drive the transport, which does the I/O
+of the connect and the handshake. Nothing here modifies a channel or uses the Selector, so the rules
+can be read and tested one event at a time.
 
 Three limits protect against peers that only pretend to authenticate: each channel has a timeout,
 the number of channels in progress is limited, and so is the time that each pass of the loop spends
 on them. :class:`PreparingTime` is the last of these:
 
-* All selectors of a loop share it, since a step in one of them holds up the others.
-* It limits time, not the number of steps: a step of a handshake costs as much as a hundred
-  requests, with a long RSA key as a thousand, and cannot be interrupted.
-* The time by which a step exceeds its pass is deducted from the next passes, up to a limit. A
-  request needs several passes from its arrival to its response, and should be held up by one long
-  step, not by one in each pass.
-* A pass ends when a selector asks that has already asked in it. Selectors that had to wait in one
-  pass are first in the next, otherwise the first selector could use all of the time in every pass.
+* All selectors of a loop share one, since a step in one selector delays the others.
+* It limits time, not the number of steps: a handshake step costs as much as a hundred requests, or
+  a thousand with a long RSA key, and cannot be interrupted.
+* If a step exceeds the time of its pass, the excess is deducted from the following passes, up to a
+  limit. A request needs several passes from its arrival to its response, and should be delayed by
+  one long step at most, not by one in each pass.
+* A pass ends when a selector asks for the second time. Selectors that had to wait in one pass come
+  first in the next; otherwise the first selector could use all the time of every pass.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ PASSES_OWED_MAX = 4
 
 
 class PreparingTime:
-    """Decides which selector may take the next step; pure except for its clock.
+    """The time limit for the steps of all selectors of a loop. Pure except for its clock.
 
     Args:
         seconds_max: the time for all steps of one pass.
-        clock: returns seconds since any moment.
+        clock: a monotonic clock, in seconds.
     """
 
     def __init__(self, seconds_max: float, clock: Callable[[], float] = perf_counter) -> None:
@@ -66,11 +66,11 @@ class PreparingTime:
         self._waiting: dict[object, None] = {}  # those that had to wait, longest first
 
     def may_work(self, worker: object, turn: int) -> bool:
-        """Whether a selector may take a step now; if not, it should ask again in its next turn.
+        """Return whether a selector may take a step now; if not, it should ask in its next turn.
 
         Args:
             worker: an object that identifies the selector.
-            turn: a number of the selector's turn, different from that of its last turn.
+            turn: the number of the selector's turn, different in each turn.
         """
         if self._turns.get(worker, turn) != turn:
             self._begin_pass()
@@ -122,17 +122,17 @@ PREPARING_MAX = 1000
 
 @attrs.frozen(kw_only=True)
 class Decision:
-    """What to do with a channel that is not ready; attributes that are not set change nothing.
+    """A decision about a channel that is not ready; unset attributes change nothing.
 
     Attributes:
         identified: the principal that the TLS handshake proved, or the authenticator to use next.
         state: the state to enter.
-        failure: how the authentication failed, if the state is FAILED or LINGERING.
+        failure: the step that failed the authentication, if the state is FAILED or LINGERING.
         send: a part of the authentication; nothing is read until it has been sent.
         interest: the readiness bits to watch the socket for.
-        again: take the next step in the next poll, even without an event of the socket.
+        again: whether to take the next step in the next poll even without a socket event.
         then: the decision to apply next.
-        close_reason: close the channel, for this reason.
+        close_reason: the reason to close the channel; None to keep it open.
         detail: details of the close reason, for the log.
     """
 
@@ -286,7 +286,7 @@ class Preparing:
         return self._decide(channel, _received(authenticator, frame, now), now)
 
     def sent(self, channel: Channel) -> Decision:
-        """Decide what follows once a part of the authentication has been sent."""
+        """Decide what follows after a part of the authentication was sent."""
         failure = channel.failure
         if failure is None:
             return self._continue(channel)
@@ -352,7 +352,7 @@ class Preparing:
         return Decision(state=ChannelState.FAILED, failure=failure)
 
     def _end(self, channel: Channel, failure: Step, now: float) -> Decision:
-        """Send the error response of a failed authentication, if there is one, then close."""
+        """Send the error response of a failed authentication, if any, then close the channel."""
         if failure.send is None:
             return _close_of(failure)
         if failure.linger_seconds:
@@ -363,14 +363,14 @@ class Preparing:
 
     @property
     def next_check_at(self) -> float:
-        """The time from which :meth:`due` returns decisions, in seconds of the loop's clock."""
+        """The first time at which :meth:`due` returns decisions, in seconds of the loop's clock."""
         if self._displaced:
             return -math.inf
         waiting = (self._in_progress, self._failed, self._lingering)
         return min(each.next_check_at for each in waiting)
 
     def due(self, now: float) -> list[tuple[Channel, Decision]]:
-        """Return decisions for channels whose timeout or delay after a failure has passed."""
+        """Return decisions for channels whose timeout, or delay after a failure, has expired."""
         displaced, self._displaced = self._displaced, []
         decided = [(each, self._late(each, now, "too many authentications")) for each in displaced]
         for waiting in (self._in_progress, self._failed, self._lingering):

@@ -1,4 +1,4 @@
-"""The principal of a peer, and the mapping from a certificate's name to a principal's.
+"""The principal of a peer, and the mapping from certificate names to principal names.
 
 (Kafka: KafkaPrincipal, SslPrincipalMapper, DefaultKafkaPrincipalBuilder.)
 """
@@ -43,8 +43,8 @@ class Identity:
     Attributes:
         security_protocol: ``PLAINTEXT``, ``SSL``, ``SASL_PLAINTEXT`` or ``SASL_SSL``.
         peer_address: the peer's IP address.
-        distinguished_name: the subject of the peer's certificate; None without one.
-        certificate: the peer's certificate in DER; None without one.
+        distinguished_name: the subject of the peer's certificate; None without a certificate.
+        certificate: the peer's certificate in DER, or None.
         mechanism: the SASL mechanism; None without SASL.
         authorization_id: the user name authenticated by SASL; None without SASL.
     """
@@ -96,7 +96,7 @@ class PrincipalMapping:
         )
 
     def __call__(self, identity: Identity) -> Principal:
-        """Return the user of SASL, else the mapped name of the certificate, else ANONYMOUS."""
+        """Return the principal of the SASL user or the mapped certificate name, or ANONYMOUS."""
         if identity.authorization_id is not None:
             return Principal(USER, identity.authorization_id)
         if identity.distinguished_name is not None:
@@ -135,7 +135,7 @@ _AS_IT_IS = _Rule(re.compile(r"(.*)", re.DOTALL), "$1", "")
 
 
 def _expand(found: re.Match[str], match: re.Match[str]) -> str:
-    """Return the text of a reference in a replacement; unchanged if there is no such group."""
+    """Return the text for a reference in a replacement; without such a group, the reference."""
     if found["literal"] is not None:
         return found["literal"]
     # Like Java: the longest prefix of the digits that is the number of a group; the rest is text.

@@ -1,23 +1,23 @@
-"""Polls the channels of one processor or client, and reads and writes those that are ready.
+"""The Selector, which polls the channels of one processor or client and serves the ready ones.
 
-(Kafka: org.apache.kafka.common.network.Selector.) ``await poll()`` makes all the progress that is
-possible now, and returns what happened: completed receives, completed sends, disconnected channels.
-If no progress is possible it waits, or returns an empty result (see below). Every poll follows
-these rules:
+(Kafka: org.apache.kafka.common.network.Selector.) ``await poll()`` does all work that is possible
+without waiting, and returns the results: completed receives, completed sends, disconnected
+channels. If there is no such work, it waits or returns an empty result (see below). Every poll
+follows these rules:
 
 * It returns at most one receive per channel, so that the owner can mute the channel before the
   next.
 * It does not wait while an unmuted channel has staged frames, unless reading is paused.
 * A channel has at most one Send in progress.
-* An error in one channel's step closes that channel, with its reason, and no other.
+* An error in one channel's step closes only that channel, with a reason.
 
-The steps of a single channel are in :mod:`._channel_steps`; how an accepted or outgoing connection
-becomes ready for requests is in :mod:`._preparing`.
+The steps of a single channel are in :mod:`._channel_steps`; the decisions that make an accepted or
+outgoing connection ready are in :mod:`._preparing`.
 
-One poll is one trio checkpoint. A processor's handlers run during it, so a poll that found nothing
-returns an empty result, and the processor's whole turn repeats; only the fourth empty poll in a row
-parks. With one busy connection this saves a park and its wake-up per request. A client parks in the
-first empty poll, and that is its checkpoint.
+Each poll is one trio checkpoint, during which a processor's handlers run. A processor's poll that
+finds nothing therefore returns an empty result, and the processor repeats its whole turn; only the
+fourth empty poll in a row parks. With one busy connection, this saves a park and its wake-up per
+request. A client parks in the first empty poll, and the park is the checkpoint.
 """
 
 # Compiled by mypyc.
@@ -63,25 +63,25 @@ class Selector:
         readiness: the backend that watches the sockets; owned by the caller.
         on_error: called, for logging, with each unexpected error in a channel's step; the error
             closes the channel.
-        idle_seconds_max: how long a connection may be unused (``connections.max.idle.ms``).
+        idle_seconds_max: how long a connection may be idle (``connections.max.idle.ms``).
         authentication_seconds_max: the limit for a handshake plus an authentication.
         pool: provides the memory of large frames; None for no limit.
         shuffle: shuffles a list in place; decides which channels are read first when memory is
             low.
-        parks_at_once: park after the first empty poll, because responses come over a network.
-        times_channels: measure ``network_thread_ns`` of each channel, at the cost of reading the
-            clock once per event and Send (Kafka: recordTimePerConnection,
+        parks_at_once: park in the first empty poll; for clients, whose responses take a round trip.
+        times_channels: whether to measure ``network_thread_ns`` of each channel, which means
+            reading the clock once per event and Send (Kafka: recordTimePerConnection,
             networkThreadTimeNanos, KIP-124).
 
     Attributes:
         alarm: wakes the loop when a timeout is due. The owner runs it alongside the loop; without
-            it, idle channels and endless authentications end only when another event occurs.
+            it, idle channels and stalled authentications are closed only when another event occurs.
         channels: the open channels.
         counters: totals for metrics.
-        idle: the channels by last use, to find the one to close when a new connection needs its
-            place.
-        is_parked: whether a poll waits for an event; if so, the poll may have begun long ago.
-        checkpoint: the checkpoint of the only task that polls, if the owner provides one.
+        idle: the channels ordered by last use, to choose one to close in favour of a new
+            connection.
+        is_parked: whether the current poll is waiting for an event.
+        checkpoint: a reusable checkpoint, which the owner may provide if only one task polls.
         was_woken: whether :meth:`wakeup` was called before the last poll returned.
     """
 
@@ -135,7 +135,7 @@ class Selector:
         Raises:
             LocalProtocolError: the channel's id is in use, or it was not created with
                 ``connects=True``.
-            OSError: the connection failed at once.
+            OSError: the connection failed immediately.
 
         After an error the socket is closed and the channel is not registered (KAFKA-7712).
         """
@@ -168,7 +168,7 @@ class Selector:
         steps.plan_checks()
 
     def send(self, channel: Channel, send: Outgoing) -> bool:
-        """Start sending one frame, writing at once as much as the socket accepts.
+        """Start sending a frame, and write as much as the socket accepts now.
 
         A client whose session expires soon re-authenticates first (KIP-368); the frame is sent
         after that.
@@ -178,8 +178,8 @@ class Selector:
             channel failed.
 
         Raises:
-            LocalProtocolError: the channel is closed, has a Send in progress, or this Send was
-                already written; an open channel is closed because of it.
+            LocalProtocolError: the channel is closed or has a Send in progress, or ``send`` was
+                already written. If the channel is open, it is closed.
         """
         if not self._times_channels:
             return self._steps.send(channel, send)
@@ -189,11 +189,11 @@ class Selector:
         return is_complete
 
     def look_at_clock(self) -> None:
-        """Update the time used for the following Sends; the last poll may be long ago."""
+        """Update the time used for the next Sends, since the last poll may have been long ago."""
         self._steps.now = self._clock()
 
     def mute(self, channel: Channel) -> None:
-        """Stop reading from a channel. The poller is updated only if data arrives meanwhile."""
+        """Stop reading from a channel. The poller is updated only if data arrives."""
         channel.muting.mute()
 
     def unmute(self, channel: Channel) -> None:
@@ -211,8 +211,8 @@ class Selector:
     def pause_reading(self) -> None:
         """Stop reading and returning frames for all channels; Sends continue.
 
-        A processor applies back-pressure with this when the request queue is full: TCP flow control
-        stops the peers, while the responses that free space can still be sent.
+        A processor uses this to apply back-pressure when the request queue is full: TCP flow
+        control stops the peers, while responses, which free space in the queue, can still be sent.
         """
         self._steps.is_paused = True
 
@@ -241,7 +241,7 @@ class Selector:
         self._steps.disconnect(channel, reason, detail)
 
     def close_all(self, reason: CloseReason) -> list[Channel]:
-        """Close every channel. Returns them, after any closed earlier but not yet reported."""
+        """Close all channels. Returns them, after those closed earlier but not yet reported."""
         for channel in list(self.channels):
             self._steps.disconnect(channel, reason)
         result = self._steps.result
@@ -254,7 +254,7 @@ class Selector:
         self._steps.readiness.wakeup()
 
     def unpark(self) -> None:
-        """If the current poll is parked, make it return: the owner has work to do."""
+        """Make the current poll return if it is parked, because the owner has work."""
         if self.is_parked:
             self._steps.readiness.wakeup()
 
@@ -268,19 +268,19 @@ class Selector:
     ) -> PollResult:
         """Read and write all channels that are ready.
 
-        If none is, it returns an empty result, and the fourth such poll in a row waits; with
-        ``parks_at_once``, the first one waits.
+        If no channel is ready, the poll returns an empty result; the fourth such poll in a row
+        waits or, with ``parks_at_once``, the first.
 
         Args:
-            events_max: the maximum number of events to handle; the others follow in the next poll.
-                Channels with staged frames, with data buffered by TLS, or in CLOSING need no event
-                and come on top. With this, an owner that can accept only a few receives reads
-                little more than those into memory; with 0 no event is handled, and the poll only
-                waits as usual.
-            seconds_max: the maximum time to wait; the alarm must be running for it.
-            has_work: returns whether the owner has work that this poll must not delay. Called
-                after all other tasks have run, so that work from them needs no wake-up, which
-                would cost an extra turn. Call :meth:`unpark` when there is work later.
+            events_max: the maximum number of events to handle; further events are handled in the
+                next poll. Channels with staged frames, with data buffered by TLS, or in CLOSING
+                need no event and are processed in addition. With this limit, an owner that can
+                accept only a few receives reads little more than those into memory. With 0, no
+                event is handled, and the poll only waits as usual.
+            seconds_max: the maximum time to wait; requires that the alarm is running.
+            has_work: returns whether the owner has work that this poll must not delay. Called after
+                all other tasks have run, so that work from them needs no wake-up, which would cost
+                an extra turn. For later work, call :meth:`unpark`.
 
         Raises:
             ValueError: ``seconds_max`` is negative.
@@ -323,8 +323,8 @@ class Selector:
     def poll_now(self, events_max: int) -> PollResult:
         """Read and write channels that are ready, without waiting.
 
-        Tasks other than the one that polls may call it while :meth:`poll` waits, which does not
-        return because of it.
+        Other tasks may call this while :meth:`poll` waits; the call does not make :meth:`poll`
+        return.
 
         Args:
             events_max: see :meth:`poll`.
@@ -336,7 +336,7 @@ class Selector:
         return self.take_result()
 
     def take_result(self) -> PollResult:
-        """Return the results since the last completed poll, for example after a failed one."""
+        """Return the results since the last completed poll, for example after a failed poll."""
         steps = self._steps
         if steps.result.is_empty:
             return self._nothing
@@ -365,8 +365,8 @@ class Selector:
     def _step_channels(self, events: list[tuple[Any, int]]) -> None:
         """Process each channel that has an event, then those that have staged data.
 
-        A channel with both is processed with the latter: staged frames are older than the data in
-        its socket.
+        A channel with both is processed once, with the second group: its staged frames are older
+        than the data in its socket.
         """
         steps, by_fd = self._steps, self.channels.by_fd
         if steps.starved.channels:

@@ -1,6 +1,6 @@
 """Totals of one selector: polls, reads and writes, authentications.
 
-(Kafka: Selector.SelectorMetrics, without its sensors.) Counting is one addition; metrics compute
+(Kafka: Selector.SelectorMetrics, without its sensors.) Counting costs one addition; metrics compute
 rates and averages from the totals when a snapshot is taken.
 """
 

@@ -1,6 +1,6 @@
 """The SocketServer: acceptors, processors, the request channel and its handlers.
 
-It serves any length-prefixed request/response protocol, and depends on none in particular.
+The server supports any length-prefixed request/response protocol, and depends on no particular one.
 """
 
 from __future__ import annotations

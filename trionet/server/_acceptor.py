@@ -1,12 +1,12 @@
-"""One listener of a running server: accepts connections and assigns them to processors.
+"""The acceptor of a listener, which assigns accepted connections to processors.
 
 (Kafka: SocketServer.Acceptor, with addProcessors and removeProcessors.) Every connection is checked
-against the quotas before it is assigned to a processor. It is admitted, or delayed (then the whole
-listener waits until it can be admitted), or rejected, which closes it: at once, or after a delay if
-its address connects too often (KIP-612).
+against the quotas before it is assigned to a processor. The connection is admitted, delayed (the
+whole listener then waits until it can be admitted), or rejected. A rejected connection is closed
+immediately, or after a delay if its address connects too often (KIP-612).
 
-When accept() fails for lack of descriptors or memory, the loop pauses. An error caused by a peer
-affects only that connection. Any other error is a bug; it is counted and logged, and the loop
+When accept() fails for lack of file descriptors or memory, the loop pauses. An error caused by a
+peer affects only that connection. Any other error is a bug; it is counted and logged, and the loop
 continues.
 """
 
@@ -48,22 +48,22 @@ OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 @attrs.define(eq=False, slots=False)
 class Acceptor:
-    """One listener's accept loop and its processors, inside the server's nursery.
+    """The accept loop and the processors of one listener, which run in the server's nursery.
 
     Args:
         endpoint: the listener, with its bound port.
-        listening: its listening socket; closed when the loop ends.
+        listening: the listening socket; closed when the loop ends.
         shared: the connection quotas, the log and the fault counter of the server.
         config: the server's settings, such as the sizes of the sockets' buffers.
-        slot_freed: unparked when a wait for a quota may be over.
+        slot_freed: unparked when a connection that waits for a quota may be admitted.
         network: the network of the listening socket.
         run_processor: creates the processor with a given id, reports it as started, and runs it.
         processor_ids: yields the ids of new processors.
-        nursery: returns the nursery for its tasks; raises LocalProtocolError if the server is
+        nursery: returns the nursery for the tasks; raises LocalProtocolError if the server is
             stopping.
 
     Attributes:
-        processors: the processors that get connections in turn; may change while it runs.
+        processors: the processors, which get connections in turn; may change while the loop runs.
     """
 
     endpoint: Endpoint
@@ -111,7 +111,7 @@ class Acceptor:
         self.end_processors()
 
     async def run(self) -> None:
-        """Accept until stopped, then close the listening socket and throttled connections."""
+        """Accept until stopped, then close the listening socket and all throttled connections."""
         with self._accepting, closing(self._listening):
             try:
                 async with trio.open_nursery() as nursery:
@@ -220,9 +220,9 @@ class Acceptor:
     async def resize(self, count: int) -> None:
         """Change the number of processors to ``count``.
 
-        Surplus processors stop reading, and close their connections when all pending responses
-        have been sent, or after :data:`GRACE_SECONDS`. New processors get connections as soon as
-        they are ready. If cancelled, there may be fewer new processors than requested.
+        Surplus processors stop reading, and close their connections when all pending responses have
+        been sent, or after :data:`GRACE_SECONDS`. New processors get connections as soon as they
+        are ready. After a cancellation, there may be fewer new processors than requested.
 
         Raises:
             LocalProtocolError: the server is stopping; nothing was changed.
@@ -242,9 +242,9 @@ class Acceptor:
         self.processors.clear()
 
     async def _retire(self, processor: Processor) -> None:
-        """End a processor once its pending responses are sent.
+        """End a processor after its pending responses have been sent.
 
-        The response to the resize request may be one of them.
+        These may include the response to the request that caused the resize.
         """
         with trio.move_on_after(GRACE_SECONDS):
             await processor.drain()
@@ -262,7 +262,7 @@ class Acceptor:
     async def _hand_over(self, accepted: Accepted) -> None:
         """Assign a connection to the next processor in turn that has space.
 
-        If all processors are full, wait for the last one tried.
+        If all processors are full, wait for space at the last processor.
         """
         processors = self.processors
         count = len(processors)

@@ -1,4 +1,4 @@
-"""Creates the channels of a listener, with its TLS and authentication (Kafka: ChannelBuilder)."""
+"""The builder of a listener's channels, with TLS and authentication (Kafka: ChannelBuilder)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ._dialect import SIZE_PREFIXED, Dialect
 _LIMIT_NAMES: Final = LimitNames("socket.request.max.bytes", "sasl.server.max.receive.size")
 
 NewAuthenticator = Callable[[Identity], Authenticator]
-"""Creates the authenticator of a connection from the identity that TLS has proved, if any."""
+"""Creates the authenticator of a connection from the identity proved by TLS, if any."""
 
 
 @attrs.frozen(kw_only=True)
@@ -33,8 +33,8 @@ class ListenerSecurity:
     """The TLS and authentication of a listener's connections.
 
     Attributes:
-        tls_context: returns the TLS context for a new connection; None for no TLS.
-        authenticator: creates the authenticator of a connection; None for no SASL.
+        tls_context: returns the TLS context for a new connection; None without TLS.
+        authenticator: creates the authenticator of a connection; None without SASL.
         principal_builder: creates the principal of a peer without SASL.
     """
 
@@ -54,7 +54,8 @@ class ListenerSecurity:
         """Check that these settings match the security protocol of a listener.
 
         Raises:
-            ConfigError: the listener lacks TLS or authentication, or must not have it.
+            ConfigError: the listener lacks TLS or authentication, or has TLS or authentication that
+                its protocol does not allow.
         """
         if self.security_protocol is not endpoint.security_protocol:
             raise ConfigError(
@@ -69,7 +70,7 @@ PLAINTEXT = ListenerSecurity()
 
 @attrs.frozen
 class ChannelBuilder:
-    """Creates the channels of accepted sockets.
+    """A builder of channels for accepted sockets.
 
     Args:
         endpoint: the listener.

@@ -1,6 +1,6 @@
 """The most recently closed connections, and counts of closed connections by reason.
 
-They show an operator why a client was disconnected, without any tool besides the server itself.
+With these, an operator can see why a client was disconnected, without any additional tool.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ class ClosedConnection:
 
     Attributes:
         id: the connection id.
-        reason: why it was closed.
+        reason: why the connection was closed.
         detail: the underlying error, or an empty string; at most 256 characters.
         peer: the address and port of the peer.
-        listener: the name of the listener that accepted it.
-        processor: the number of the processor that served it.
-        principal: the principal of the peer, anonymous if it was not authenticated; at most 256
-            characters.
-        opened_at: when it was set up, in seconds of the loop's clock.
-        closed_at: when it was closed.
+        listener: the name of the listener that accepted the connection.
+        processor: the number of the processor that served the connection.
+        principal: the principal of the peer; anonymous if the peer was not authenticated; at most
+            256 characters.
+        opened_at: when the connection was set up, in seconds of the loop's clock.
+        closed_at: when the connection was closed, in seconds of the loop's clock.
         requests: the number of requests received.
         bytes_received: the number of bytes received, including size prefixes.
         bytes_sent: the number of bytes sent, including size prefixes.
@@ -91,12 +91,12 @@ class ClosedConnection:
 
     @property
     def age_seconds(self) -> float:
-        """How long the connection was open."""
+        """How long the connection was open, in seconds."""
         return self.closed_at - self.opened_at
 
 
 class ClosedConnections:
-    """A ring of closed connections, numbered from 0 in the order in which they closed.
+    """A ring buffer of closed connections, numbered from 0 in the order in which they closed.
 
     Args:
         count_max: the number of connections to keep.
@@ -105,8 +105,8 @@ class ClosedConnections:
         total: the number of connections added since the server started.
         by_reason: the number of closed connections by reason, including those that were only
             counted.
-        listeners: callbacks, called with each closed connection, to release data kept for it. An
-            exception of one is logged and does not affect the others (Kafka:
+        listeners: callbacks that are called with each closed connection, to release data kept for
+            it. An exception in a callback is logged and does not affect other callbacks (Kafka:
             ConnectionDisconnectListener).
     """
 
@@ -120,7 +120,7 @@ class ClosedConnections:
         return len(self._connections)
 
     def add(self, connection: ClosedConnection) -> None:
-        """Add a connection; if the ring is full, the oldest is dropped, but still counted."""
+        """Add a connection. A full ring drops its oldest connection, which stays counted."""
         self._connections.append(connection)
         self.by_reason[connection.reason] += 1
         self.total += 1
@@ -131,9 +131,9 @@ class ClosedConnections:
                 logger.exception("a disconnect listener failed for %s", connection.id)
 
     def count(self, reason: CloseReason) -> None:
-        """Count a connection without adding it, because it was closed before it was set up.
+        """Count a connection that was closed before it was set up, without adding a record.
 
-        A storm of peers that connect and reset would displace all other records.
+        Otherwise, a storm of peers that connect and reset would displace all other records.
         """
         self.by_reason[reason] += 1
 
@@ -143,8 +143,8 @@ class ClosedConnections:
         Args:
             count_max: the maximum number of connections, 1 or more.
             before: return only connections with a lower number, such as the number of the last
-                connection of the previous page. So connections that close between two calls do not
-                shift pages.
+                connection of the previous page. Pages therefore do not shift when connections close
+                between two calls.
         """
         newest = self.total - 1 if before is None else min(before, self.total) - 1
         skipped = self.total - 1 - newest

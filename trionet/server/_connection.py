@@ -1,4 +1,4 @@
-"""The connections of a server: accepted and queued for a processor, then served by it."""
+"""The connections of a server, and the queue of accepted connections of a processor."""
 
 # Compiled by mypyc.
 
@@ -33,14 +33,14 @@ class Connection:
         peer: the address and port of the peer, such as ``127.0.0.1:40022``.
         peer_host: the address alone.
         guard: counts the connection against the quotas until released.
-        opened_at: when it was set up, in seconds of the loop's clock.
-        request: the request in progress, if any: received, with a response that is not sent yet.
+        opened_at: when the connection was set up, in seconds of the loop's clock.
+        request: the request in progress, if any: received, but its response is not sent yet.
         requests: the number of requests received.
         throttled_ns: when the current throttle began, by ``perf_counter_ns``.
-        client_software: the software that the client reported; the same object until it reports
-            other software.
+        client_software: the software that the client reported; the same object until the client
+            reports other software.
         client_id: the client id in the last request; None if there was none.
-        origin: data of a recorder about the source of the requests.
+        origin: a recorder's data about the source of the requests.
     """
 
     def __init__(
@@ -58,8 +58,8 @@ class Connection:
         self.origin: Any = None
 
 
-#: The number of accepted connections that may wait for a processor. When the queues of all
-#: processors are full the acceptor waits (KIP-402).
+#: The maximum number of accepted connections queued for one processor. When the queues of all
+#: processors are full, the acceptor waits (KIP-402).
 CONNECTION_QUEUE_SIZE: Final = 20
 # Raised when queueing a connection for a processor that has ended.
 _ENDED = (trio.ClosedResourceError, trio.BrokenResourceError)
@@ -70,9 +70,9 @@ class Accepted(NamedTuple):
 
     sock: Socket
     remote: Address
-    """The peer's address; the socket no longer has it once the peer has disconnected."""
+    """The peer's address, which the socket no longer reports after the peer has disconnected."""
     guard: ConnectionGuard
-    """Counts the connection against the quotas until it is closed."""
+    """The guard that counts the connection against the quotas until the connection is closed."""
 
 
 def drop(accepted: Accepted) -> None:
@@ -82,7 +82,7 @@ def drop(accepted: Accepted) -> None:
 
 
 class NewConnections:
-    """The queue of accepted connections that one processor has yet to register.
+    """The queue of accepted connections that a processor has not registered yet.
 
     (Kafka: Processor.newConnections.)
 
@@ -90,7 +90,7 @@ class NewConnections:
         wake: wakes the processor.
 
     Attributes:
-        waiting: the number of queued connections, without those whose :meth:`put` still waits.
+        waiting: the number of queued connections, excluding those whose :meth:`put` is waiting.
     """
 
     def __init__(self, wake: Callable[[], None]) -> None:
@@ -111,7 +111,7 @@ class NewConnections:
         return True
 
     async def put(self, accepted: Accepted) -> None:
-        """Queue a connection, waiting for space; if cancelled, the caller keeps it."""
+        """Queue a connection, waiting for space. If cancelled, the caller keeps the connection."""
         try:
             await self._outgoing.send(accepted)
         except _ENDED:

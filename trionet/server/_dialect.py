@@ -1,4 +1,4 @@
-"""The framing of a protocol, which is all that a server needs to know about it."""
+"""The framing of a protocol: all that a server needs to know about the protocol."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def _size_prefixed(payload: Frame) -> list[Chunk]:
 class Dialect:
     """The framing of a request/response protocol.
 
-    For a protocol that sends the size of each payload first, use :meth:`length_prefixed`.
+    For a protocol that sends the size before each payload, use :meth:`length_prefixed`.
 
     Attributes:
-        decoder: creates the decoder of a connection from the size of the largest allowed frame.
-        frame: returns the chunks of one whole frame for the payload of a response.
+        decoder: creates the decoder for a connection from the maximum frame size in bytes.
+        frame: returns the chunks of the frame for the payload of a response.
     """
 
     decoder: Callable[[int], Decoder] = FrameDecoder
@@ -45,16 +45,16 @@ class Dialect:
     def length_prefixed(
         cls, read_head: ReadHead, write_head: Callable[[int], bytes], tail: bytes = b""
     ) -> Dialect:
-        """Create the dialect of a protocol whose frames start with a head that contains their size.
+        """Create the dialect for frames that start with a head that contains the payload size.
 
         Args:
             read_head: reads a head. Called with the data at the beginning of a frame; returns the
                 size of the head and the size of the payload after it, or None if the head is
-                incomplete. If it raises ValueError, the connection is closed with INVALID_RECEIVE;
-                the same for a size that is negative or above ``socket_request_max_bytes``, and for
-                a head that is incomplete after 1,024 bytes.
+                incomplete. If it raises ValueError, the connection is closed with INVALID_RECEIVE.
+                The same applies to a size that is negative or above ``socket_request_max_bytes``,
+                and to a head that is incomplete after 1,024 bytes.
             write_head: returns the head for a payload of the given size.
-            tail: the bytes that must follow every payload; any others close the connection, too.
+            tail: the bytes that must follow every payload; other bytes also close the connection.
         """
 
         def frame(payload: Frame) -> list[Chunk]:
@@ -64,4 +64,4 @@ class Dialect:
 
 
 SIZE_PREFIXED = Dialect()
-"""Kafka's framing: a signed 32-bit big-endian size before each frame."""
+"""Kafka's framing: a signed 32-bit big-endian size before each payload."""

@@ -1,7 +1,7 @@
 """The pool of tasks that take requests from the request channel and handle them.
 
-(Kafka: KafkaRequestHandlerPool, num.io.threads.) A handler never blocks on a broker event. A
-request that has to wait is kept elsewhere, and gets its response later through
+(Kafka: KafkaRequestHandlerPool, num.io.threads.) A handler never waits for an event of the broker.
+A request that must wait for one is stored elsewhere, and gets its response later through
 :meth:`~trionet.server._request_channel.Request.respond`.
 """
 
@@ -49,7 +49,7 @@ async def handle_requests(
     is_wanted: Callable[[], bool],
     log: logging.LoggerAdapter[logging.Logger],
 ) -> None:
-    """Run one handler task until it is cancelled or, between requests, no longer wanted."""
+    """Run a handler task until it is cancelled or, between requests, is no longer wanted."""
     incoming = request_channel.incoming
     checkpoint = Checkpoint()
     while True:
@@ -122,14 +122,14 @@ def _close_after(
 
 
 class HandlerPool:
-    """The handler tasks of a server; their number can change while the server runs.
+    """The handler tasks of a server, whose number can change while the server runs.
 
     Args:
         request_channel: the queue from which the tasks take requests.
         handler: handles each request.
-        name: prefix of the task names: ``<name>-0`` and so on.
+        name: the prefix of the task names, such as ``<name>-0``.
         nursery: the nursery in which the tasks run.
-        log: logs errors that the handler raises.
+        log: the log for exceptions that the handler raises.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class HandlerPool:
         return self._wanted
 
     def available_seconds(self) -> float:
-        """Return the total run time of all tasks: two tasks add two seconds per second."""
+        """Return the total run time of all tasks, which grows by one second per second and task."""
         self._count_time()
         return self._available_ns / 1e9
 
@@ -166,7 +166,7 @@ class HandlerPool:
     def resize(self, count: int) -> None:
         """Change the number of tasks to ``count``.
 
-        Surplus tasks end as soon as they are idle, in no particular order.
+        Surplus tasks end when they become idle, in no particular order.
         """
         self._count_time()
         self._wanted = count

@@ -1,33 +1,34 @@
-"""The network loop of one processor: reads requests and sends responses for its connections.
+"""The network loop of a processor, which reads requests and sends responses for its connections.
 
-(Kafka: SocketServer.Processor.) Each turn has six steps, always in this order, and one that was
-woken ends with ``close_excess_connection`` (Kafka: closeExcessConnections):
+(Kafka: SocketServer.Processor.) Each turn has six steps, always in this order. A turn after a
+wake-up ends with ``close_excess_connection`` (Kafka: closeExcessConnections).
 
-1. ``configure_new_connections``: create a channel for each accepted socket, and register it. First,
-   so that the poll of this turn already reads it.
+1. ``configure_new_connections``: create a channel for each accepted socket, and register it. This
+   is first, so that the poll of this turn already reads the channel.
 2. ``process_new_responses``: send the responses that handlers have queued, then queue held
-   requests. Before the poll, so that a channel whose response has been sent is unmuted, and its
-   next request is read in this poll.
-3. ``poll``: read and write the sockets that are ready. The only step that waits. It returns the
-   channels for the next three steps.
+   requests. This is before the poll, so that a channel whose response has been sent is unmuted, and
+   its next request is read in this poll.
+3. ``poll``: read and write the sockets that are ready. This is the only step that waits. It returns
+   the channels for the next three steps.
 4. ``process_completed_receives``: turn each frame into a request, queue it, and mute its channel.
-   Before the completed sends, as in Kafka. For one channel the two exclude each other, since it is
-   muted while its response is sent.
+   This is before the completed Sends, as in Kafka. A channel never has both, since it is muted
+   while its response is sent.
 5. ``process_completed_sends``: finish the requests whose responses were completed in the poll, and
    unmute their channels. (Most responses have been sent, and finished, by a handler or in step 2.)
-6. ``process_disconnected``: account for closed channels, and forget them. Last, because a channel
-   that was closed in the poll may have returned a request or completed a Send in it before.
+6. ``process_disconnected``: account for closed channels, and forget them. This is last, because a
+   channel that was closed in the poll may have returned a request or completed a Send before.
 
 Two shortcuts save passes of trio's scheduler. Between the second and the third step, a processor
-handles a lone request itself if its handler is certain not to wait (``serve_lone_request``). And
-handlers make the processors send responses (``run_turn``) after a number of requests, when their
-time is up, and when no request is left; early in that time, a processor with several responses also
-runs the steps from the third on, without waiting (:mod:`._handler_pool` has the numbers).
+handles a single queued request itself if the handler is certain not to wait
+(``serve_lone_request``). Also, handlers make the processors send responses (``run_turn``) after a
+number of requests, when their time is up, and when no request is left. Early in that time, a
+processor with several responses also runs steps 3 to 6, without waiting (:mod:`._handler_pool` has
+the numbers).
 
 A channel has at most one request in progress: it is muted from the receive until its Send is
-complete or, if there is no response, until the NoOp is taken from the response queue; longer if it
-is throttled. An error in one channel's step closes only that channel; only cancellation ends the
-loop.
+complete or, if there is no response, until the NoOp is taken from the response queue. A throttled
+channel stays muted longer. An error in one channel's step closes only that channel; only
+cancellation ends the loop.
 """
 
 # Compiled by mypyc.
@@ -78,19 +79,19 @@ _GONE = (errno.ENOTCONN, errno.EINVAL)
 
 
 class Processor:
-    """Serves the connections of one listener that are assigned to it, by driving a selector.
+    """A processor, which serves a part of a listener's connections with its own selector.
 
     Args:
-        id: the processor's number, part of its connection ids.
-        endpoint: the listener whose connections it serves.
+        id: the processor's number, which is part of the connection ids.
+        endpoint: the listener of the connections.
         builder: creates the channels of that listener.
         shared: the state shared by all processors of the server.
         selector: used by this processor only; the caller runs its alarm alongside the loop.
 
     Attributes:
-        counts: statistics of this processor.
-        new_connections: accepted connections, queued by the acceptors.
-        responses: responses, queued by the handlers.
+        counts: the statistics of this processor.
+        new_connections: the accepted connections that the acceptors queued.
+        responses: the responses that the handlers queued.
     """
 
     def __init__(
@@ -181,7 +182,7 @@ class Processor:
             self._register(self.new_connections.take())
 
     def process_new_responses(self) -> None:
-        """Send the responses queued since the last turn, then queue requests that were held."""
+        """Send the responses queued since the last turn, then queue the held requests."""
         self.send_new_responses()
         # Only in the processor's own turn: if a handler that frees space did this during a poll,
         # reading would resume for more requests than the poll was limited to.
@@ -198,16 +199,16 @@ class Processor:
     def run_turn(self, may_poll: bool) -> None:
         """Run a turn without waiting, for a handler whose responses are due.
 
-        The queued responses are sent. If there are several and ``may_poll``, the sockets are polled
-        as well: under load the next requests have arrived by then, and the handler continues with
-        them, without a pass of trio's scheduler in between.
+        This sends the queued responses. If there are several and ``may_poll`` is true, it also
+        polls the sockets: under load the next requests have already arrived, and the handler
+        continues with them, without a pass of trio's scheduler in between.
 
-        A lone response is not worth a poll, since its peer needs longer to send another request.
-        Should the handler be held up by one of the new requests, the processor passes the others
-        on: the responses have unparked it.
+        A single response is not worth a poll, since the peer takes longer to send another request.
+        If one of the new requests makes the handler wait, the processor passes the others to
+        another handler, because the responses have unparked the processor.
 
         Args:
-            may_poll: False if the handler has kept the other processors waiting for long enough.
+            may_poll: False if a poll would keep the other processors waiting for too long.
         """
         is_busy = may_poll and len(self.responses) > 1
         self.send_new_responses()
@@ -250,10 +251,10 @@ class Processor:
     async def serve_lone_request(  # noqa: ASYNC910 - the poll is next
         self, never_waits: NeverWaits
     ) -> None:
-        """Handle a lone request in this task, if handling it is certain not to wait.
+        """Handle a single queued request in this task, if handling it is certain not to wait.
 
-        Passing it to a handler would cost a pass of trio's scheduler. If several requests arrived,
-        or every handler is busy, it goes to a handler as usual.
+        Passing the request to a handler would cost a pass of trio's scheduler. If several requests
+        arrived, or every handler is busy, the requests go to handlers as usual.
         """
         channel = self._request_channel
         try:
@@ -289,7 +290,7 @@ class Processor:
             return self.selector.take_result()
 
     def process_completed_receives(self, receives: list[tuple[Channel, Frame]]) -> None:
-        """Queue each receive for the handlers; mute its channel until the response is sent."""
+        """Queue each receive for the handlers, and mute its channel until the response is sent."""
         if receives:
             self._polled_ns = now_ns()
         for channel, frame in receives:
@@ -410,7 +411,7 @@ class Processor:
             raise TypeError(f"{response!r} is not a response")
 
     def _finish(self, channel: Channel) -> None:
-        """Complete the channel's request; unless throttled, the channel is read again."""
+        """Complete the channel's request, and read the channel again unless it is throttled."""
         connection: Connection = channel.attachment
         request: Request | None = connection.request
         if request is None:

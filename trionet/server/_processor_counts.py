@@ -14,7 +14,7 @@ from ._request_channel import ResponseQueue
 
 
 class ProcessorCounts:
-    """Counts of one processor since its start; updated by its loop.
+    """The counts of one processor since its start, updated by its loop.
 
     Args:
         id: the processor's number.
@@ -25,7 +25,7 @@ class ProcessorCounts:
     Attributes:
         counters: the counters of the selector.
         closed: closed connections, by reason.
-        in_flight: requests received whose response has not been sent.
+        in_flight: received requests whose response has not been sent yet.
         request_queue_full: how often the processor stopped reading because the request queue was
             full.
         requests_received: requests received.

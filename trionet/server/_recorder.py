@@ -1,6 +1,6 @@
-"""Passes completed requests and closed connections to a recorder; logs unexpected errors.
+"""Recording of completed requests and closed connections, and logging of unexpected errors.
 
-Only cancellation ends a loop. An exception of a recorder, a metrics hook or a quota's callback must
+Only cancellation ends a loop: an exception in a recorder, a metrics hook or a quota's callback must
 not close all connections (Kafka catches Throwable around the turn of a Processor).
 """
 
@@ -18,18 +18,18 @@ from ..metrics._request_times import TimedRequest, count_finished
 from ._closed_connections import ClosedConnection
 from ._connection import Connection
 
-#: Without this, a step that fails in every turn would fill the disk with its tracebacks.
+#: Without this limit, a step that fails in every turn would fill the disk with tracebacks.
 SECONDS_BETWEEN_LINES: Final = 1.0
 
 
 class LoopFaults:
-    """Counts unexpected errors, and logs at most one per second of each loop or hook.
+    """A counter of unexpected errors, which logs at most one per second for each loop or hook.
 
     Args:
-        log: receives the log lines.
+        log: the log to write to.
 
     Attributes:
-        count: the number of errors so far.
+        count: the number of errors.
     """
 
     def __init__(self, log: logging.LoggerAdapter[logging.Logger]) -> None:
@@ -41,7 +41,7 @@ class LoopFaults:
         """Count an error.
 
         Args:
-            what: the operation that failed, for the log; the server continues after it.
+            what: the operation that failed, for the log; the server continues after the error.
             error: the exception.
         """
         self.count += 1
@@ -56,12 +56,12 @@ class LoopFaults:
 
 
 class Recorder(Protocol):
-    """Receives completed requests and closed connections; must not wait or raise."""
+    """A receiver of completed requests and closed connections, which must not wait or raise."""
 
     def take(self, finished: list[TimedRequest]) -> None:
         """Record finished requests, whose timestamps are all set, before they are counted.
 
-        They are instances of :class:`~trionet.server._request_channel.Request`.
+        The requests are instances of :class:`~trionet.server._request_channel.Request`.
         """
         ...
 
@@ -75,11 +75,11 @@ class Recorder(Protocol):
 
 
 class Recording:
-    """Calls an optional recorder, and counts and logs its errors instead of passing them on.
+    """A wrapper of an optional recorder, which counts and logs exceptions instead of raising them.
 
     Args:
         recorder: the recorder, or None.
-        faults: counts and logs the errors that it raises.
+        faults: counts and logs the exceptions of the recorder.
     """
 
     __slots__ = ("_faults", "_recorder")
@@ -98,7 +98,7 @@ class Recording:
         count_finished(finished)
 
     def throttle_ended(self, request: TimedRequest) -> None:
-        """See :meth:`Recorder.throttle_ended`."""
+        """Record the end of a throttle; see :meth:`Recorder.throttle_ended`."""
         if self._recorder is not None:
             try:
                 self._recorder.throttle_ended(request)
@@ -106,7 +106,7 @@ class Recording:
                 self._faults.note("the recorder of requests", error)
 
     def closed(self, closed: ClosedConnection, connection: Connection) -> None:
-        """See :meth:`Recorder.closed`."""
+        """Record a closed connection; see :meth:`Recorder.closed`."""
         if self._recorder is not None:
             try:
                 self._recorder.closed(closed, connection)

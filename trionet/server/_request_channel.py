@@ -1,23 +1,23 @@
-"""The queues between processors and handlers: requests one way, responses the other.
+"""The request queue and the response queues between processors and handlers.
 
 (Kafka: RequestChannel.) One bounded queue carries the requests of all processors to the handlers.
-Each processor has its own response queue. It holds at most one response per open channel, because a
-channel has at most one request in progress, plus those to requests of closed channels. Every
-request gets exactly one response.
+Each processor has its own response queue. The queue holds at most one response per open channel,
+because a channel has at most one request in progress, plus the responses to requests of closed
+channels. Every request gets exactly one response.
 
 The requests and responses are in lists. The trio memory channel of the requests only wakes
-handlers: its item is the *batch*, the list to which new requests are appended, but a woken handler
-takes requests with :meth:`RequestChannel.take`. One item per request would cost a wake-up each,
-which takes several times as long as taking the next request. So a single handler is woken for all
-requests of a turn, and a second one only if the first is held up with requests left: if the queue
-is not empty by the next turn, the batch is sent again. The bound counts requests
+handlers. Its item is the *batch*, the list to which new requests are appended, but a woken handler
+takes requests with :meth:`RequestChannel.take`. One item per request would cost one wake-up per
+request, which takes several times as long as taking the next request. So a single handler is woken
+for all requests of a turn. If that handler waits while requests are left, and the queue is not
+empty in the next turn, the batch is sent again to wake a second handler. The bound counts requests
 (queued.max.requests).
 
 Two shortcuts keep the wake-ups from costing more than the requests. A handler that has emptied the
 queue checks it a few more times, one scheduler pass apart; under load the next requests have
-arrived by then. And a handler makes the processors send the responses that it collected. A response
-given later or by another task unparks its processor, which sends it in its next turn, if no handler
-has done so before.
+arrived by then. Also, a handler makes the processors send the responses that it collected. A
+response that is given later or by another task unparks its processor, which sends the response in
+its next turn unless a handler has made it send the response before.
 """
 
 # Compiled by mypyc.
@@ -46,7 +46,7 @@ from ._recorder import Recording
 class NoOp:
     """No response, as for a Produce with acks=0.
 
-    The request is finished when its processor takes this from its queue; the channel is then
+    The request is finished when its processor takes the NoOp from its queue; the channel is then
     unmuted, unless it is throttled.
     """
 
@@ -70,22 +70,22 @@ NO_OP = NoOp()
 
 
 class Request(TimedRequest):
-    """A received frame, with its connection, its timestamps and the queue for its response.
+    """A received request, with its connection, its timestamps and the queue for its response.
 
     Attributes:
-        responses: the response queue of the processor that received it.
-        channel: the connection it arrived on; muted until the response has been sent.
+        responses: the response queue of the processor that received the request.
+        channel: the channel that the request arrived on; muted until the response has been sent.
         payload: the frame without its size prefix.
         response: the response; set once.
         lease: the request's share of ``queued.max.request.bytes``, until returned to the pool.
         kind: the request type, as determined by the handler; None if the handler sets none.
-        client_id: the client id in the request; None if there is none.
+        client_id: the client id in the request, or None.
         error_code: the first error in the response; 0 for none.
         is_left_out: whether the request is left out of the request log.
-        is_finished: whether the response has been sent, or none was needed.
+        is_finished: whether the response has been sent, or no response is needed.
         throttle_ns: for how long the channel was throttled; -1 while the throttle lasts.
-        network_thread_ns: the time the processor spent on reads and writes for it, including TLS;
-            set once the response is sent, if ``times_connections`` is set (Kafka:
+        network_thread_ns: the time the processor spent on reads and writes for the request,
+            including TLS; set once the response is sent, if ``times_connections`` is set (Kafka:
             networkThreadTimeNanos).
     """
 
@@ -138,7 +138,7 @@ class Request(TimedRequest):
 
     @property
     def principal(self) -> Principal:
-        """The authenticated sender; anonymous on a listener without authentication."""
+        """The principal of the sender; anonymous on a listener without authentication."""
         return self.channel.principal
 
     @property
@@ -149,11 +149,11 @@ class Request(TimedRequest):
 
     @property
     def arrived_at(self) -> float:
-        """When the whole frame had been received, in seconds of ``time.perf_counter()``."""
+        """When the complete frame had been received, in seconds of ``time.perf_counter()``."""
         return self.received_ns / 1e9
 
     def respond(self, response: Response) -> None:
-        """Give the request its one response; may be called from any task, at any later time.
+        """Set and queue the only response to the request; may be called from any task, at any time.
 
         Raises:
             LocalProtocolError: the request already has a response.
@@ -163,7 +163,7 @@ class Request(TimedRequest):
         self.responses.put(self)
 
     def set_response(self, response: Response, at_ns: int) -> None:
-        """Set the response and its time, by ``perf_counter_ns``; the caller then queues it."""
+        """Set the response and its time (``perf_counter_ns``), without queueing the request."""
         # Compiled, a check against a tuple of classes makes the tuple each time.
         if not isinstance(response, bytes) and not isinstance(
             response, (Send, NoOp, CloseConnection)
@@ -175,12 +175,12 @@ class Request(TimedRequest):
         self.responded_ns = at_ns
 
     def release(self) -> None:
-        """Free the payload and return its lease, before the response is ready if need be."""
+        """Free the payload and return its lease; may be called before the response is ready."""
         self.payload = b""
         self.return_lease()
 
     def return_lease(self) -> None:
-        """Return the memory lease to the pool; code that still uses the payload may keep it."""
+        """Return the memory lease to the pool, although other code may still hold the payload."""
         lease, self.lease = self.lease, None
         if lease is not None and lease.pool is not None:
             lease.pool.release(lease, trio.current_time())
@@ -188,10 +188,10 @@ class Request(TimedRequest):
     def start_throttling(self) -> None:
         """Keep the channel muted after the response, until :meth:`end_throttling` (KIP-219).
 
-        Does nothing if the connection is closed, since the caller cannot know that it is.
+        Does nothing if the connection is closed, since the caller cannot know about the close.
 
         Raises:
-            LocalProtocolError: the response has been sent, or the channel is throttled already.
+            LocalProtocolError: the response has been sent, or the channel is already throttled.
         """
         channel = self.channel
         if not channel.is_open:
@@ -204,7 +204,7 @@ class Request(TimedRequest):
         self.throttle_ns = -1
 
     def end_throttling(self) -> None:
-        """End the throttle; the channel is read again once the response has been sent as well.
+        """End the throttle; the channel is read again after the response has also been sent.
 
         Does nothing to the channel if the connection is closed.
 
@@ -227,12 +227,12 @@ class Request(TimedRequest):
 
 
 class ResponseQueue:
-    """The responses that one processor has yet to send.
+    """The queue of responses that a processor has not sent yet.
 
     (Kafka: Processor.responseQueue.)
 
     Args:
-        request_channel: where requests for the handlers are queued; notified of new responses.
+        request_channel: the queue of requests for the handlers; notified of new responses.
         processor_id: the processor's number.
         endpoint: the listener that the processor serves.
         selector: the processor's selector; unparked when the queue becomes non-empty.
@@ -266,8 +266,8 @@ class ResponseQueue:
     def has_work(self) -> bool:
         """Whether a response is queued, or an idle handler could take a queued request.
 
-        A handler that is held up by a request leaves the requests after it. Another handler is
-        woken for them in the next turn.
+        If a request makes a handler wait, another handler is woken in the next turn for the
+        requests after it.
         """
         return len(self._batch) > 0 or self._request_channel.has_taker
 
@@ -284,8 +284,8 @@ class ResponseQueue:
     def collect(self, request: Request) -> None:
         """Queue as :meth:`put` does, but leave the sending to the calling handler.
 
-        The handler then calls :meth:`RequestChannel.send_responses`. The responses skip the memory
-        channel, where nothing would be waiting to receive them.
+        The handler then calls :meth:`RequestChannel.send_responses`. The responses bypass the
+        memory channel, since no task would be waiting to receive from it.
         """
         if self._is_closed:
             request.return_lease()
@@ -296,7 +296,7 @@ class ResponseQueue:
             self.selector.unpark()
 
     def take(self) -> list[Request]:
-        """Remove and return all queued requests, in the order their responses were given."""
+        """Remove and return all queued requests, in the order of their responses."""
         batch = self._batch
         if batch:
             self._batch = []
@@ -306,7 +306,7 @@ class ResponseQueue:
         return batch
 
     def close(self) -> None:
-        """Drop all queued responses, and every response that is added later."""
+        """Drop all queued responses and all responses that are added later."""
         self._is_closed = True
         self._batch = []
         self._incoming.close()
@@ -354,7 +354,7 @@ class RequestChannel:
 
     @property
     def room(self) -> int:
-        """How many more requests fit; at least 1, so that a processor can find the queue full."""
+        """The number of requests that still fit; at least 1, so that a full queue is noticed."""
         return max(1, self.requests_max - len(self))
 
     def offer(self, request: Request) -> bool:
@@ -365,16 +365,16 @@ class RequestChannel:
         return True
 
     def has_lone(self, is_wanted: Callable[[Request], bool]) -> bool:
-        """Whether a single request waits, ``is_wanted`` is true for it, and a handler is idle.
+        """Whether exactly one request waits, ``is_wanted`` is true for it, and a handler is idle.
 
-        False if a handler has already been woken for it.
+        False if a handler has already been woken for the request.
         """
         if len(self) != 1 or self._is_sent or not self.idle_handlers:
             return False
         return is_wanted(self.requests[0])
 
     def call_handler(self) -> None:
-        """Wake a handler if requests wait, unless one was woken or is about to check anyway."""
+        """Wake a handler if requests wait, unless one was already woken or is about to check."""
         if len(self) and not self._is_sent and not self.looking_handlers:
             self._is_sent = True
             self._outgoing.send_nowait(self._batch)
@@ -395,12 +395,12 @@ class RequestChannel:
         self._is_sent = False
 
     def wake_all_handlers(self) -> None:
-        """Wake every idle handler, so that surplus ones can end."""
+        """Wake every idle handler, so that surplus handlers can end."""
         for _ in range(self._outgoing.statistics().tasks_waiting_receive):
             self._outgoing.send_nowait([])
 
     def take(self) -> Request | None:
-        """Remove and return the oldest request; None if there is none."""
+        """Remove and return the oldest request, or None."""
         if not self._taken_from:
             if not self._batch:
                 return None
@@ -423,8 +423,8 @@ class RequestChannel:
         """Make the processors send all queued responses now rather than in their next turns.
 
         A handler calls this after a number of requests, when its time is up, and when no request is
-        left. The responses are sent one scheduler pass earlier. With ``may_poll`` the queue may
-        hold new requests afterwards (see :meth:`.Processor.run_turn`).
+        left. This sends the responses one scheduler pass earlier. With ``may_poll``, the queue may
+        contain new requests afterwards (see :meth:`.Processor.run_turn`).
         """
         queues = self._with_responses
         while queues:

@@ -1,4 +1,4 @@
-"""``trionet.serve()``: run a server for any request/response protocol with one call."""
+"""``trionet.serve()``, which runs a server for any request/response protocol."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ServeHandler = Callable[[Request], Awaitable[ServeResult]]
 
 
 class Served:
-    """A running server: a sequence of its bound endpoints, with methods to inspect and stop it.
+    """A running server: the sequence of its bound endpoints, with methods to inspect and stop it.
 
     Attributes:
         server: the underlying SocketServer.
@@ -45,13 +45,13 @@ class Served:
         return self.server.endpoints[index]
 
     def statistics(self) -> ServerStatistics:
-        """Return the current totals and queue sizes of the server."""
+        """Return the server's current totals and queue sizes."""
         return self.server.statistics()
 
     async def stop(self) -> None:
         """Stop gracefully: send all pending responses, then close every connection.
 
-        If this wait is cancelled the server continues to stop.
+        If this wait is cancelled, the server continues to stop.
         """
         await self.server.stop()
 
@@ -68,30 +68,31 @@ async def serve(
 ) -> None:
     """Serve a request/response protocol until stopped or cancelled.
 
-    A connection has one request in progress at a time: the next one is read after the response has
-    been sent. A peer that sends faster than it gets responses is slowed down by TCP flow control.
+    A connection has one request in progress at a time: the next request is read after the response
+    has been sent. TCP flow control slows down a peer that sends requests faster than it gets
+    responses.
 
     Args:
-        handler: handles one request. It returns the payload of the response (bytes or bytearray), a
-            :class:`Send` of one whole frame (which may include files), ``None`` for a request
-            without a response, or a :class:`CloseConnection`. An exception closes the connection
-            with the reason HANDLER_FAILED, and is logged. While a call waits, it occupies one of
-            ``config.num_io_threads``.
+        handler: handles one request, and returns the payload of the response (bytes or bytearray),
+            a :class:`Send` of a complete frame (which may include files), ``None`` for a request
+            without a response, or a :class:`CloseConnection`. An exception is logged, and closes
+            the connection with the reason HANDLER_FAILED. A call that waits occupies one of
+            ``config.num_io_threads`` handler tasks.
         endpoints: the endpoints to listen on, such as ``"PLAINTEXT://127.0.0.1:0"``; port 0 selects
             a free port. A listener's name is its protocol, or a key of ``security``.
-        dialect: the framing; by default Kafka's, a 32-bit size before each frame.
+        dialect: the framing; by default Kafka's, a 32-bit size before each payload.
         config: limits and sizes.
         security: TLS and authentication by listener name.
         network: provides the sockets; see :class:`trionet.testing.MemoryNetwork`.
         task_status: reports a :class:`Served` once connections are accepted.
 
     Raises:
-        ConfigError: there is no endpoint, an endpoint or a limit is not allowed, a listener lacks
+        ConfigError: ``endpoints`` is empty, an endpoint or a limit is not allowed, a listener lacks
             the security that its protocol requires, or a setting names an unknown listener.
         OSError: an endpoint cannot be bound.
 
-    Cancellation closes every connection and listening socket at once; :meth:`Served.stop` sends all
-    pending responses first.
+    Cancellation closes all connections and listening sockets immediately; :meth:`Served.stop` sends
+    all pending responses first.
     """
 
     async def handle(request: Request) -> Response:

@@ -24,7 +24,7 @@ def _refuse(name: str, value: object, allowed: str) -> ConfigError:
 
 
 def _from(lowest: int, highest: float = math.inf, *, or_else: int | None = None) -> _Validator:
-    """Return a validator that requires a number in the range, or equal to ``or_else``."""
+    """Return a validator that requires a number in a range, or ``or_else``."""
     allowed = f"{lowest} or more" if highest == math.inf else f"{lowest} to {highest}"
     if or_else is not None:
         allowed = f"{or_else}, or {allowed}"
@@ -69,31 +69,34 @@ _buffer_size = _from(1, _INT_MAX, or_else=-1)
 
 @attrs.frozen(kw_only=True)
 class ServerConfig:
-    """Kafka's settings of the network layer, named as its keys with underscores for dots.
+    """Kafka's settings of the network layer, named like Kafka's keys, with underscores for dots.
 
     Attributes:
-        node_id: appears in log lines and task names.
-        num_network_threads: the number of processors per listener. They share one loop: more of
-            them divide the connections, but add no parallelism.
+        node_id: the node id, which appears in log lines and task names.
+        num_network_threads: the number of processors per listener. The processors share one loop:
+            more processors divide the connections, but add no parallelism.
         listener_network_threads: the number of processors of single listeners, by name, in upper or
             lower case (KIP-788).
         num_io_threads: the number of handler tasks.
         queued_max_requests: the maximum number of requests waiting for a handler.
-        queued_max_request_bytes: the memory of all requests together that are not complete after
-            their first read, of up to 4 KB (479 bytes after a small request); -1 for no limit.
+        queued_max_request_bytes: the maximum memory of all requests together that are not complete
+            after the first read, which is up to 4 KB (479 bytes after a small request); -1 for no
+            limit.
         socket_request_max_bytes: the size of the largest request.
         socket_send_buffer_bytes: the socket send buffer; -1 for the system's default.
         socket_receive_buffer_bytes: the socket receive buffer; -1 for the system's default.
-        socket_listen_backlog_size: how many connections the kernel queues until they are accepted.
-        connections_max_idle_ms: how long a connection may be unused; -1 for no limit.
+        socket_listen_backlog_size: the maximum number of connections that the kernel queues until
+            they are accepted.
+        connections_max_idle_ms: how long a connection may be idle; -1 for no limit.
         authentication_timeout_ms: the limit for a TLS handshake plus a SASL exchange.
-        limits: the limits of the server and of addresses on connections and their creation rate.
-        listener_limits: the same limits of single listeners, by name.
-        protected_listener: the listener between brokers, exempt from the limits of the server.
+        limits: the limits on connections and on their creation rate, for the server and addresses.
+        listener_limits: the same limits for single listeners, by name.
+        protected_listener: the inter-broker listener, which is exempt from the limits of the
+            server.
         quota_window_num: the number of windows over which connection rates are measured.
         quota_window_size_seconds: the length of each of these windows.
-        times_connections: measure ``network_thread_ns`` of every request.
-        readiness: the readiness backend; None for the best one of this system.
+        times_connections: whether to measure ``network_thread_ns`` of every request.
+        readiness: the readiness backend; None for the best backend on this system.
 
     Raises:
         ConfigError: a number is not allowed.
@@ -124,7 +127,7 @@ class ServerConfig:
     readiness: ReadinessKind | None = None
 
     def check_names(self, listeners: Sequence[str]) -> None:
-        """Check that settings of single listeners name existing listeners.
+        """Check that the settings for single listeners name existing listeners.
 
         Raises:
             ConfigError: a setting names an unknown listener.

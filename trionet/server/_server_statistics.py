@@ -17,15 +17,15 @@ class ServerStatistics:
 
     Attributes:
         connections: open connections.
-        connections_created: connections set up so far.
-        requests: requests received so far.
+        connections_created: connections that were set up.
+        requests: requests that were received.
         responses: responses whose last byte was passed to the kernel.
-        bytes_received: payload and framing bytes read so far.
-        bytes_sent: payload and framing bytes written so far.
+        bytes_received: bytes read, including framing.
+        bytes_sent: bytes written, including framing.
         request_queue_size: requests waiting for a handler.
         response_queue_size: responses waiting for their processor.
         request_queue_full: how often a processor stopped reading because the queue was full.
-        unexpected_errors: errors outside the step of a channel; logged, at most one per second.
+        unexpected_errors: errors outside the step of a channel; at most one per second is logged.
         closed: closed connections, by reason.
     """
 

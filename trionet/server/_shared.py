@@ -1,4 +1,4 @@
-"""The objects that all processors of one server share."""
+"""The state that all processors of a server share."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Shared:
     Attributes:
         request_channel: the queue of received requests.
         handler: handles requests.
-        never_waits: returns whether the handler is certain to return from a request without
-            waiting; None if that is never certain.
-        quotas: counts connections, and decides when one must be closed.
+        never_waits: returns whether the handler is certain to handle a request without waiting;
+            None if this is never certain.
+        quotas: counts connections, and decides when a connection must be closed.
         closed_connections: the most recently closed connections.
-        times: the times of requests that no handler assigns to a kind.
+        times: the times of requests to which no handler assigned a kind.
         log: the server's log, which adds a prefix to each line.
         faults: counts and logs errors outside the step of a channel.
         recording: receives completed requests and closed connections.
@@ -43,5 +43,5 @@ class Shared:
     recording: Recording
 
     def log_channel_error(self, channel: Channel, error: Exception) -> None:
-        """Log an error in a channel's step that only a bug can have caused."""
+        """Log an unexpected error in a channel's step, which only a bug can cause."""
         self.log.warning("unexpected error on %s; closing it", channel.id, exc_info=error)

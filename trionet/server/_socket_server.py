@@ -1,9 +1,9 @@
 """The server: its listeners, processors, request channel and handlers, in one nursery.
 
-(Kafka: SocketServer.) It starts in this order: bind every listener, start the handlers, the
-processors, and then the acceptors; so an accepted connection always has a processor. A graceful
+(Kafka: SocketServer.) The server binds every listener, and then starts the handlers, the processors
+and the acceptors, in this order, so that an accepted connection always has a processor. A graceful
 stop ends accepting and reading, sends all pending responses, and closes the channels. Cancellation
-closes everything at once.
+closes everything immediately.
 """
 
 from __future__ import annotations
@@ -54,19 +54,20 @@ class SocketServer:
         dialect: the framing of the protocol.
         network: provides the sockets.
         recorder: receives completed requests and closed connections.
-        never_waits: returns whether the handler is certain to return from a request without a
+        never_waits: returns whether the handler is certain to handle a request without a
             checkpoint; a processor may then call the handler directly.
 
     Raises:
-        ConfigError: there is no endpoint, two endpoints have the same listener name, the security
+        ConfigError: ``endpoints`` is empty, two endpoints have the same listener name, the security
             of a listener does not match its protocol, ``security`` or a setting names an unknown
             listener, or a limit is not allowed.
 
     Attributes:
-        endpoints: the endpoints it listens on, with the bound ports once it runs.
+        endpoints: the endpoints that the server listens on, with the bound ports once it is
+            running.
         quotas: the connection quotas; their limits can be changed while the server runs.
-        closed_connections: the connections that closed most recently.
-        times: the times of requests that no handler assigns to a kind.
+        closed_connections: the most recently closed connections.
+        times: the times of requests to which no handler assigned a kind.
         pool: the memory of large requests; None for no limit.
     """
 
@@ -148,12 +149,12 @@ class SocketServer:
     ) -> None:
         """Serve until :meth:`stop` or cancellation.
 
-        Reports ``started`` with the bound endpoints once connections are accepted. If :meth:`stop`
-        was called before, it returns without binding any.
+        Reports ``started`` with the bound endpoints when connections are accepted. If :meth:`stop`
+        was called before, it returns without binding any endpoint.
 
         Args:
             ready: by listener name, an event to wait for before the listener is bound; listeners
-                without an event are bound at once (Kafka: enableRequestProcessing, KIP-801).
+                without an event are bound immediately (Kafka: enableRequestProcessing, KIP-801).
             task_status: receives the list :attr:`endpoints`.
 
         Raises:
@@ -199,9 +200,9 @@ class SocketServer:
     async def stop(self) -> None:
         """Stop gracefully: send all pending responses, then close every channel.
 
-        If the server is not running yet, :meth:`run` will return at once.
+        If the server is not running yet, :meth:`run` will return immediately.
 
-        If this wait is cancelled the server continues to stop; to end it at once, cancel
+        If this wait is cancelled, the server continues to stop; to end it immediately, cancel
         :meth:`run`.
         """
         self._stop_requested.set()
@@ -215,7 +216,7 @@ class SocketServer:
         return [each for listener in self._listeners.values() for each in listener.processors]
 
     def handler_seconds(self) -> float:
-        """Return the total run time of all handler tasks since the start (num.io.threads)."""
+        """Return the total run time of all handler tasks in seconds (num.io.threads)."""
         return self._handlers.available_seconds() if self._handlers is not None else 0.0
 
     def statistics(self) -> ServerStatistics:
@@ -261,7 +262,7 @@ class SocketServer:
 
         Raises:
             ConfigError: the number is not allowed; nothing was changed.
-            LocalProtocolError: there is no such listener, or the server is not running.
+            LocalProtocolError: the listener does not exist, or the server is not running.
         """
         own = self.config.listener_network_threads
         async with self._change:
@@ -272,7 +273,7 @@ class SocketServer:
                 if (name not in own if listener_name is None else name == listener_name)
             ]
             if listener_name is not None and not listeners:
-                raise LocalProtocolError(f"there is no listener {listener_name}")
+                raise LocalProtocolError(f"unknown listener {listener_name}")
             for listener in listeners:
                 check_resize("num.network.threads", len(listener.processors), count)
             for listener in listeners:
@@ -281,7 +282,7 @@ class SocketServer:
     def resize_handlers(self, count: int) -> None:
         """Change the number of handler tasks (``num.io.threads``).
 
-        As in Kafka, the new number must be between half and twice the current one.
+        As in Kafka, the new number must be between half and twice the current number.
 
         Raises:
             ConfigError: the number is not allowed.
@@ -295,7 +296,7 @@ class SocketServer:
     async def add_listener(
         self, endpoint: Endpoint, security: ListenerSecurity = PLAINTEXT
     ) -> Endpoint:
-        """Listen on another endpoint; if cancelled, the listener is not added.
+        """Listen on another endpoint. If cancelled, the listener is not added.
 
         Returns:
             The endpoint with the bound port.
@@ -329,15 +330,15 @@ class SocketServer:
     async def remove_listener(self, listener_name: str) -> None:
         """Close a listener and its connections; other listeners are not affected.
 
-        Once it has started, the removal is completed even if this call is cancelled.
+        Once started, the removal is completed even if this call is cancelled.
 
         Raises:
-            LocalProtocolError: there is no listener of that name.
+            LocalProtocolError: no listener has that name.
         """
         async with self._change:
             listener = self._listeners.pop(listener_name, None)
             if listener is None:
-                raise LocalProtocolError(f"there is no listener {listener_name}")
+                raise LocalProtocolError(f"unknown listener {listener_name}")
             self.endpoints = [each for each in self.endpoints if each != listener.endpoint]
             await listener.stop()
             self.quotas.remove_listener(listener_name)
@@ -346,7 +347,7 @@ class SocketServer:
     # Parts of the start and the stop.
 
     def _take_late(self, ready: Mapping[str, trio.Event]) -> dict[str, Endpoint]:
-        """Remove from ``endpoints`` the listeners that wait for an event, and return them."""
+        """Remove the listeners that wait for an event from ``endpoints``, and return them."""
         late = {each.listener_name: each for each in self.endpoints if each.listener_name in ready}
         for name in ready.keys() - late:
             raise ConfigError(f"ready contains {name}, which is not one of the listeners")
@@ -420,7 +421,7 @@ class SocketServer:
         *,
         task_status: trio.TaskStatus[Processor],
     ) -> None:
-        """Run a processor; reports it as started once it can get connections."""
+        """Run a processor, which is reported as started when it can get connections."""
         shared, config = self._shared, self.config
         async with (
             self._network.open_readiness(config.readiness) as readiness,
@@ -467,8 +468,8 @@ class SocketServer:
 def check_resize(key: str, old: int, new: int) -> None:
     """Check a new thread count against Kafka's bounds for a change in a running server.
 
-    (Kafka: DynamicThreadPool.) It must be between half the current count, rounded down, and twice
-    the current count.
+    (Kafka: DynamicThreadPool.) The new count must be between half the current count, rounded down,
+    and twice the current count.
 
     Args:
         key: the setting, for the error message.

@@ -1,8 +1,8 @@
-r"""Parses the login module of a ``sasl.jaas.config`` (Kafka: JaasConfig, JaasContext).
+r"""A parser for the login module in ``sasl.jaas.config`` (Kafka: JaasConfig, JaasContext).
 
 ``org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="her password";``: a
-class, a flag, options, and a semicolon. A value is quoted, with Java's backslash escapes, or is one
-bare word. Errors never quote the text, since it contains passwords.
+class, a flag, options, and a semicolon. The value of an option is quoted, with Java's backslash
+escapes, or is a single bare word. Errors never quote the text, since it contains passwords.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class LoginModule:
 
     Attributes:
         name: Kafka's name of the class.
-        options: the options by key; if a key is repeated, the last value.
+        options: the options by key; if a key is repeated, the last value is used.
     """
 
     name: str

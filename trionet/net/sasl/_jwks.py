@@ -1,8 +1,8 @@
 """An issuer's signing keys, loaded from a file or a URL and refreshed periodically.
 
 (Kafka: RefreshingHttpsJwks.) A token that names an unknown key triggers an earlier refresh, because
-issuers change keys; but at most one in ten seconds, because any client can invent key ids. The
-token itself is rejected: nothing here waits.
+issuers rotate their keys. This happens at most once in ten seconds, because any client can invent
+key ids. The token itself is rejected, because nothing here waits for a refresh.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class RefreshTimes:
 
 
 class RefreshSchedule:
-    """Decides when to refresh next. Pure.
+    """The schedule of the refreshes. Pure.
 
     Args:
         times: the intervals.
@@ -82,7 +82,7 @@ class RefreshSchedule:
         self.next_at = now + max(WAIT_SECONDS_MIN, wait_ms / 1000)
 
     def hurry(self) -> None:
-        """Refresh as soon as allowed, because a key is missing."""
+        """Schedule the next refresh as early as allowed, because a key is missing."""
         self.next_at = min(self.next_at, self._last + READINGS_SECONDS_MIN)
 
 
@@ -90,7 +90,7 @@ class Jwks:
     """The key set of an issuer, kept up to date by :meth:`run`.
 
     Args:
-        url: ``file:``, ``https:``, or ``http:`` on the loopback.
+        url: a URL with ``file:``, ``https:``, or ``http:`` and a loopback address.
         times: the intervals between refreshes.
 
     Attributes:
@@ -197,7 +197,7 @@ class Jwks:
 
 
 def _why(error: OSError | ConfigError) -> str:
-    """Return the reason of a failure, without system error numbers and library wrappers."""
+    """Return the reason for a failure, without system error numbers and library wrappers."""
     reason = getattr(error, "reason", None)
     cause = reason if isinstance(reason, OSError) else error
     if isinstance(cause, ssl.SSLError):
@@ -206,7 +206,7 @@ def _why(error: OSError | ConfigError) -> str:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Rejects redirects: keys come from the configured URL only."""
+    """A handler that rejects redirects, so that keys come only from the configured URL."""
 
     def redirect_request(self, *_: Any) -> None:
         return None

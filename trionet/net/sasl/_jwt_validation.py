@@ -1,8 +1,8 @@
-"""Validates JSON Web Tokens: signed by known keys, or unsecured where that is configured.
+"""Validation of JSON Web Tokens: signed by known keys or, if configured, unsecured.
 
-(Kafka: BrokerJwtValidator, OAuthBearerUnsecuredValidatorCallbackHandler.) Signatures are checked by
-the library PyJWT. Only the algorithms listed here are accepted, all of them asymmetric, and only
-with a key of their type: a token can neither switch the check off nor pass a public key off as a
+(Kafka: BrokerJwtValidator, OAuthBearerUnsecuredValidatorCallbackHandler.) The library PyJWT checks
+signatures. Only the algorithms listed here, which are all asymmetric, are accepted, and only with a
+key of the right type. So a token can neither disable the check nor use a public key as an HMAC
 secret.
 """
 
@@ -45,7 +45,7 @@ class Key:
     Attributes:
         id: the ``kid`` of the key; None without one.
         type: ``RSA``, ``EC`` or ``OKP``.
-        algorithm: the only algorithm it may be used with; None for all algorithms of its type.
+        algorithm: the only algorithm that may use the key; None for all algorithms of its type.
         key: the library's key object.
     """
 
@@ -63,7 +63,7 @@ class KeySet:
 
     @classmethod
     def parse(cls, text: str | bytes) -> KeySet:
-        """Parse a JSON Web Key Set; keys that are not for signatures are left out.
+        """Parse a JSON Web Key Set, skipping keys that are not for signatures.
 
         Raises:
             ConfigError: the text is not a key set, or none of its keys is usable.
@@ -90,7 +90,7 @@ class KeySet:
         return cls(tuple(keys))
 
     def find(self, key_id: str | None, algorithm: str) -> Key | None:
-        """Return the key that a token names; without a name, the only suitable one."""
+        """Return the key with this id; for a token without a key id, the only suitable key."""
         fitting = [
             key
             for key in self.keys
@@ -103,7 +103,7 @@ class KeySet:
 
 @attrs.frozen
 class TokenRules:
-    """The claims that a token must have.
+    """The rules for the claims of a token.
 
     Attributes:
         audiences: one of these must be in the ``aud`` claim; empty for any.
@@ -124,7 +124,7 @@ class TokenRules:
 
 @attrs.frozen
 class SignedTokens:
-    """Validates tokens that an issuer has signed; call it as :data:`._oauthbearer.Validate`.
+    """A validator of tokens that an issuer has signed; call it as :data:`._oauthbearer.Validate`.
 
     Attributes:
         find_key: returns a key of the issuer; see :meth:`KeySet.find`.
@@ -168,7 +168,7 @@ class SignedTokens:
 
 @attrs.frozen
 class UnsecuredTokens:
-    """Accepts unsigned tokens, for tests of clients only.
+    """A validator that accepts unsigned tokens; only for testing clients.
 
     Attributes:
         rules: the claims that tokens must have.
@@ -197,7 +197,7 @@ def require_jwt() -> Any:
 
 
 def _text_of(error: Exception) -> str:
-    """Return the library's error in ASCII, since it may quote an unchecked token."""
+    """Return the text of the library's error in ASCII, since it may quote an unverified token."""
     return f"{type(error).__name__}: {ascii(str(error))[1:-1]}"
 
 

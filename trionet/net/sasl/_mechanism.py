@@ -14,10 +14,10 @@ USER_NAME_CHARACTERS_MAX = 255
 
 
 class CredentialsError(AuthenticationError):
-    """The client's message or credentials are invalid; the client gets no further details.
+    """Raised if the client's message or credentials are invalid; the client gets no details.
 
-    (Kafka: SaslException. The text of a plain AuthenticationError does reach the client, as that of
-    a SaslAuthenticationException does.)
+    (Kafka: SaslException. The text of a plain AuthenticationError is sent to the client, like the
+    text of a SaslAuthenticationException.)
     """
 
 
@@ -63,7 +63,7 @@ class SaslServer:
 
     Attributes:
         is_complete: whether the client is authenticated.
-        authorization_id: the authenticated identity; valid once complete.
+        authorization_id: the authenticated identity; valid if :attr:`is_complete` is true.
         expires_ms: when the client's credential expires, in ms since the epoch; None for never.
     """
 
@@ -76,7 +76,7 @@ class SaslServer:
 
         Args:
             token: the message.
-            now_ms: the time of day, in milliseconds since the epoch.
+            now_ms: the wall-clock time, in milliseconds since the epoch.
 
         Returns:
             The response, which may be empty.
@@ -92,20 +92,20 @@ class SaslClient(Protocol):
     """The client's side of one authentication.
 
     Attributes:
-        is_complete: whether the exchange is over, and the server has proved its identity if the
-            mechanism lets it.
+        is_complete: whether the exchange is complete, including the server's proof of its identity
+            if the mechanism has one.
     """
 
     is_complete: bool
 
     def first(self) -> bytes:
-        """Return the first message; in all mechanisms here the client sends it."""
+        """Return the first message, which the client sends in every mechanism here."""
 
     def respond(self, challenge: bytes) -> bytes:
         """Process the server's next message.
 
         Returns:
-            The response; empty, and not to be sent, once this is complete.
+            The response. After the last message it is empty, and must not be sent.
 
         Raises:
             AuthenticationError: the server violates the protocol, rejects the client, or cannot

@@ -57,7 +57,7 @@ class TokenError(Exception):
     Args:
         detail: the reason, for the log.
         status: the status for the client: ``invalid_token`` or ``insufficient_scope``.
-        scope: the scopes that are required, separated by blanks.
+        scope: the required scopes, separated by spaces.
     """
 
     def __init__(self, detail: str, status: str = "invalid_token", scope: str = "") -> None:

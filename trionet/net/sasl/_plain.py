@@ -1,4 +1,4 @@
-"""PLAIN (RFC 4616): user name and password, in the clear (Kafka: PlainSaslServer).
+"""PLAIN (RFC 4616): user name and password in clear text (Kafka: PlainSaslServer).
 
 Without TLS the password is readable on the network.
 """
@@ -14,15 +14,15 @@ from ._mechanism import CredentialsError, SaslServer, check_message_size, check_
 NAME = "PLAIN"
 
 Verify = Callable[[str, str], bool]
-"""``(user name, password)`` -> whether the password is that of the user."""
+"""``(user name, password)`` -> whether the password is correct."""
 
 
 class PlainServer(SaslServer):
     """The server's side of PLAIN; see :class:`._mechanism.SaslServer`.
 
     Args:
-        verify: checks the password; an exception fails the authentication, and its text is not sent
-            to the client.
+        verify: returns whether the password is correct. An exception also fails the authentication;
+            its text is not sent to the client.
     """
 
     def __init__(self, verify: Verify) -> None:

@@ -1,18 +1,20 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677).
 
-(Kafka: ScramSaslServer, ScramSaslClient.) The server's side of the exchange is the library
-``scramp``'s. Credentials are salted here, and the client's side is implemented here, because
-Kafka's clients use a password's UTF-8 bytes unchanged, where libraries prepare them (RFC 4013).
+(Kafka: ScramSaslServer, ScramSaslClient.) The library ``scramp`` implements the server's side of
+the exchange. This module salts credentials and implements the client's side, because Kafka's
+clients use the UTF-8 bytes of a password unchanged, whereas libraries normalize them (RFC 4013).
 
-An unknown user gets the same kind of first response as a known one, so that names cannot be probed;
-its salt stays the same, even across restarts if the server keeps its secret. Kafka ends the
-exchange there.
+The first response to an unknown user looks like the response to a known user, so that clients
+cannot probe for names. The salt for a name is always the same, even across restarts if the server
+keeps its secret. Kafka fails the exchange for an unknown user immediately.
 
-librdkafka before 2.6.1, which is the kcat of many systems, repeats its own part of the nonce before
-the whole one. This is accepted, as by Kafka 3.9; the proof covers the server's part in any case.
+librdkafka before 2.6.1, which kcat uses on many systems, sends its own part of the nonce twice
+before the server's part. This is accepted, as in Kafka 3.9; the proof covers the server's part in
+any case.
 
-The library prepares the name (RFC 4013) before it looks up the user. That takes more time than the
-rest, and for some texts far more than their length suggests, so sizes are checked before.
+The library normalizes the name (RFC 4013) before it looks up the user. This takes longer than the
+rest of the exchange, and for some names far longer than their length suggests, so sizes are checked
+first.
 """
 
 from __future__ import annotations
@@ -175,7 +177,7 @@ class ScramServer(SaslServer):
 
 
 def _name_in(first: str) -> str:
-    """Return the longest possible user name in a first message; the message may be malformed."""
+    """Return the longest possible user name in a first message, which may be malformed."""
     parts = [part for part in first.split(",") if part.startswith("n=")]
     names = [part[2:].replace("=2C", ",").replace("=3D", "=") for part in parts]
     return max(names, key=len, default="")
@@ -191,9 +193,9 @@ def require_scramp() -> Any:
 
 
 class ScramPassword:
-    """A user name and a password, which caches the last salted password.
+    """A user name and a password, with a cache of the last salted password.
 
-    Salting takes milliseconds, and all brokers of a cluster have the same salt for a user.
+    Salting takes milliseconds, and all brokers of a cluster use the same salt for a user.
 
     Args:
         mechanism: one of :data:`HASHES`.
@@ -275,7 +277,7 @@ class ScramClient:
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def _check_server(self, server_final: str) -> None:
-        """Check that the server has proved that it knows the password, too (RFC 5802, 3)."""
+        """Verify the server's signature, which proves that it has the credential (RFC 5802, 3)."""
         found = _FINAL.fullmatch(server_final)
         if found is None:
             raise AuthenticationError("the broker's last SCRAM message is malformed")

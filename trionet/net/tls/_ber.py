@@ -1,6 +1,6 @@
-"""Splits ASN.1 data in BER, of which DER is a subset, into its elements.
+"""A parser that splits ASN.1 data in BER, which includes DER, into elements.
 
-Certificates and key stores consist of them.
+Certificates and key stores consist of such elements.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Element(NamedTuple):
 
 
 def elements(data: bytes) -> Iterator[Element]:
-    """Yield the elements of BER data, also those of indefinite length, which OpenSSL accepts.
+    """Yield the elements of BER data, including those of indefinite length (OpenSSL accepts them).
 
     Raises:
         ValueError: the data is malformed.
@@ -35,7 +35,7 @@ def elements(data: bytes) -> Iterator[Element]:
 
 
 def first(data: bytes) -> Element:
-    """Return the first element; like OpenSSL, ignores what follows.
+    """Return the first element; like OpenSSL, ignore the data after it.
 
     Raises:
         ValueError: the data is empty or malformed.
@@ -46,7 +46,7 @@ def first(data: bytes) -> Element:
 
 
 def _header(data: bytes, position: int) -> tuple[int, int | None]:
-    """Return where the content of an element starts, and its length; None if indefinite."""
+    """Return the position and the length of an element's content; None for an indefinite length."""
     if position + 2 > len(data):
         raise ValueError("truncated data")
     if data[position] & 0x1F == 0x1F:

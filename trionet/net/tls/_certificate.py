@@ -1,10 +1,10 @@
-"""Reads the subject, names and validity of a certificate from its DER encoding.
+"""The subject, names and validity of a certificate, read from its DER encoding.
 
-The subject is written as Java writes it (X500Principal.getName, RFC 2253), because that text is
-what ``ssl.principal.mapping.rules`` and access rules are matched with. ``ssl`` gives the parts of a
-name without their encodings, from which that text cannot be made.
+The subject is written as Java writes it (X500Principal.getName, RFC 2253), because
+``ssl.principal.mapping.rules`` and access rules are matched against that text. The module ``ssl``
+returns the parts of a name without their encodings, which that text depends on.
 
-One kind of text differs on purpose: a BMPString is decoded correctly. Java takes its UTF-16 for
+One string type differs on purpose: a BMPString is decoded correctly. Java decodes its UTF-16 as
 UTF-8, which can make different names equal.
 """
 
@@ -44,7 +44,7 @@ def distinguished_name(certificate: bytes) -> str:
     """Return the subject as Java writes it, such as ``CN=alice,OU=tests,O=trionet``.
 
     Args:
-        certificate: in DER.
+        certificate: the certificate in DER.
 
     Raises:
         ValueError: the certificate is malformed.
@@ -61,7 +61,7 @@ def validity(certificate: bytes) -> tuple[datetime, datetime]:
     """Return the start and the end of a certificate's validity.
 
     Args:
-        certificate: in DER.
+        certificate: the certificate in DER.
 
     Raises:
         ValueError: the certificate is malformed.
@@ -72,10 +72,10 @@ def validity(certificate: bytes) -> tuple[datetime, datetime]:
 
 
 def alternative_names(certificate: bytes) -> frozenset[bytes]:
-    """Return the subject's alternative names (DNS, IP, ...), encoded, for comparisons.
+    """Return the encoded subject alternative names (DNS, IP, ...), for comparisons.
 
     Args:
-        certificate: in DER.
+        certificate: the certificate in DER.
 
     Raises:
         ValueError: the certificate is malformed.
@@ -91,7 +91,7 @@ def alternative_names(certificate: bytes) -> frozenset[bytes]:
 
 
 def _fields(certificate: bytes) -> list[Element]:
-    """Return the fields: serial number, algorithm, issuer, validity, subject, and any others."""
+    """Return a certificate's fields: serial number, algorithm, issuer, validity, subject, ..."""
     signed, *_ = elements(first(certificate).content)
     fields = [each for each in elements(signed.content) if each.tag != _VERSION]
     if len(fields) < 5:

@@ -1,11 +1,11 @@
-"""Counts the iterations of key derivation that decrypting a store would take, from its encoding.
+"""The number of key derivation iterations that are needed to decrypt a store, read from the store.
 
 ``cryptography`` derives keys while it holds the GIL, and OpenSSL cannot be interrupted: a store of
 one kilobyte that requires two billion iterations would block the process for many minutes. So the
-iterations are counted before anything is derived. Names here call them rounds.
+iterations, called rounds in the names here, are counted before any key is derived.
 
 Encrypted parts are not inspected: such a part of a PKCS12 store can contain a key that is encrypted
-once more, whose iterations are not counted.
+again, whose iterations are not counted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 from ...errors import ConfigError
 from ._ber import Element, elements, first
 
-#: For all keys of a store together. Java allows as many for each key; keytool uses 10,000.
+#: The limit for all keys of a store together. Java has the same limit per key; keytool uses 10,000.
 KEY_ROUNDS_MAX: Final = 5_000_000
 
 _RSADSI = bytes.fromhex("2a864886f70d")  # 1.2.840.113549
@@ -39,7 +39,7 @@ _DEPTH_MAX = 8
 
 
 def too_many_rounds(source: str) -> ConfigError:
-    """Return the error for a store above the limit, without the count: it may be of any length."""
+    """Return the error for a store above the limit, without the count, which may be very long."""
     return ConfigError(
         f"{source} requires too many iterations of key derivation; allowed: at most"
         f" {KEY_ROUNDS_MAX} in total; encrypt it again with fewer"
@@ -47,7 +47,7 @@ def too_many_rounds(source: str) -> ConfigError:
 
 
 def rounds_of_key(data: bytes) -> int:
-    """Return the iterations of an encrypted key in PKCS8 (RFC 5958, 3).
+    """Return the number of iterations of an encrypted key in PKCS8 (RFC 5958, 3).
 
     Raises:
         ValueError: the data is malformed, or not an encrypted key.
@@ -57,7 +57,7 @@ def rounds_of_key(data: bytes) -> int:
 
 
 def rounds_of_pkcs12(data: bytes) -> int:
-    """Return the iterations of all encrypted parts of a PKCS12 store and its MAC (RFC 7292, 4).
+    """Return the number of iterations in a PKCS12 store, including its MAC (RFC 7292, 4).
 
     Raises:
         ValueError: the data is malformed, or not a PKCS12 store.
@@ -104,7 +104,7 @@ def _rounds_of_mac(content: bytes) -> int:
 
 
 def _rounds_of(algorithm: bytes) -> int:
-    """Return the iterations of an encryption or a MAC (RFC 8018)."""
+    """Return the number of iterations of an encryption or a MAC (RFC 8018)."""
     kind, parameters = _fields(algorithm, 2)
     if kind.content in (_PBES2, _PBMAC1):
         (derivation,) = _fields(parameters.content, 1)
@@ -134,5 +134,5 @@ def _joined(element: Element, depth: int = 0) -> bytes:
 
 
 def _fields(data: bytes, count: int) -> list[Element]:
-    """Return at most ``count`` elements: untrusted megabytes can contain a million of them."""
+    """Return at most ``count`` elements, since untrusted data can contain a million of them."""
     return list(islice(elements(data), count))

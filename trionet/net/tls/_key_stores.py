@@ -1,7 +1,7 @@
-"""Key stores and trust stores: PEM by the standard library, PKCS12 by the package ``cryptography``.
+"""Key stores and trust stores: PEM with the standard library, PKCS12 with ``cryptography``.
 
-Java's own format, JKS, is not supported. But since Java 9 files of that "type" contain PKCS12, and
-those are read.
+Java's own format, JKS, is not supported. Since Java 9, however, files of that "type" contain
+PKCS12, and such files are read.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class StoreSettings:
         truststore_certificates: trusted certificates as PEM text, in place of a file.
         enabled_protocols: ``TLSv1.2``, ``TLSv1.3``, or both.
         cipher_suites: the allowed suites, by their standard names; empty for OpenSSL's defaults.
-        store_bytes_max: the maximum size of a store, in bytes; not a setting of Kafka's.
+        store_bytes_max: the maximum size of a store, in bytes; not a Kafka setting.
     """
 
     keystore_type: str = "JKS"
@@ -72,10 +72,10 @@ class KeyMaterial:
     """A private key and its certificates, ready for OpenSSL.
 
     Attributes:
-        pem: the key, followed by the certificates. The key is encrypted if it was before, or if it
-            had to be converted.
+        pem: the key, followed by the certificates. The key is encrypted if it was encrypted in the
+            store, or if it had to be converted.
         password: the password of the key; None if the key is not encrypted.
-        source: where the key comes from, for error messages.
+        source: the origin of the key, for error messages.
         subject: the distinguished name of the first certificate.
         names: the subject alternative names of the first certificate, encoded.
         valid: the start and the end of the first certificate's validity.
@@ -89,7 +89,7 @@ class KeyMaterial:
     valid: tuple[datetime, datetime]
 
     def doubt(self, now: datetime) -> str:
-        """Return why clients reject the certificate or soon will; empty if there is no reason."""
+        """Return why clients reject the certificate, or soon will; empty if they accept it."""
         begin, end = self.valid
         if now > end:
             return f"the certificate in {self.source} expired on {end:{_DATE}}; clients reject it"
@@ -216,9 +216,9 @@ def _pem_key(data: bytes, source: str) -> bytes:
 
 
 def _affordable(key: bytes, source: str) -> bytes:
-    """Check the iterations of an encrypted key, and return it re-encoded.
+    """Check the number of iterations of an encrypted key, and return the key re-encoded.
 
-    So OpenSSL gets exactly the data that was checked.
+    Re-encoding ensures that OpenSSL gets exactly the data that was checked.
     """
     try:
         data = pem.content(key)
@@ -242,7 +242,7 @@ def _certificates(data: bytes, source: str) -> list[bytes]:
 
 
 def _certificates_of_folder(location: str, bytes_max: int) -> list[bytes]:
-    """Return the certificates in the files of a folder, each once, since hashed names are links.
+    """Return the certificates in a folder's files, without the duplicates from hashed names.
 
     ``bytes_max`` is the limit for all files together.
     """
@@ -257,7 +257,7 @@ def _certificates_of_folder(location: str, bytes_max: int) -> list[bytes]:
 
 
 def _files_of(key: str, location: str) -> list[str]:
-    """Return the regular files of a folder, one path for each."""
+    """Return the paths of the regular files in a folder, one path per file."""
     files: dict[tuple[int, int], str] = {}
     try:
         with os.scandir(location) as entries:
@@ -289,7 +289,7 @@ def _javas_own(location: str) -> ConfigError:
     return ConfigError(
         f"{location} is in Java's own format (JKS), which is not supported; convert it: keytool"
         f" -importkeystore -srckeystore {os.path.basename(location)} -destkeystore new.p12"
-        " -deststoretype PKCS12; or on to PEM: openssl pkcs12 -in new.p12 -out new.pem"
+        " -deststoretype PKCS12; then, for PEM: openssl pkcs12 -in new.p12 -out new.pem"
     )
 
 
@@ -333,7 +333,7 @@ def _key_of_pkcs12(store: PKCS12KeyAndCertificates, location: str) -> KeyMateria
 
 
 def _certificates_of_pkcs12(store: PKCS12KeyAndCertificates) -> list[bytes]:
-    """Return the certificates as PEM, the certificate of the key first."""
+    """Return the certificates as PEM, starting with the certificate of the key."""
     from cryptography.hazmat.primitives.serialization import Encoding
 
     entries = (store.cert, *store.additional_certs)

@@ -1,4 +1,4 @@
-"""PEM: finds the blocks between ``-----BEGIN`` and ``-----END`` lines."""
+"""A parser for PEM, which finds the blocks between ``-----BEGIN`` and ``-----END`` lines."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ CERTIFICATE: Final = b"CERTIFICATE"
 def blocks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield the label and the text of each block, in order; text between the blocks is skipped.
 
-    Takes linear time for any data, which may be untrusted: a regular expression takes hours for a
-    few megabytes of beginnings without an end.
+    The time is linear for any data, because the data may be untrusted: a regular expression would
+    take hours for a few megabytes of BEGIN lines without an END line.
     """
     position = 0
     while (end := data.find(_END, position)) >= 0:
@@ -38,7 +38,7 @@ def certificates(data: bytes) -> list[bytes]:
 
 
 def private_key(data: bytes) -> bytes | None:
-    """Return the first private key of a store, in any format; None if there is none."""
+    """Return the first private key of a store, in any format, or None."""
     keys = (text for label, text in blocks(data) if label.endswith(b"PRIVATE KEY"))
     return next(keys, None)
 

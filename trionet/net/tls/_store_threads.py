@@ -1,7 +1,7 @@
 """Threads that read key stores and trust stores, and that can be abandoned.
 
 A path may lead to a disk that does not respond, and decrypting a key may take seconds. Neither may
-prevent a broker from being altered or stopped, nor use up the threads that other tasks need.
+prevent a broker from being reconfigured or stopped, or use up the threads that other tasks need.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import trio
 from ..._util._off_loop import limiter_of_run
 from ...errors import ConfigError
 
-#: How long reading a store may take that a client named.
+#: The maximum time for reading the stores that a client named.
 STORE_SECONDS_MAX: Final = 10.0
-#: How many threads read stores, abandoned ones included.
+#: The maximum number of threads that read stores, including abandoned ones.
 STORE_THREADS_MAX: Final = 4
 
 T = TypeVar("T")
@@ -33,9 +33,9 @@ async def in_store_thread(function: Callable[[*Ts], T], *args: *Ts) -> T:
         args: the arguments of ``function``.
 
     Raises:
-        BaseException: what ``function`` raises, unchanged.
+        BaseException: any exception of ``function``, unchanged.
 
-    Cancellation: takes effect at once; the thread is abandoned.
+    Cancellation: takes effect immediately; the thread is abandoned.
     """
     limiter = limiter_of_run(_limiter, STORE_THREADS_MAX)
     return await trio.to_thread.run_sync(function, *args, abandon_on_cancel=True, limiter=limiter)
@@ -45,9 +45,10 @@ async def in_bounded_time(function: Callable[[*Ts], T], *args: *Ts) -> T:
     """Call ``function(*args)`` in a thread within a time limit, for stores that a client named.
 
     Raises:
-        ConfigError: it takes longer than :data:`STORE_SECONDS_MAX`; or what ``function`` raises.
+        ConfigError: the call takes longer than :data:`STORE_SECONDS_MAX`.
+        BaseException: any exception of ``function``, unchanged.
 
-    Cancellation: takes effect at once; the thread is abandoned.
+    Cancellation: takes effect immediately; the thread is abandoned.
     """
     with trio.move_on_after(STORE_SECONDS_MAX):
         return await in_store_thread(function, *args)

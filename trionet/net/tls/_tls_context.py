@@ -1,7 +1,7 @@
-"""Creates and reloads the TLS contexts of listeners and clients from their ``ssl.*`` settings.
+"""The TLS contexts of listeners and clients, created and reloaded from the ``ssl.*`` settings.
 
 Keys are passed to OpenSSL in an anonymous in-memory file where the system supports it (Linux),
-otherwise in a temporary file that only its owner can read, encrypted if it was written here.
+otherwise in a temporary file that only its owner can read. A converted key is encrypted there.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class TlsContexts:
         self._replacing = Lock()  # a reload in a thread, and other settings from the loop
 
     def doubt(self, now: datetime) -> str:
-        """Return why clients reject the certificate of new connections, now or soon.
+        """Return why clients reject the certificate of new connections, or soon will.
 
         See :meth:`._key_stores.KeyMaterial.doubt`.
         """
@@ -118,8 +118,8 @@ class TlsContexts:
     def reload_if_changed(self) -> bool:
         """Reload the stores if one of their files has changed; blocks, so call it in a thread.
 
-        Open connections keep their context. A change that was rejected is not tried again until a
-        file changes again; a store that could not be read is.
+        Open connections keep their context. A rejected change is not retried until a file changes
+        again; a store that could not be read is retried.
 
         Returns:
             Whether there is a new context.
@@ -157,7 +157,7 @@ class TlsContexts:
         return new
 
     def use(self, new: TlsContexts) -> None:
-        """Switch to other settings and their context, for connections from now on."""
+        """Switch to other settings and their contexts, for new connections."""
         with self._replacing:
             self.settings, self._seen = new.settings, new._seen
             self.context, self._material = new.context, new._material
@@ -272,7 +272,7 @@ def _why_unusable(material: KeyMaterial, reason: str) -> str:
 def load_trust(
     context: ssl.SSLContext, settings: StoreSettings, purpose: ssl.Purpose | None
 ) -> None:
-    """Trust the configured certificates; without any, those of the system for ``purpose``."""
+    """Trust the configured certificates or, without any, those of the system for ``purpose``."""
     certificates = read_trust_store(settings)
     if certificates is None:
         if purpose is not None:
@@ -291,7 +291,7 @@ def load_trust(
 
 @contextmanager
 def _private_file(content: bytes) -> Iterator[str]:
-    """Provide a path to this content for the duration of the block, readable by its owner only."""
+    """Yield a path to this content, readable only by its owner and removed after the block."""
     if _HAS_MEMFD:
         with os.fdopen(os.memfd_create("trionet"), "w+b") as file:
             file.write(content)
@@ -315,9 +315,9 @@ class ClientTlsSettings(StoreSettings):
     the system's certificates are trusted.
 
     Attributes:
-        endpoint_identification_algorithm: ``https`` to compare the name connected to with those in
-            the broker's certificate, or empty for no comparison: then the owner of any certificate
-            of the authority can impersonate the broker.
+        endpoint_identification_algorithm: ``https`` to check that the broker's certificate contains
+            the name that the client connects to; empty for no check. Without the check, the owner
+            of any certificate from a trusted authority can impersonate the broker.
     """
 
     endpoint_identification_algorithm: str = "https"

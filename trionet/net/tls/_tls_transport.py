@@ -2,20 +2,21 @@
 
 The engine works on two memory buffers instead of the socket. Measured on 1 MB responses, one send
 of 256 KB of ciphertext has 1.25 to 1.35 times the throughput of ``SSLSocket``, which makes one
-system call per record. And no caller has to repeat a write with exactly the same bytes.
+system call per record. Also, callers need not repeat a write with exactly the same bytes.
 
-Nothing is read ahead of the engine: ciphertext is taken from the socket only when the engine asks
-for it, and when it asks it has consumed all of the last. So :attr:`TlsTransport.has_buffered` is
-false as soon as no progress is possible without the socket: no frame is stuck (KAFKA-13559), and a
-partial record makes no loop spin (KAFKA-7012).
+Nothing is read ahead: ciphertext is read from the socket only when the engine asks for it, after
+the engine has consumed all earlier ciphertext. So :attr:`TlsTransport.has_buffered` is false as
+soon as no progress is possible without the socket: no frame gets stuck (KAFKA-13559), and a partial
+record does not make the loop spin (KAFKA-7012).
 
 Records without data, such as key updates, cost the engine far more than their size suggests, and it
-processes all its input before it returns. So input of a peer that sends them is passed on in small
-chunks, one per turn of the loop, and a peer that sends nothing else is disconnected.
+processes all its input before it returns. So input from a peer that sends such records is passed to
+the engine in small chunks, one per turn of the loop, and a peer that sends nothing else is
+disconnected.
 
 A TLS 1.3 client completes its handshake before the server has verified the client's certificate. A
-rejection arrives in place of the first data, or makes the first write fail, and counts as a failed
-authentication all the same (Kafka: SslTransportLayer.State.POST_HANDSHAKE).
+rejection arrives instead of the first data, or makes the first write fail, and still counts as a
+failed authentication (Kafka: SslTransportLayer.State.POST_HANDSHAKE).
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ class TlsError(OSError):
     """Raised when the peer violates TLS after the handshake; the connection is unusable.
 
     Attributes:
-        close_reason: the reason to close its channel with.
+        close_reason: the close reason for the channel.
     """
 
     close_reason = CloseReason.TLS_FAILED
 
 
 def describe(error: Exception) -> str:
-    """Return the reason for an error of ``ssl``, without Python's file names and line numbers."""
+    """Return the reason for an ``ssl`` error, without Python's file names and line numbers."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the peer's certificate was rejected: {error.verify_message}"
     text: str = getattr(error, "reason", None) or _PLACE.sub("", str(error))
@@ -84,7 +85,8 @@ class TlsTransport:
     """A non-blocking TCP socket under TLS.
 
     Args:
-        sock: owned from here on; connected before the first step of the handshake.
+        sock: the socket, which the transport owns; must be connected before the first step of the
+            handshake.
         context: the TLS context; see :mod:`._tls_context`.
         server_name: on the client's side, the name to request (SNI), which the server's certificate
             must contain; None on the server's side.
@@ -115,7 +117,7 @@ class TlsTransport:
 
     @property
     def has_buffered(self) -> bool:
-        """Whether a read makes progress without another byte from the socket."""
+        """Whether a read can make progress without another byte from the socket."""
         return self._incoming.pending > 0 or self._tls.pending() > 0 or len(self._unfed) > 0
 
     @property
@@ -125,7 +127,7 @@ class TlsTransport:
 
     @property
     def cipher(self) -> tuple[str, str]:
-        """The cipher suite and the protocol version, ``("", "")`` before the handshake's end."""
+        """The cipher suite and protocol version; ``("", "")`` until the handshake is complete."""
         suite = self._tls.cipher()
         return (suite[0], self._tls.version() or "") if suite else ("", "")
 
@@ -134,14 +136,14 @@ class TlsTransport:
 
         Returns:
             READ or WRITE: what the socket must be ready for before the next step; 0 when the
-            handshake is done and all of it has been sent. Data may have followed it: see
-            :attr:`has_buffered` (KAFKA-2801).
+            handshake is complete and all its output has been sent. Data from the peer may have
+            arrived with the last record: see :attr:`has_buffered` (KAFKA-2801).
 
         Raises:
             AuthenticationError: no common version or cipher suite, a certificate that one of the
                 sides does not trust, or a peer without TLS. The alert has been sent.
-            EOFError: the peer ended the connection, with a close_notify or without (KAFKA-7168);
-                that is not an authentication failure.
+            EOFError: the peer ended the connection, with or without a close_notify (KAFKA-7168);
+                this is not an authentication failure.
             OSError: the connection failed.
         """
         try:
@@ -219,7 +221,7 @@ class TlsTransport:
         return data
 
     def read_into(self, buffer: memoryview, /) -> int:
-        """Fill as much of the buffer as there is data for (KAFKA-6258).
+        """Read as much data as is available and fits in the buffer (KAFKA-6258).
 
         Raises:
             BlockingIOError: no data is available now; :attr:`has_buffered` shows whether there is
@@ -262,11 +264,12 @@ class TlsTransport:
         return filled
 
     def write(self, data: Buffer, /) -> int:
-        """Encrypt and send what the socket takes.
+        """Encrypt and send as much as the socket accepts.
 
         Bytes count as written when the socket has accepted all of their ciphertext. After a
-        BlockingIOError, or a count less than was offered, the next call must offer the remaining
-        bytes again, as for a plain socket; some of them may be under way already.
+        BlockingIOError, or a count smaller than the number of bytes offered, the next call must
+        offer the remaining bytes again, as with a plain socket; some of their ciphertext may
+        already have been sent.
         """
         if self._unsent or self._accepted or len(data) > ENGINE_BYTES_MAX:
             # However large a frame in one piece is and however fast its reader, one turn is short.
@@ -286,7 +289,7 @@ class TlsTransport:
         return self._write_pieces(_read_chunks(file_range, accepted), accepted)
 
     def _write_pieces(self, pieces: Iterator[memoryview], written: int) -> int:
-        """Encrypt and send the data after ``written`` bytes. Returns how much is written in all."""
+        """Encrypt and send the data after ``written`` bytes. Returns the total of written bytes."""
         try:
             for piece in pieces:
                 left = piece
@@ -344,10 +347,10 @@ class TlsTransport:
             raise TlsError("TLS: the peer does not read the responses to its protocol messages")
 
     def _feed(self) -> None:
-        """Pass the engine, which has consumed all of its input, the next ciphertext or its end.
+        """Pass the next ciphertext or the end of the stream to the engine, which has no input left.
 
         Raises:
-            BlockingIOError: nothing has arrived.
+            BlockingIOError: no data has arrived.
             TlsError: the peer sends too many records without data.
         """
         if self._outgoing.pending:
@@ -392,10 +395,10 @@ class TlsTransport:
         return count
 
     def _send_encrypted(self) -> int:
-        """Send what has been encrypted so far. Returns how much plaintext that was.
+        """Send the encrypted data. Returns the number of plaintext bytes in it.
 
         Raises:
-            BlockingIOError: the socket has not taken all of it yet.
+            BlockingIOError: the socket has not accepted all of the data yet.
         """
         self._flush()
         if self._unsent:
@@ -463,8 +466,8 @@ def _read_chunks(file_range: FileRange, position: int) -> Iterator[memoryview]:
 def _drain(sock: socket.socket) -> None:
     """Discard the data that the peer sent after a failed handshake.
 
-    A socket that is closed with unread data sends a reset, on which the peer may forget the
-    alert that explains the failure (KAFKA-13539).
+    Closing a socket with unread data sends a reset, which may make the peer discard the alert that
+    explains the failure (KAFKA-13539).
     """
     sock.shutdown(socket.SHUT_WR)
     left = DRAIN_BYTES_MAX

@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class CloseReason(Enum):
-    """Why a channel was closed (Kafka spreads this over ChannelState and log lines)."""
+    """A reason why a channel was closed (Kafka spreads this over ChannelState and log lines)."""
 
     NOT_CONNECTED = "the connection could not be established"
     PEER_CLOSED = "the peer closed the connection"
@@ -18,7 +18,7 @@ class CloseReason(Enum):
     TLS_FAILED = "the peer violated the TLS protocol after the handshake"
     AUTHENTICATION_FAILED = "the TLS or SASL authentication of the peer failed"
     AUTHENTICATION_TIMEOUT = "the peer did not finish its TLS handshake or SASL exchange in time"
-    ILLEGAL_SASL_STATE = "the peer sent a message that its SASL exchange does not allow now"
+    ILLEGAL_SASL_STATE = "the peer's message is not allowed at this point of the SASL exchange"
     SESSION_EXPIRED = "the peer did not re-authenticate before its SASL session expired"
     SEND_FAILED = "a request or a response could not be written"
     RESPONSE_TOO_LARGE = "the response would have been larger than response.max.bytes"

@@ -11,7 +11,7 @@ import trio
 
 
 class Socket(Protocol):
-    """The socket of a connection; its transport has further methods, for reading and writing."""
+    """The socket of a connection; the transport adds methods for reading and writing."""
 
     def fileno(self) -> int: ...
 
@@ -47,7 +47,7 @@ _IN_PROGRESS = (errno.EINPROGRESS, errno.EWOULDBLOCK, getattr(errno, "WSAEWOULDB
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the system's message for an error, without its number: ``connection refused``."""
+    """Return the system's message for an error without the error number: ``connection refused``."""
     text = (error.strerror if isinstance(error, OSError) else None) or str(error)
     return text[:1].lower() + text[1:] if text[1:2].islower() else text
 
@@ -101,10 +101,10 @@ def open_socket(
 
 
 def begin_connect(sock: Socket, address: Address) -> None:
-    """Start connecting a non-blocking socket, without waiting; it may be connected at once.
+    """Start connecting a non-blocking socket; it may be connected immediately.
 
     Raises:
-        OSError: connecting failed at once, or the address is a host name.
+        OSError: connecting failed immediately, or the address is a host name.
     """
     # connect_ex would look up a host name, which blocks the loop; this only checks for one.
     socket.getaddrinfo(*address[:2], type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)

@@ -29,7 +29,7 @@ _MAPPED = "::ffff:"
 
 
 class SecurityProtocol(StrEnum):
-    """How the connections of a listener are protected, by Kafka's names."""
+    """The security protocol of a listener, with Kafka's names."""
 
     PLAINTEXT = "PLAINTEXT"
     SSL = "SSL"
@@ -50,8 +50,8 @@ class Endpoint:
     """A listener: the name, the security protocol, and the host and port to bind or connect to.
 
     Args:
-        listener_name: in upper case, as Kafka normalises it.
-        security_protocol: the protocol of that name in ``listener.security.protocol.map``.
+        listener_name: the name in upper case, as Kafka normalises names.
+        security_protocol: the protocol for the name in ``listener.security.protocol.map``.
         host: a host name or an IP address, IPv6 without brackets; empty for the wildcard.
         port: 0 to 65535; 0 selects a free port.
     """
@@ -67,8 +67,8 @@ class Endpoint:
 
         Args:
             text: the endpoint, with brackets around an IPv6 address; an empty host is the wildcard.
-            protocols: the protocol of each listener name, in upper case; by default, the names are
-                those of the protocols.
+            protocols: the protocol of each listener name, in upper case; by default, listener names
+                are protocol names.
 
         Raises:
             ConfigError: the text is malformed, or the listener name has no security protocol.
@@ -99,7 +99,7 @@ class Endpoint:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def with_port(self, port: int) -> Endpoint:
-        """Return this endpoint with another port, such as the one that was bound for port 0."""
+        """Return this endpoint with another port, such as the port that was bound for port 0."""
         return attrs.evolve(self, port=port)
 
     def __str__(self) -> str:
@@ -115,7 +115,7 @@ class ConnectionId:
         local_port: the local port.
         remote_host: the peer's address.
         remote_port: the peer's port.
-        processor: the number of the processor that serves it.
+        processor: the number of the processor that serves the connection.
         index: distinguishes connections between the same two addresses.
     """
 
@@ -135,9 +135,9 @@ class ConnectionId:
 
     @classmethod
     def parse(cls, text: str) -> ConnectionId | None:
-        """Parse an id; None if the text is not one (Kafka: ServerConnectionId.fromString).
+        """Parse an id; None for any other text (Kafka: ServerConnectionId.fromString).
 
-        Hyphens separate the parts, so hosts contain none; IPv6 addresses have no brackets.
+        Hyphens separate the parts, so a host contains no hyphen; IPv6 addresses have no brackets.
         """
         found = _CONNECTION_ID.fullmatch(text)
         if found is None:
@@ -156,12 +156,12 @@ class ConnectionId:
 
 
 def plain_address(host: str) -> str:
-    """Return the IPv4 address of an IPv4 peer on a dual-stack listener; others as they are."""
+    """Return the IPv4 address of an IPv4 peer on a dual-stack listener, others unchanged."""
     return host[len(_MAPPED) :] if host.startswith(_MAPPED) and "." in host else host
 
 
 def bind(endpoint: Endpoint, *, backlog: int, receive_buffer_bytes: int) -> socket.socket:
-    """Return a listening socket; for the wildcard it is dual-stack where the system allows that.
+    """Return a listening socket, which is dual-stack for the wildcard if the system allows it.
 
     Args:
         endpoint: the address; port 0 selects a free port.

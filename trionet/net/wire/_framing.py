@@ -1,13 +1,13 @@
-"""Splits a byte stream into frames, without I/O: a decoder gets data and returns whole frames.
+"""Decoders that split a byte stream into frames, without I/O.
 
 A frame is a signed 32-bit big-endian size and a payload of that many bytes (Kafka: NetworkReceive).
 The size is checked as soon as its four bytes have arrived. A negative size, or one above the limit,
 invalidates the stream; zero is legal. The whole frames before an invalid size are still returned,
-and the error is raised after them, as if they had arrived one by one.
+and the error is raised after them, as if the frames had arrived one at a time.
 
-A frame that has arrived completely is a slice of the received data. A frame of which more is to
-come gets its own buffer, and :meth:`LargeFrameDecoder.fill` reads the rest from the socket straight
-into it, so that Python does not copy records again.
+A frame that has arrived completely is a slice of the received data. An incomplete frame gets its
+own buffer, and :meth:`LargeFrameDecoder.fill` reads the rest from the socket directly into that
+buffer, which saves a copy of the records.
 """
 
 # Compiled by mypyc.
@@ -32,7 +32,7 @@ NO_SETTING: Final = "frame_bytes_max"
 
 
 def size_limit(frame_bytes_max: int) -> int:
-    """Return the largest size that a limit allows; ``frame_bytes_max`` may be UNLIMITED."""
+    """Return the maximum size of a frame in bytes; ``frame_bytes_max`` may be UNLIMITED."""
     return _SIZE_MAX if frame_bytes_max == UNLIMITED else frame_bytes_max
 
 
@@ -67,12 +67,12 @@ _ZEROS = bytes(BUFFER_STEP_BYTES)
 
 
 class Decoder(Protocol):
-    """Splits the byte stream of a channel into frames, for any protocol.
+    """A decoder that splits the byte stream of a channel into frames, for any protocol.
 
     Attributes:
         frames: the whole frames, oldest first; the channel removes them from the left.
         error: why the stream is invalid; None if it is valid. Nothing after the error is decoded.
-        is_inside_frame: whether the stream would end in the middle of a frame if it ended now.
+        is_inside_frame: whether the received data ends in the middle of a frame.
         frame_bytes_max: the size of the largest allowed frame, in bytes; may change between two
             frames.
         wants_fill: whether the channel must continue the current frame with :meth:`fill`, which
@@ -108,7 +108,7 @@ class Decoder(Protocol):
 
 
 class LargeFrameDecoder:
-    """The base class of the decoders: keeps whole frames, and reads large ones into place.
+    """The base class of decoders, which reads large frames directly into their own buffers.
 
     Args:
         frame_bytes_max: the size of the largest allowed frame, in bytes, or :data:`UNLIMITED`.
@@ -116,7 +116,7 @@ class LargeFrameDecoder:
 
     Attributes:
         frames: see :class:`Decoder`, also for ``error``, ``is_inside_frame`` and ``wants_fill``.
-        limit_name: the setting that ``frame_bytes_max`` is from; changes with it.
+        limit_name: the setting that determines ``frame_bytes_max``; changes with it.
     """
 
     def __init__(self, frame_bytes_max: int, limit_name: str = NO_SETTING) -> None:
@@ -151,7 +151,7 @@ class LargeFrameDecoder:
             What ``read_into`` returned.
 
         Raises:
-            LocalProtocolError: there is no large frame in progress.
+            LocalProtocolError: no large frame is in progress.
         """
         payload = self._payload
         if payload is None:
@@ -173,7 +173,7 @@ class LargeFrameDecoder:
 
 
 class FrameDecoder(LargeFrameDecoder):
-    """Splits a byte stream at Kafka's size prefixes; see :class:`Decoder` for the attributes.
+    """A decoder for Kafka's size prefixes; see :class:`Decoder` for the attributes.
 
     Args:
         frame_bytes_max: the size of the largest allowed frame, in bytes, or :data:`UNLIMITED`.
@@ -256,7 +256,7 @@ def invalid_size(
 
 
 def _other_protocol(size: int) -> str:
-    """Return a hint if an invalid size looks like another protocol, sent to the wrong port."""
+    """Return a hint if an invalid size looks like the data of another protocol."""
     if size < 0:
         return ""
     data = size.to_bytes(4, "big")

@@ -1,9 +1,9 @@
-"""Splits a byte stream into frames that start with a head of any form, without I/O.
+"""A decoder for frames that start with a head of any form, without I/O.
 
-:class:`~._framing.FrameDecoder` is for Kafka's size of four bytes; this is for other protocols,
-with sizes of two bytes, netstrings or header lines. A protocol only adds a function that reads a
-head. The size limit, frames that arrive in pieces, and reading large frames into place are the
-same for all of them.
+:class:`~._framing.FrameDecoder` is for Kafka's size prefix of four bytes; this decoder is for other
+protocols, such as those with two-byte sizes, netstrings or header lines. A protocol only provides a
+function that reads a head. The size limit, the handling of incomplete frames, and the reading of
+large frames into their own buffers are the same for all protocols.
 """
 
 # Compiled by mypyc.
@@ -20,16 +20,16 @@ from ._framing import Frame, LargeFrameDecoder, fill_with, invalid_size
 HEAD_BYTES_MAX: Final = 1024
 
 ReadHead = Callable[[bytes], tuple[int, int] | None]
-"""Reads the head of a frame. Returns its size and the size of the payload after it, in bytes.
+"""Reads the head of a frame. Returns the sizes of the head and of the payload after it, in bytes.
 
 Called with the data of the frame that has arrived: at least one byte, and at most
 ``HEAD_BYTES_MAX``. Returns None if the head is incomplete. Raises ValueError if the head is
-invalid; the text of the error is the reason for which the stream is rejected.
+invalid; the text of the error is the reason for closing the connection.
 """
 
 
 class HeadDecoder(LargeFrameDecoder):
-    """Splits a byte stream at heads; see :class:`~._framing.Decoder` for the attributes.
+    """A decoder for frames with a head; see :class:`~._framing.Decoder` for the attributes.
 
     Args:
         frame_bytes_max: the size of the largest allowed payload, in bytes, or

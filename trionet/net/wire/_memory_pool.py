@@ -1,12 +1,13 @@
-"""Limits the memory of all requests together: ``queued.max.request.bytes`` (KIP-72).
+"""A limit on the memory of all requests together: ``queued.max.request.bytes`` (KIP-72).
 
 (Kafka: SimpleMemoryPool, not strict.) The pool only counts bytes. A request that is not complete
 after its first read takes a lease for its payload before the rest is read, and returns it when the
 payload is no longer needed. While any memory is left, a lease may exceed it. So at most
-``bytes_max`` plus one largest request are leased, and no request waits forever because it is large.
+``bytes_max`` plus the size of one largest request is leased, and no request waits forever because
+it is large.
 
-A channel that gets no lease stops reading until memory is available. Its loop must register to be
-woken then, because it may be parked.
+A channel that gets no lease stops reading until memory is available. Its loop must register a
+callback for that event, because it may be parked.
 """
 
 # Compiled by mypyc.
@@ -26,8 +27,8 @@ class MemoryLease:
     """Part of a pool's memory, held until it is released.
 
     Attributes:
-        size: in bytes.
-        pool: the pool it belongs to; None once released.
+        size: the size in bytes.
+        pool: the pool that the lease belongs to; None after the release.
     """
 
     __slots__ = ("pool", "size")
@@ -42,7 +43,7 @@ class MemoryLease:
 
 
 class MemoryPool:
-    """Counts the leased bytes up to a limit.
+    """A counter of leased bytes, with a limit.
 
     The ``now`` of its methods is in seconds of the loop's clock.
 
@@ -82,12 +83,12 @@ class MemoryPool:
 
     @property
     def used(self) -> int:
-        """Bytes that are leased."""
+        """The number of leased bytes."""
         return self.bytes_max - self.available
 
     @property
     def is_low(self) -> bool:
-        """Whether little memory is left: the order of reads then decides which channels get it."""
+        """Whether memory is low, so that the order of reads decides which channels get it."""
         return 0 < self.available < LOW_MEMORY_RATIO * self.bytes_max
 
     def try_allocate(self, size: int, now: float) -> MemoryLease | None:
@@ -108,10 +109,10 @@ class MemoryPool:
         return MemoryLease(self, size)
 
     def release(self, lease: MemoryLease, now: float) -> None:
-        """Return a lease; if memory becomes available, wake everything that waits for it.
+        """Return a lease; if memory is available then, call all registered callbacks.
 
         Raises:
-            ValueError: the lease is another pool's, or has been released already.
+            ValueError: the lease belongs to another pool, or was already released.
         """
         if lease.pool is not self:
             raise ValueError(f"{lease!r} was not taken from this pool, or has been released")
@@ -130,16 +131,16 @@ class MemoryPool:
     def wake_when_available(self, wake: Callable[[], None]) -> None:
         """Call ``wake`` once, from the release that makes memory available again.
 
-        All waiting callbacks are called; those that get no memory must register again. Registering
-        twice has no further effect.
+        The release calls all registered callbacks; those that get no memory must register again.
+        Registering twice has no further effect.
         """
         self._waiting[wake] = None
 
     def depleted_seconds(self, now: float) -> float:
         """Return the total time for which the pool was exhausted.
 
-        Measured from a refused lease to the release that made memory available; includes the
-        current period.
+        A period begins with a refused lease and ends with the release that makes memory available.
+        The total includes the current period.
         """
         if self._depleted_since is None:
             return self._depleted_seconds

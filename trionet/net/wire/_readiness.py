@@ -1,9 +1,9 @@
-"""Reports which sockets can be read or written: one interface, two backends (design 3.1).
+"""The readiness of sockets for reads and writes: one interface, two backends (design 3.1).
 
-:class:`PollerReadiness` owns an ``epoll``. When no socket is ready it parks in one trio wait on the
-descriptor of the epoll, so a thousand connections need one task. :class:`SocketReadiness` has the
-same interface and one trio wait per socket, for systems without a poller that can be nested in
-trio's (macOS, Windows). It can be selected on Linux as well, so that tests there cover it.
+:class:`PollerReadiness` owns an ``epoll``. When no socket is ready, it parks in one trio wait on
+the file descriptor of the epoll, so a thousand connections need one task. :class:`SocketReadiness`
+has the same interface and one trio wait per socket, for systems without a poller that can be nested
+in trio's (macOS, Windows). It can be selected on Linux as well, so that tests there cover it.
 
 Both are level-triggered: a socket is reported until its data has been read, or its buffer is full.
 """
@@ -41,7 +41,8 @@ class Readiness(Protocol):
     def poll(self, events_max: int = EVENTS_MAX) -> list[tuple[int, int]]:
         """Return ``(fd, bits)`` of the sockets that are ready now; never waits.
 
-        If more than ``events_max`` are ready, the next poll reports the others first.
+        If more than ``events_max`` sockets are ready, the next poll reports the remaining ones
+        first.
         """
         ...
 
@@ -57,9 +58,9 @@ class Readiness(Protocol):
 if sys.platform == "linux":
 
     class PollerReadiness:
-        """A separate epoll, nested in trio's.
+        """A backend with a separate epoll, nested in trio's.
 
-        On Linux the bits of this module are those of ``select.EPOLL*``.
+        On Linux, the bits of this module equal ``select.EPOLL*``.
         """
 
         def __init__(self) -> None:
@@ -93,7 +94,7 @@ if sys.platform == "linux":
 
 
 class SocketReadiness:
-    """One trio wait, in a task of ``nursery``, for each socket and direction.
+    """A backend with one trio wait, in a task of ``nursery``, per socket and direction.
 
     A hang-up of a socket without interest is noticed only when the socket is next used.
     """

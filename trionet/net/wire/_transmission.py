@@ -22,7 +22,7 @@ WRITE_BYTES_MAX = 1024 * 1024 + 64 * 1024
 
 
 class RangeFile(Protocol):
-    """A file that closes its descriptor when its last reference is deleted."""
+    """A file that closes its file descriptor when its last reference is deleted."""
 
     def fileno(self) -> int: ...
 
@@ -32,7 +32,7 @@ class RangeFile(Protocol):
 class FileRange:
     """Bytes ``offset`` to ``offset + count`` of a file, sent without passing through Python.
 
-    It keeps its file open, so that a log segment can still be sent after it was deleted.
+    The range keeps its file open, so that a log segment can still be sent after its deletion.
     """
 
     __slots__ = ("count", "file", "offset")
@@ -67,7 +67,7 @@ class WritableTransport(Protocol):
 
 
 class Send:
-    """One outgoing frame: its chunks, in order, and the number of bytes that remain to be written.
+    """One outgoing frame: its chunks, in order, and the number of bytes left to write.
 
     Args:
         chunks: bytes-like objects and :class:`FileRange`; together one whole frame, including its
@@ -112,7 +112,7 @@ class Send:
         return before - self.remaining
 
     def _write_first(self, transport: WritableTransport, budget: int) -> tuple[int, int]:
-        """Write the first chunks with one call. Returns the bytes offered and those accepted."""
+        """Write the first chunks in one call. Returns the counts of bytes offered and accepted."""
         chunk = self._chunks[0]
         if isinstance(chunk, FileRange):
             if len(chunk) > budget:
@@ -156,11 +156,11 @@ class Send:
 
 
 Outgoing = Send | bytes
-"""One whole frame to be sent; a frame in one piece, like nearly every response, needs no Send."""
+"""A frame to send. A frame in one piece, like nearly every response, needs no Send."""
 
 
 def outgoing(chunks: list[Chunk]) -> Outgoing:
-    """Return the frame that consists of these chunks."""
+    """Return the frame to send that consists of these chunks."""
     if len(chunks) == 1:
         chunk = chunks[0]
         if isinstance(chunk, bytes):

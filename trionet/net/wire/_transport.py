@@ -1,8 +1,8 @@
 """The byte stream of a channel (Kafka: TransportLayer, PlaintextTransportLayer).
 
 No call waits. Like the socket module, reads and writes raise ``BlockingIOError`` if the socket has
-no data or accepts none. To return a special value instead, each read and write of every request
-would need one more Python call.
+no data or accepts none. Returning a special value instead would cost an additional Python call per
+read and write.
 """
 
 # Compiled by mypyc.

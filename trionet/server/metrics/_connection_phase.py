@@ -1,6 +1,6 @@
 """The current phase of a connection, derived from the state of its channel and request.
 
-The phases of a request are those of its times (:mod:`trionet.metrics._request_times`).
+A request has the phases in :mod:`trionet.metrics._request_times`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .._request_channel import Request
 
 
 class ConnectionPhase(StrEnum):
-    """What a connection is doing or waiting for."""
+    """The phase of a connection: what the connection is doing or waiting for."""
 
     HANDSHAKE = "handshake"
     """The TLS handshake is in progress."""
@@ -56,11 +56,12 @@ _UNREAD = {
 def phase_of(channel: Channel, selector: Selector) -> ConnectionPhase:
     """Return the phase of a server's channel.
 
-    It is the phase of the request in progress or, without one, why the channel is not read.
+    This is the phase of the request in progress. Without a request, it is the reason why the
+    channel is not read.
 
     Args:
         channel: an open channel.
-        selector: the selector with which it is registered.
+        selector: the selector with which the channel is registered.
     """
     connection: Connection = channel.attachment
     unread = selector.why_unread(channel)

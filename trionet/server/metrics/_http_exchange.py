@@ -1,9 +1,9 @@
-"""One HTTP/1.1 connection without I/O: bytes in, whole requests out; responses in, bytes out.
+"""The server's side of an HTTP/1.1 connection, without I/O.
 
-h11 implements HTTP. This module adds further requirements: the method is GET or HEAD, or POST if
-there is a token; there is no body; the request line has a plain path and nothing else; the host is
-one of this server's names; and the token matches. Any other request gets an error response, after
-which the connection is closed in most cases.
+The library h11 implements HTTP. This module adds requirements for requests: the method is GET or
+HEAD, or POST if a token is required; the request has no body; the request target is a plain path;
+the host is one of this server's names; and the token matches. Any other request gets an error
+response, after which the connection is closed in most cases.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class HttpRequest:
     """A valid request.
 
     Attributes:
-        path: the path as it was sent, from the slash on.
-        parameters: the query parameters; if a name is repeated, the last value.
-        is_order: whether it requests an action (POST); only requests with the token may do so.
+        path: the path as sent, starting with the slash.
+        parameters: the query parameters; if a name is repeated, the last value is used.
+        is_order: whether the request asks for an action (POST), which requires a token.
     """
 
     path: str
@@ -48,7 +48,7 @@ class HttpResponse:
         body: the text, in UTF-8.
         content_type: the media type of the body.
         status: 200, or the status of an error.
-        headers: headers in addition to those of every response.
+        headers: additional headers.
     """
 
     body: bytes
@@ -72,7 +72,7 @@ class HttpRules:
     Attributes:
         token: the bearer token that every request must have; None if no token is required.
         host: the configured host name or address of the listener.
-        header_bytes_max: the largest size of the request line and the headers together.
+        header_bytes_max: the maximum size of the request line and the headers together.
     """
 
     token: str | None = attrs.field(default=None, repr=False)
@@ -88,7 +88,7 @@ class HttpExchange:
 
     Attributes:
         must_close: whether no other request can follow.
-        responses: the number of responses so far.
+        responses: the number of responses that were sent.
     """
 
     def __init__(self, rules: HttpRules) -> None:
@@ -100,20 +100,20 @@ class HttpExchange:
 
     @property
     def has_begun(self) -> bool:
-        """Whether part of a request has been received, to which no response was sent yet."""
+        """Whether part of a request was received and its response has not been sent yet."""
         return bool(self._connection.trailing_data[0]) or (
             self._connection.their_state is not h11.IDLE
         )
 
     def receive(self, data: bytes | bytearray) -> None:
-        """Add received bytes; ``b""`` is the end of the peer's stream, to be passed once."""
+        """Add received bytes; pass ``b""`` once, at the end of the peer's stream."""
         self._connection.receive_data(bytes(data))
 
     def next_request(self) -> HttpRequest | None:
-        """Return the next whole request; None when more bytes are needed.
+        """Return the next complete request; None if more bytes are needed.
 
         Raises:
-            Refused: the request is rejected; send the error response if still possible.
+            Refused: the request is rejected; send the error response if that is still possible.
             EOFError: the peer has closed the connection.
         """
         connection = self._connection
@@ -135,12 +135,12 @@ class HttpExchange:
             raise Refused(HTTPStatus(error.error_status_hint), "malformed HTTP request") from error
 
     def too_slow(self) -> Refused:
-        """Return the error for a peer whose request takes too long; ends the connection."""
+        """Return the error for a peer whose request takes too long, and end the connection."""
         self.must_close = True
         return Refused(HTTPStatus.REQUEST_TIMEOUT, "the request was not complete in time")
 
     def send(self, response: HttpResponse) -> bytes:
-        """Encode a response. Afterwards the next request can be read, unless ``must_close``."""
+        """Encode a response. The next request can then be read, unless ``must_close`` is true."""
         connection = self._connection
         self.responses += 1
         headers = [
@@ -205,8 +205,8 @@ class HttpExchange:
     def _check_host(self, hosts: list[bytes]) -> None:
         """Accept only this server's own names and addresses in the Host header.
 
-        Otherwise a page of another site could read everything here through its visitor's browser,
-        under a name that resolves to 127.0.0.1 (DNS rebinding).
+        Otherwise, a web page of another site could read all pages through its visitor's browser,
+        with a host name that resolves to 127.0.0.1 (DNS rebinding).
         """
         if self._rules.token is not None or not hosts:
             return  # a foreign page does not know the token; browsers always send a Host

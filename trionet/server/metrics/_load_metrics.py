@@ -1,9 +1,9 @@
 """Kafka's load metrics of a server: the sizes of its queues, and idle ratios.
 
-(Kafka: SocketServer, Processor, RequestChannel, KafkaRequestHandlerPool.) Kafka's threads are idle
-individually. Here all processors and handlers share one loop, and a waiting task may be waiting for
-other tasks, so spare capacity is computed from the time for which the loop itself was idle:
-see :func:`idle_of_processor` and :func:`idle_of_handlers`.
+(Kafka: SocketServer, Processor, RequestChannel, KafkaRequestHandlerPool.) In Kafka, each thread is
+idle individually. Here, all processors and handlers share one loop, and a waiting task may be
+waiting for other tasks. So spare capacity is computed from the idle time of the loop: see
+:func:`idle_of_processor` and :func:`idle_of_handlers`.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from ._snapshot_sections import NS
 CONNECTIONS_CLOSED = Metric(
     "trionet_connections_closed_total",
     Kind.COUNTER,
-    "Connections that ended, by reason.",
+    "Closed connections, by reason.",
     ("reason",),
 )
 REQUEST_QUEUE_CAPACITY = Metric(
-    "trionet_request_queue_capacity", Kind.GAUGE, "Requests that may wait: queued.max.requests."
+    "trionet_request_queue_capacity", Kind.GAUGE, "Limit on queued requests: queued.max.requests."
 )
 REQUEST_QUEUE_FULL = Metric(
     "trionet_request_queue_full_total",
     Kind.COUNTER,
-    "How often a processor stopped reading because too many requests waited.",
+    "How often a processor stopped reading because the request queue was full.",
     ("networkProcessor",),
 )
 UNEXPECTED_ERRORS = Metric(
@@ -45,17 +45,18 @@ UNEXPECTED_ERRORS = Metric(
     "Unexpected errors in the server outside the steps of channels; each kind is logged.",
 )
 
-#: A loop that waits for a smaller share of the time than this is saturated: below it the idle
-#: ratios fall to 0, however little a processor or the handlers do, since they could not do much
-#: more. As much as this because a third of a busy loop's time is scheduling, which is in no task's.
+#: A loop whose idle share is smaller than this is saturated. Below this share, the idle ratios fall
+#: to 0, even if a processor or the handlers do little, since they could not do much more. The share
+#: is this large because a third of a busy loop's time is scheduling, which is not part of any
+#: task's time.
 SATURATED_BELOW: Final = 0.1
 
 
 def idle_of_processor(grown: Grown) -> float:
-    """Return how idle a processor is, 0 to 1, as if it had the loop's idle time for itself. Pure.
+    """Return a processor's idle ratio, as if it had the loop's idle time for itself. Pure.
 
     Args:
-        grown: the growth of three times, in seconds: the loop's idle time, the elapsed time, and
+        grown: the increase of three times, in seconds: the loop's idle time, the elapsed time, and
             the time of the processor's own I/O.
     """
     idle, elapsed, io = grown
@@ -65,13 +66,13 @@ def idle_of_processor(grown: Grown) -> float:
 
 
 def idle_of_handlers(grown: Grown) -> float:
-    """Return how idle the request handlers are, 0 to 1. Pure.
+    """Return the idle ratio of the request handlers, from 0 to 1. Pure.
 
-    They have no spare capacity while the loop has none, or while all of them are occupied, if only
-    by waiting for a thread.
+    Handlers have no spare capacity while the loop has none, or while all handlers are occupied,
+    even if they are only waiting for a thread.
 
     Args:
-        grown: the growth of four times, in seconds: the loop's idle time, the elapsed time, the
+        grown: the increase of four times, in seconds: the loop's idle time, the elapsed time, the
             time in which requests were handled (including waits for threads), and the run time of
             all handlers.
     """
@@ -88,7 +89,7 @@ class LoadMetrics:
 
     Args:
         processors: returns the current processors.
-        loop: returns the statistics of the loop that they share.
+        loop: returns the statistics of the loop that the processors share.
         server: the server whose queue and handlers are measured.
         times: returns the times of finished requests.
         sampling: the windows of the ratios.

@@ -1,10 +1,10 @@
-"""The HTTP listener for monitoring: Prometheus, the dashboard, an operator with curl.
+"""The HTTP listener for monitoring, for clients such as Prometheus, the dashboard and curl.
 
-Its clients may be hostile, and share the loop with the server. So everything is limited: the number
-of connections (a new one displaces the least recently used one), how fast they are accepted, the
+Clients may be hostile, and share the loop with the server. So everything is limited: the number of
+connections (a new connection displaces the least recently used one), the rate of accepting, the
 size of a header and the time to receive it, the time for a client to read a response, and the share
-of the loop's time for requests and pages, including rejected ones. Connections that have to wait
-stay in the kernel's backlog.
+of the loop's time for requests and pages, including rejected requests. Waiting connections stay in
+the kernel's backlog.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ._http_exchange import HttpExchange, HttpRequest, HttpResponse, HttpRules, 
 logger = logging.getLogger("trionet.server.metrics")
 
 FindPage = Callable[[HttpRequest], "Page"]
-"""Returns the page at a path; raises :class:`._http_exchange.Refused` if there is none."""
+"""Returns the page at a path; raises :class:`._http_exchange.Refused` for an unknown path."""
 
 _BACKLOG = 50
 # A page is built in steps of about this length; between them the loop does something else.
@@ -43,7 +43,7 @@ class Page:
 
     Attributes:
         content_type: the media type of the text.
-        parts: the text, generated part by part.
+        parts: the text, generated in parts.
     """
 
     content_type: str
@@ -55,15 +55,15 @@ class ListenerLimits:
     """The limits that protect a server from the clients of its metrics listener.
 
     Attributes:
-        connections_max: the maximum number of open connections; a further one displaces the least
-            recently used one.
+        connections_max: the maximum number of open connections; another connection displaces the
+            least recently used one.
         accept_pause_seconds: the pause after each accepted connection.
-        header_seconds_max: the maximum time from the start of a connection, or of a request, to
-            the end of its header; includes the TLS handshake, but not the pauses for
+        header_seconds_max: the maximum time from the start of a connection or a request to the end
+            of the request header; includes the TLS handshake, but not the pauses for
             ``loop_share_max``.
-        idle_seconds_max: the maximum time from one request to the next.
+        idle_seconds_max: the maximum time between two requests.
         write_seconds_max: the maximum time to write a response.
-        linger_seconds_max: how long a connection is still read before it is closed.
+        linger_seconds_max: how long data is read and dropped before a connection is closed.
         loop_share_max: the share of the loop's time for reading and rejecting requests and for
             building pages.
     """
@@ -78,7 +78,7 @@ class ListenerLimits:
 
 
 class LoopShare:
-    """Limits work to a share of the loop's time: one turn at a time, with pauses in between.
+    """A limit on the share of the loop's time: one turn at a time, with pauses between turns.
 
     Args:
         share_max: the share of the loop's time, above 0 and at most 1.
@@ -91,7 +91,7 @@ class LoopShare:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait for a free turn, and for the pause that is due for the time already spent.
+        """Wait until no other turn is in progress, and for the pause due to the time already spent.
 
         The block may let other tasks run; only the time in :meth:`spending` counts.
         """
@@ -101,7 +101,7 @@ class LoopShare:
 
     @contextmanager
     def spending(self) -> Iterator[None]:
-        """Count the time that the block takes; no other task may run in it."""
+        """Count the time of the block, in which no other task may run."""
         began = perf_counter()
         try:
             yield
@@ -112,7 +112,7 @@ class LoopShare:
 
 @attrs.define(eq=False, slots=False)
 class MetricsListener:
-    """Serves pages on one address.
+    """An HTTP server for pages on one address.
 
     Args:
         find_page: returns the page for a request.
@@ -138,7 +138,7 @@ class MetricsListener:
     ) -> None:
         """Serve until cancelled, then close every connection.
 
-        Reports ``started`` with the endpoint that was bound.
+        Reports ``started`` with the bound endpoint.
 
         Raises:
             OSError: the endpoint cannot be bound.
@@ -164,7 +164,7 @@ class MetricsListener:
                 continue
             if len(self._connections) >= self._limits.connections_max:
                 unused, _ = self._connections.popitem(last=False)
-                unused.cancel(reason="another connection needs its place")
+                unused.cancel(reason="displaced by a new connection")
             scope = trio.CancelScope()
             self._connections[scope] = None
             nursery.start_soon(self._serve, scope, stream, name="metrics-connection")
@@ -193,7 +193,7 @@ class MetricsListener:
             self._connections.pop(scope, None)
 
     async def _serve_one(self, exchange: HttpExchange, stream: trio.abc.Stream) -> bool:
-        """Serve one request. Returns whether another may follow."""
+        """Serve one request. Returns whether another request may follow."""
         try:
             request = await self._receive(exchange, stream)
             if request is None:
@@ -215,10 +215,10 @@ class MetricsListener:
         return not too_slow.cancelled_caught and not exchange.must_close
 
     async def _receive(self, exchange: HttpExchange, stream: trio.abc.Stream) -> HttpRequest | None:
-        """Return the next request; None if the connection ends without one.
+        """Return the next request; None if the connection ends before a request.
 
         Raises:
-            Refused: the request is rejected, or takes too long.
+            Refused: the request is rejected, or took too long.
         """
         limits = self._limits
         must_hurry = exchange.has_begun or not exchange.responses
@@ -248,10 +248,10 @@ class MetricsListener:
         raise exchange.too_slow()
 
     async def _build(self, request: HttpRequest) -> HttpResponse:
-        """Build the page for a request, one page at a time and within the loop share.
+        """Build the page for a request, within the loop share and one page at a time.
 
         Raises:
-            Refused: there is no page at this path.
+            Refused: the path has no page.
         """
         with self._share.spending():
             page = self._find_page(request)
@@ -274,7 +274,7 @@ class MetricsListener:
         return True
 
     async def _linger(self, stream: trio.abc.Stream) -> None:
-        """Let a peer that is still sending read its response; a close would reset the stream."""
+        """Let a peer that is still sending read its response: a close would reset the stream."""
         if not isinstance(stream, trio.SocketStream):
             return  # TLS has its close_notify
         with trio.move_on_after(self._limits.linger_seconds_max):

@@ -1,8 +1,8 @@
 """The pages of a metrics listener: ``/metrics`` for Prometheus, ``/snapshot`` for other clients.
 
-``/snapshot`` is one JSON object with everything, and the first page of each list in it.
+``/snapshot`` is a JSON object with all metrics and the first page of each list.
 ``/snapshot/NAME?before=NUMBER&limit=COUNT`` is a later page of a list. Both contain the version of
-their format: additions keep the version, changes of a meaning increment it.
+their format, which is incremented when a meaning changes, but not for additions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _INDEX = """/metrics   for Prometheus
 """
 
 Order = Callable[[Mapping[str, str]], object]
-"""``(parameters) -> value``: performs an action and returns its result as a JSON value.
+"""``(parameters) -> value``: performs an action and returns the result as a JSON value.
 
 It raises :class:`~trionet.server.metrics._http_exchange.Refused` if it cannot.
 """
@@ -42,7 +42,7 @@ class MetricsPages:
 
     Args:
         snapshot: takes a snapshot of the metrics.
-        about: returns further members of ``/snapshot``, by name, as JSON values.
+        about: returns additional members of ``/snapshot``, by name, as JSON values.
         sections: the lists of ``/snapshot``, by name.
         orders: the actions that clients can request, by path.
     """
@@ -53,7 +53,7 @@ class MetricsPages:
     _orders: Mapping[str, Order] = attrs.field(factory=dict)
 
     def find(self, request: HttpRequest) -> Page:
-        """Return the page at a path, or perform the action there.
+        """Return the page at a path, or perform the action at the path.
 
         Raises:
             Refused: the path does not exist, or a parameter is invalid.

@@ -1,7 +1,7 @@
-"""Metrics of quotas, acceptors and memory, which delay or reject connections and requests.
+"""Metrics of quotas, acceptors and the memory pool, which delay or reject connections and requests.
 
-The metrics are Kafka's (Kafka: ConnectionQuotas, Acceptor, SimpleMemoryPool). The quotas are also
-provided as the JSON of a snapshot.
+The metrics are Kafka's (Kafka: ConnectionQuotas, Acceptor, SimpleMemoryPool). Snapshots also
+contain the quotas as JSON.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ._snapshot_sections import NS
 CONNECTIONS_REFUSED = Metric(
     "trionet_connections_refused_total",
     Kind.COUNTER,
-    "Connections closed unserved: their address had too many, or came too often.",
+    "Rejected connections: their address had too many, or connected too often.",
     ("listener", "limit"),
 )
 # How many addresses have their rate reported: those that connected last.
@@ -30,7 +30,7 @@ _MS = 1e3
 
 
 class QuotaMetrics:
-    """The collector of connection quotas, and of the time for which accepting is blocked.
+    """The collector for connection quotas and for the time in which accepting is blocked.
 
     Args:
         quotas: the quotas of the server.
@@ -65,7 +65,7 @@ class QuotaMetrics:
 
 
 class MemoryPoolMetrics:
-    """The collector of ``queued.max.request.bytes``.
+    """The collector for the memory pool of ``queued.max.request.bytes``.
 
     Args:
         pool: the memory pool of the server; None without a limit.
@@ -95,9 +95,9 @@ _NOT_MEASURED = dict.fromkeys(("value", "throttle_ms", "refused"))
 def quota_rows(quotas: ConnectionQuotas, now: float) -> Iterator[dict[str, object]]:
     """Yield a row for each possible limit, set or not.
 
-    A row has its ``entity``, the ``key`` of the setting, the ``limit`` (null for none), the
-    measured ``value`` and, where they apply, the mean ``throttle_ms`` of connections over the limit
-    and the number of connections ``refused``.
+    A row contains the ``entity``, the ``key`` of the setting, the ``limit`` (null without a limit),
+    the measured ``value`` and, if applicable, the mean ``throttle_ms`` of connections over the
+    limit and the number of ``refused`` connections.
 
     Args:
         quotas: the quotas of a server.

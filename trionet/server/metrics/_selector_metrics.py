@@ -1,7 +1,7 @@
 """Kafka's selector metrics of the processors: connections, bytes, frames, polls, authentications.
 
-(Kafka: Selector.SelectorMetrics.) They are computed from the counters that processors keep anyway,
-by listener and processor.
+(Kafka: Selector.SelectorMetrics.) The metrics are computed from the counters of the processors, by
+listener and processor.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class SelectorMetrics:
 
     Args:
         processors: returns the current processors.
-        loop: returns the statistics of the loop that they share.
+        loop: returns the statistics of the loop that the processors share.
         sampling: the windows of rates and averages.
     """
 
@@ -108,8 +108,8 @@ class SelectorMetrics:
 class ConnectionKinds:
     """The collector of open connections by client software and by TLS cipher.
 
-    They are counted only for a snapshot: this costs connections nothing, and a closed connection
-    cannot remain in a count.
+    The connections are counted only when a snapshot is taken. So counting costs connections
+    nothing, and a closed connection cannot stay in a count.
 
     Args:
         processors: returns the current processors.

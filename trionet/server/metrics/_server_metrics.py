@@ -1,4 +1,4 @@
-"""The metrics of one SocketServer: collectors, lists of a snapshot, and a state summary."""
+"""The metrics of a SocketServer: its collectors, the lists of a snapshot, and a state summary."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _TOTALS = ("requests", "responses", "bytes_received", "bytes_sent", "connections
 
 
 class UnnamedRequests:
-    """Request counts of a server without API names: all requests are of one kind.
+    """The request counts of a server without API names, in which all requests have one kind.
 
     Args:
-        server: the server that counts them.
+        server: the server that counts the requests.
     """
 
     def __init__(self, server: SocketServer) -> None:
@@ -57,7 +57,7 @@ def server_collectors(
     samples: int = SAMPLES,
     seconds: float = SAMPLE_SECONDS,
 ) -> list[Collect]:
-    """Return the collectors of a server; the last one measures its requests.
+    """Return the collectors of a server; the last collector measures its requests.
 
     Args:
         server: the server, running or not.
@@ -86,7 +86,7 @@ def server_sections(
     log: LogRing,
     name_of: Callable[[Request], str | None] = lambda request: None,  # noqa: ARG005
 ) -> dict[str, Section]:
-    """Return the lists of a server's snapshot, by name.
+    """Return the lists in a server's snapshot, by name.
 
     Args:
         server: the server, which must be running.
@@ -101,9 +101,9 @@ def server_sections(
 
 
 def server_state(server: SocketServer, requests: RequestSource) -> dict[str, object]:
-    """Return the rest of a server's snapshot.
+    """Return the state summary in a server's snapshot.
 
-    It consists of the listeners, queue sizes, close reasons, totals of the server and of each
+    The summary contains the listeners, queue sizes, close reasons, totals of the server and of each
     processor since the start, quotas, and requests by API.
     """
     statistics = server.statistics()

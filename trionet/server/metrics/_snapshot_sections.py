@@ -1,7 +1,7 @@
-"""The lists of a snapshot, in pages: open connections, recently closed ones and log lines.
+"""The lists of a snapshot, in pages: open connections, recently closed connections, log lines.
 
-A page starts with the newest row. The next page is requested with the number of the last row, so
-that new rows do not shift rows between pages.
+A page starts with the newest row. To request the next page, a client sends the number of the last
+row, so that new rows do not shift rows between pages.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class SectionPage:
 
     Attributes:
         total: the number of rows in the section.
-        rows: the rows of this page, the newest first.
+        rows: the rows of this page, newest first.
     """
 
     total: int
@@ -50,11 +50,11 @@ def connections_page(
     count_max: int,
     before: int | None,
 ) -> SectionPage:
-    """Return a page of the open connections, starting with those of the last processor.
+    """Return a page of the open connections, starting with the last processor's connections.
 
     Args:
         processors: returns the current processors.
-        name_of: returns the name of a request; None if it is not known (yet).
+        name_of: returns the name of a request; None if it is unknown, or not known yet.
         count_max: the maximum number of rows.
         before: return only rows with a lower number; None for the newest rows.
     """
@@ -72,7 +72,7 @@ def connections_page(
 
 
 def software_of(channel: Channel) -> tuple[str, str]:
-    """Return the client's software name and version, which may precede its authentication."""
+    """Return the client's software name and version, which may be known before authentication."""
     name, version = getattr(channel.authenticator, "client_software", ("", ""))
     if name and version:
         return name, version
@@ -81,7 +81,7 @@ def software_of(channel: Channel) -> tuple[str, str]:
 
 
 def _number(processor: Processor, channel: Channel) -> int:
-    """Return a number that is higher for newer connections, as the index in the channel id is."""
+    """Return a number that is higher for newer connections, like the index in the channel id."""
     return (processor.id << 32) + int(channel.id.rpartition("-")[2])
 
 

@@ -1,7 +1,7 @@
-"""Counts of open connections: in total, per listener and per address.
+"""The counts of open connections: in total, per listener and per address.
 
-(Kafka: the counts of ConnectionQuotas.) A connection's guard removes it from the counts exactly
-once, whichever code path closes it (KAFKA-2614, KAFKA-13457).
+(Kafka: the counts of ConnectionQuotas.) A connection's guard removes the connection from the counts
+exactly once, whichever code path closes it (KAFKA-2614, KAFKA-13457).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import attrs
 
 
 class ConnectionCounts:
-    """Counts open connections; only :class:`ConnectionGuard` decrements the counts.
+    """The counts of open connections, which only :class:`ConnectionGuard` decrements.
 
     Attributes:
         total: the number of connections of all listeners.
-        by_listener: the number of connections by listener name; 0 for an unknown listener.
-        by_address: the number of connections by the peer's address, in the form used for counting;
-            0 for an unknown address.
+        by_listener: the number of connections by listener name; 0 for other listeners.
+        by_address: the number of connections by peer address, in the form used for counting; 0 for
+            other addresses.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class ConnectionCounts:
         """Count one connection.
 
         Returns:
-            The number of connections that this address had before.
+            The number of connections that the address had before.
         """
         before = self.by_address[address]
         self.by_address[address] = before + 1
@@ -43,10 +43,10 @@ class ConnectionCounts:
         """Remove one connection from the counts.
 
         Raises:
-            ValueError: no connection of this address was counted for this listener.
+            ValueError: no connection from this address was counted for this listener.
         """
         if not self.by_address[address] or not self.by_listener[listener]:
-            raise ValueError(f"there is no counted connection from {address} to {listener}")
+            raise ValueError(f"no connection is counted from {address} to {listener}")
         for counts, key in ((self.by_address, address), (self.by_listener, listener)):
             counts[key] -= 1
             if not counts[key]:
@@ -59,7 +59,7 @@ class ConnectionCounts:
 
 @attrs.define(eq=False, repr=False)
 class ConnectionGuard:
-    """Keeps one connection counted, until released when the connection is closed.
+    """A guard that keeps a connection counted until it is released when the connection is closed.
 
     Attributes:
         listener: the name of the listener that accepted the connection.
@@ -72,7 +72,7 @@ class ConnectionGuard:
     _on_release: Callable[[], object]
 
     def release(self) -> None:
-        """Remove the connection from the counts; further calls do nothing."""
+        """Remove the connection from the counts; another call is a no-op."""
         counts, self._counts = self._counts, None
         if counts is not None:
             counts.remove(self.listener, self.address)

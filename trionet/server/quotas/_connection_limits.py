@@ -1,7 +1,7 @@
 """Limits on connections and on their creation rate, for the server, listeners and addresses.
 
-Kafka writes "no limit" as the largest int32. :data:`UNLIMITED` is the same number, so that settings
-and reported values are the same as Kafka's.
+Kafka writes "no limit" as the largest int32. :data:`UNLIMITED` is that number, so that settings and
+reported values equal Kafka's.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class ServerLimits:
         _check("max.connections.per.ip = ", self.connections_per_ip_max, 0)
 
     def of_address(self, address: str) -> int:
-        """Return the maximum number of connections of one plain address."""
+        """Return the maximum number of connections from one plain address."""
         return self.overrides.get(address, self.connections_per_ip_max)
 
 
@@ -86,8 +86,8 @@ def parse_overrides(text: str) -> dict[str, int]:
     """Parse ``max.connections.per.ip.overrides``: ``host:count`` entries, separated by commas.
 
     Args:
-        text: the entries. A host is a name or an address, IPv6 with or without brackets; the count
-            follows the last colon.
+        text: the entries. A host is a name or an address; an IPv6 address may have brackets. The
+            count follows the last colon.
 
     Raises:
         ConfigError: an entry is malformed, or a host occurs twice.
@@ -111,7 +111,7 @@ async def resolve_overrides(overrides: Mapping[str, int]) -> dict[str, int]:
     """Resolve the overrides to limits by address; a name applies to all of its addresses.
 
     Args:
-        overrides: the result of :func:`parse_overrides`. If several of them resolve to the same
+        overrides: the result of :func:`parse_overrides`. If several overrides resolve to the same
             address, the last one applies.
 
     Raises:

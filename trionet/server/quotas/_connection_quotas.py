@@ -1,18 +1,18 @@
-"""Decides whether an accepted connection may be served now; the caller waits or closes.
+"""The decision whether an accepted connection may be served now, must wait, or is rejected.
 
 (Kafka: ConnectionQuotas; KIP-308, 402, 612.) Every accepted socket is checked here before it is
 assigned to a processor. The limits are checked in Kafka's order:
 
 1. The limits of the listener and of the whole server, on connections and on new connections per
    second. A connection that exceeds them is ``Delayed``, and with it the whole listener.
-2. The limit on new connections per second of its address. A connection that exceeds it is
-   ``Rejected``: not counted, kept open unserved for a while, and closed.
-3. The limit on connections of its address. A connection that exceeds it is ``Rejected``: closed at
-   once, and counted until then.
+2. The limit on new connections per second from the peer's address. A connection that exceeds it is
+   ``Rejected``: it is not counted, and is closed after a delay without being served.
+3. The limit on connections from the peer's address. A connection that exceeds it is ``Rejected``:
+   it is closed immediately, and counted until then.
 
-The protected listener, used between brokers, is subject only to its own limits. It may exceed
-``max.connections``. While :meth:`is_exceeded` returns True, the other listeners then close their
-least recently used connections, one in each turn of a processor.
+The protected listener, used between brokers, is subject only to its own limits, and may exceed
+``max.connections``. While :meth:`is_exceeded` returns True, the other listeners close their least
+recently used connections, one in each turn of a processor.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ._creation_rate import WINDOW_SECONDS, WINDOWS, AddressRates, CreationRate
 
 
 class RejectReason(Enum):
-    """The limit of its address that a connection exceeds."""
+    """The limit on its address that a connection exceeds."""
 
     TOO_MANY_CONNECTIONS = "the address has as many connections as max.connections.per.ip allows"
     TOO_MANY_A_SECOND = "the address connects more often than its connection_creation_rate allows"
@@ -40,15 +40,16 @@ class RejectReason(Enum):
 
 @attrs.frozen
 class Rejected:
-    """The connection must be closed without being served.
+    """The decision that a connection must be closed without being served.
 
     Attributes:
-        reason: the limit that it exceeds.
+        reason: the limit that the connection exceeds.
         address: the peer's address, in the form used for counting.
         limit: the value of the limit.
-        close_after: seconds to keep the socket open (0: close at once), to slow down a peer that
-            keeps reconnecting (Kafka: ConnectionThrottledException).
-        guard: must be released when the socket is closed; None if the connection is not counted.
+        close_after: how long to keep the socket open, in seconds, to slow down a peer that keeps
+            reconnecting; 0 to close it immediately (Kafka: ConnectionThrottledException).
+        guard: the guard to release when the socket is closed; None if the connection is not
+            counted.
     """
 
     reason: RejectReason
@@ -60,18 +61,18 @@ class Rejected:
 
 @attrs.frozen
 class Delayed:
-    """The listener must wait before it admits this connection, or any other.
+    """The decision that a listener must wait before it admits this or any other connection.
 
-    The connection is already counted in the rates, but not among the open connections, so a caller
-    that stops waiting can simply drop it. :meth:`ConnectionQuotas.retry` decides again.
+    The connection is already counted in the rates, but not as an open connection, so a caller that
+    stops waiting can simply drop the connection. :meth:`ConnectionQuotas.retry` decides again.
 
     Attributes:
         listener: the listener's name.
         address: the peer's address, in the form used for counting.
         began_at: when the wait began, in seconds of the loop's clock.
         ends_at: the earliest time at which the rates allow the connection.
-        seconds: the maximum time from now until the next attempt; ``math.inf`` if a connection must
-            close or a limit change first: ``on_slot_free`` is called when that happens.
+        seconds: the maximum time to wait before the next attempt; ``math.inf`` if a connection must
+            close or a limit must change first, in which case ``on_slot_free`` is called.
     """
 
     listener: str
@@ -87,21 +88,21 @@ Admission = ConnectionGuard | Rejected | Delayed
 
 @attrs.define(eq=False)
 class ListenerQuota:
-    """One listener's limits, and statistics of the decisions about its connections.
+    """The limits of a listener, and statistics of the decisions about its connections.
 
     Attributes:
         name: the listener's name.
         limits: the listener's own limits.
-        rate: the rate of its accepted connections, including those that had to wait.
+        rate: the rate of accepted connections, including delayed connections.
         delayed: the number of connections delayed by a rate (Kafka:
             connection-accept-throttle-time).
-        delayed_seconds: the total of these delays.
-        throttled: the number of connections rejected for the rate of their address (Kafka:
+        delayed_seconds: the total duration of these delays.
+        throttled: the number of connections rejected because of the rate of their address (Kafka:
             ip-connection-accept-throttle-time).
-        throttled_seconds: the total time for which these were kept open.
-        rejected: the number of connections rejected for the number of connections of their address.
-        blocked_seconds: the total time that admissions waited, for rates and for numbers of
-            connections (Kafka: AcceptorBlockedPercent).
+        throttled_seconds: the total time for which throttled connections were kept open.
+        rejected: the number of connections rejected because their address had too many.
+        blocked_seconds: the total time in which the listener waited to admit a connection (Kafka:
+            AcceptorBlockedPercent).
     """
 
     name: str
@@ -116,24 +117,24 @@ class ListenerQuota:
 
 
 class ConnectionQuotas:
-    """All limits on the connections of one server. Does no I/O.
+    """The limits on all connections of a server. Does no I/O.
 
-    ``now`` is in seconds of the loop's clock everywhere.
+    Every ``now`` is in seconds of the loop's clock.
 
     Args:
-        limits: the limits of the server and of addresses.
-        protected_listener: the name of the listener between brokers, if any; as in Kafka it is
-            protected only if there is another listener.
+    limits: the limits of the server and of addresses.
+        protected_listener: the name of the inter-broker listener, if any; as in Kafka, it is
+            protected only if the server has another listener.
         windows: ``quota.window.num``.
-        window_seconds: ``quota.window.size.seconds``; also the longest wait for a rate.
-        on_slot_free: called after each release and each change of a limit, when a delayed
-            connection may be admitted.
-        on_exceeded: called when the total exceeds ``max.connections``, so that a connection of
-            another than the protected listener must be closed.
+        window_seconds: ``quota.window.size.seconds``, which is also the longest wait for a rate.
+        on_slot_free: called after each release of a guard and each change of a limit, since a
+            delayed connection may now be admitted.
+        on_exceeded: called when the total exceeds ``max.connections``, so that a connection of a
+            listener that is not protected must be closed.
 
     Attributes:
-        counts: the connections that are open, including rejected ones not yet closed; addresses
-            are plain (see :func:`.plain_address`), as everywhere below.
+        counts: the counts of open connections, including rejected connections that are not closed
+            yet. All addresses are plain (see :func:`.plain_address`).
         addresses: the rates of addresses that have a limit.
         limits: the limits of the server and of addresses; see :meth:`set_limits`.
         rate: the rate of connections accepted by all listeners except the protected one.
@@ -161,7 +162,7 @@ class ConnectionQuotas:
 
     @property
     def total(self) -> int:
-        """The number of connections of all listeners, including rejected ones not yet closed."""
+        """The number of open connections of all listeners, including rejected ones."""
         return self.counts.total
 
     @property
@@ -193,7 +194,7 @@ class ConnectionQuotas:
         self._on_slot_free()
 
     def remove_listener(self, name: str) -> None:
-        """Remove a listener; its open connections count in the total until they close.
+        """Remove a listener, whose open connections stay in the total until they are closed.
 
         Raises:
             LocalProtocolError: the listener is unknown.
@@ -222,12 +223,12 @@ class ConnectionQuotas:
         self._on_slot_free()
 
     def set_address_rate(self, host: str | None, per_second_max: int | None) -> None:
-        """Set, or with None remove, the rate limit of an address, or the default rate limit.
+        """Set or remove the rate limit of an address, or the default rate limit.
 
         (Kafka: the client quota ``connection_creation_rate`` of the entity ``ip``.)
 
         Args:
-            host: an address; None for the default of addresses without their own limit.
+            host: the address; None for the default for addresses without their own limit.
             per_second_max: the limit, 0 or more; None removes it.
 
         Raises:
@@ -238,7 +239,7 @@ class ConnectionQuotas:
     # Decisions.
 
     def try_admit(self, listener: str, host: str, now: float) -> Admission:
-        """Decide on an accepted connection.
+        """Decide whether to admit an accepted connection.
 
         Args:
             listener: the name of the listener.
@@ -252,9 +253,9 @@ class ConnectionQuotas:
         return self.retry(Delayed(listener, plain_address(host), now, now + delay, delay), now)
 
     def retry(self, delayed: Delayed, now: float) -> Admission:
-        """Decide again on a connection that had to wait.
+        """Decide again whether to admit a delayed connection.
 
-        May be called at any time and repeatedly: the connection is not counted again.
+        May be called at any time and repeatedly, since the connection is not counted again.
 
         Raises:
             LocalProtocolError: the listener was removed.
@@ -271,9 +272,9 @@ class ConnectionQuotas:
         return self._count(quota, address)
 
     def is_exceeded(self, listener: str) -> bool:
-        """Whether a processor of this listener must close a connection because of the total.
+        """Return whether a processor of this listener must close a connection: too many are open.
 
-        Cheap unless the limit is exceeded, because processors call it in every turn.
+        This is cheap unless the limit is exceeded, because processors call it in every turn.
         """
         return self.counts.total > self.limits.connections_max and not self._is_protected(listener)
 
@@ -283,7 +284,7 @@ class ConnectionQuotas:
         return listener == self._protected_listener and len(self._listeners) > 1
 
     def _record(self, quota: ListenerQuota, now: float) -> float:
-        """Count a connection in the rates. Returns by how many seconds they delay it."""
+        """Count a connection in the rates. Returns the delay of the connection in seconds."""
         quota.rate.record(now)
         delay = quota.rate.delay(quota.limits.connections_per_second_max, now)
         if not self._is_protected(quota.name):
@@ -300,7 +301,7 @@ class ConnectionQuotas:
         return self._is_protected(quota.name) or self.counts.total < self.limits.connections_max
 
     def _throttle(self, quota: ListenerQuota, address: str, seconds: float, now: float) -> Rejected:
-        """Reject a connection, and remove it from the rates: it must not use up others' share."""
+        """Reject a connection, and subtract it from the rates, which it must not use up."""
         quota.rate.unrecord(now)
         if not self._is_protected(quota.name):
             self.rate.unrecord(now)
@@ -310,7 +311,7 @@ class ConnectionQuotas:
         return Rejected(RejectReason.TOO_MANY_A_SECOND, address, limit, seconds, None)
 
     def _count(self, quota: ListenerQuota, address: str) -> ConnectionGuard | Rejected:
-        """Count a connection, then compare: even a rejected one has a guard until it is closed."""
+        """Count a connection, then check the limits; a rejected one counts until it is closed."""
         before = self.counts.add(quota.name, address)
         guard = ConnectionGuard(self.counts, quota.name, address, self._on_slot_free)
         if self.counts.total > self.limits.connections_max:

@@ -1,10 +1,10 @@
-"""Measures rates of new connections, and computes the delay that brings a rate below its limit.
+"""Rates of new connections, and the delays that bring a rate below its limit.
 
 (Kafka: Rate over SampledStat, and QuotaUtils.boundedThrottleTime; KIP-612.) Time is divided into
 windows of ``quota.window.size.seconds``, of which the last ``quota.window.num`` count. A window
 starts with the first connection after the end of the previous one, so idle time adds no windows.
 
-``now`` is in seconds of the loop's clock everywhere; nothing here reads a clock.
+Every ``now`` is in seconds of the loop's clock; nothing here reads a clock.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ ADDRESSES_MAX: Final = 10_000
 
 
 class CreationRate:
-    """The rate of new connections of one listener, one address or the whole server.
+    """The rate of new connections of a listener, an address or the whole server.
 
     Args:
-        windows: the number of windows that count, including the current one.
-        window_seconds: the length of a window; also the longest delay.
+        windows: the number of windows to measure over, including the current one.
+        window_seconds: the length of a window, which is also the longest delay.
     """
 
     __slots__ = ("_window_seconds", "_windows", "_windows_max")
@@ -51,8 +51,8 @@ class CreationRate:
     def unrecord(self, now: float) -> None:
         """Subtract a connection that was counted and then rejected.
 
-        As in Kafka it is subtracted from the current window, even if it was counted in an earlier
-        one.
+        As in Kafka, the connection is subtracted from the current window, even if it was counted in
+        an earlier window.
         """
         self._add(-1, now)
 
@@ -64,10 +64,9 @@ class CreationRate:
     def measured_seconds(self, now: float) -> float:
         """Return the time over which the rate is measured.
 
-        It consists of the full windows and the elapsed part of the last one.
-
-        Missing windows count as empty ones. Otherwise the first connection after idle time would
-        have an infinite rate.
+        This time consists of the full windows and the elapsed part of the last window. Missing
+        windows count as empty windows; otherwise the first connection after idle time would have an
+        infinite rate.
         """
         self._drop_old(now)
         elapsed = max(0.0, now - self._windows[0][0]) if self._windows else 0.0
@@ -76,9 +75,10 @@ class CreationRate:
         return max(elapsed + max(0, missing) * self._window_seconds, 0.001)
 
     def delay(self, limit: float, now: float) -> float:
-        """Return how many seconds without connections bring the rate down to ``limit`` per second.
+        """Return the time without connections that brings the rate down to ``limit`` per second.
 
-        At most one window, in whole milliseconds. 0 if the rate does not exceed the limit.
+        The time is in seconds, a whole number of milliseconds, and at most one window. It is 0 if
+        the rate does not exceed the limit.
         """
         rate = self.per_second(now)
         if rate <= limit:
@@ -104,11 +104,11 @@ class CreationRate:
 
 
 class AddressRates:
-    """Limits connections per second of each address (KIP-612: connection_creation_rate).
+    """The limits on connections per second for each address (KIP-612: connection_creation_rate).
 
-    An address has its own limit, the default limit, or none. Its own limit takes precedence; once
-    it is removed, the default applies again. Both can change at any time. Only addresses with a
-    limit are counted.
+    An address has its own limit, the default limit, or no limit. Its own limit takes precedence;
+    after that is removed, the default limit applies again. Both can change at any time. Only
+    addresses with a limit are counted.
 
     Args:
         new_rate: creates an empty rate.
@@ -125,10 +125,10 @@ class AddressRates:
         self._rates: OrderedDict[str, tuple[float, CreationRate]] = OrderedDict()
 
     def set_limit(self, address: str | None, per_second_max: int | None) -> None:
-        """Set or remove the limit of an address, or the default of those without their own.
+        """Set or remove the limit of an address, or the default limit.
 
         Args:
-            address: an address; None for the default.
+            address: the address; None for the default.
             per_second_max: the limit, 0 or more; None removes it.
 
         Raises:
@@ -144,7 +144,7 @@ class AddressRates:
             self._limits[address] = per_second_max
 
     def limit_of(self, address: str) -> int:
-        """Return the maximum number of connections per second of this address."""
+        """Return the maximum number of connections per second from this address."""
         return self._limits.get(address, self.default_limit)
 
     def record(self, address: str, now: float) -> float:
@@ -155,8 +155,8 @@ class AddressRates:
             now: the time, in seconds of the loop's clock.
 
         Returns:
-            0 if the connection may be served. Otherwise it is not counted, and the address may
-            connect again after this many seconds.
+            0 if the connection may be served. Otherwise, the connection is not counted, and the
+            address may connect again after this many seconds.
         """
         limit = self.limit_of(address)
         if limit == UNLIMITED:
@@ -172,15 +172,15 @@ class AddressRates:
         return delay
 
     def all_per_second(self, now: float, count_max: int = ADDRESSES_MAX) -> dict[str, float]:
-        """Return connections per second of addresses with a limit, most recently active first.
+        """Return connections per second by address with a limit, most recently active first.
 
-        Addresses without a new connection for an hour are dropped.
+        Addresses without a new connection in the last hour may be missing.
         """
         latest = islice(reversed(self._rates.items()), count_max)
         return {address: rate.per_second(now) for address, (_, rate) in latest}
 
     def _forget(self, now: float) -> None:
-        """Drop addresses that were idle for long, and make space for one more."""
+        """Drop addresses that were idle for a long time, and make space for another address."""
         while self._rates:
             last_at, _ = next(iter(self._rates.values()))
             if len(self._rates) < ADDRESSES_MAX and now - last_at < IDLE_SECONDS_MAX:
