@@ -136,6 +136,7 @@ class Selecting:
         while not channel.is_ready:  # a pass of the loop has time for a few of them only
             self.selector.counters.polls += 1
             steps.on_event(channel, READ)
+        steps.has_more.pop(channel, None)  # a step it had to wait for, which is made by now
         return channel, self._opened.enter_context(TlsPeer(client))
 
     def wait_readable(self, channel: Channel) -> None:
