@@ -1,4 +1,4 @@
-"""Waits for the metadata of a topic (Kafka: KafkaProducer.waitOnMetadata)."""
+"""The wait for the metadata of a topic (Kafka: KafkaProducer.waitOnMetadata)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LASTING: Final = frozenset(
 
 
 class MetadataWaiter:
-    """Waits until the partitions of a topic are known.
+    """The part of a producer that requests topic metadata and waits for it.
 
     Args:
         client: provides the metadata.
@@ -40,16 +40,16 @@ class MetadataWaiter:
 
     @property
     def updates(self) -> int:
-        """The number of metadata updates so far."""
+        """The number of metadata updates since the client was created."""
         return self._client.metadata.updates
 
     def knows(self, topic: str, partition: int | None) -> bool:
-        """Whether the metadata of a topic, or of one of its partitions, is known."""
+        """Return whether the metadata of a topic, or of one of its partitions, is known."""
         self._accumulator.queues.topics.update(self._client.metadata.cluster)
         return self._accumulator.knows(topic, partition)
 
     def request(self, topic: str, partition: int | None, now: float) -> None:
-        """Request the metadata of a topic that is not known, or whose partition is not.
+        """Request the metadata of a topic if the topic or the partition is not known.
 
         Raises:
             TypeError: the topic is not a str.
@@ -64,7 +64,7 @@ class MetadataWaiter:
     def timeout_error(
         self, topic: str, partition: int | None, updates: int, seconds: float
     ) -> BufferExhaustedError | MetadataTimeoutError:
-        """Build the error of a wait that exceeded ``max.block.ms``.
+        """Return the error for a wait that exceeded ``max.block.ms``.
 
         Args:
             topic: the topic.
@@ -91,7 +91,7 @@ class MetadataWaiter:
 
         Raises:
             ApiError: the topic's name is not valid, or the client may not write to it.
-            AuthenticationError, UnsupportedVersionError: no broker accepts requests of this client.
+            AuthenticationError, UnsupportedVersionError: no broker accepts this client.
             trio.ClosedResourceError: the producer is closed.
         """
         await trio.lowlevel.checkpoint()

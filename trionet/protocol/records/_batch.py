@@ -233,7 +233,7 @@ def batch_positions(buf: Bytes, pos: int = 0) -> tuple[list[int], int]:
 
 
 def check_crc(buf: Bytes, pos: int, header: BatchHeader) -> bool:
-    """Whether the batch at ``pos`` is complete and matches the checksum in its header.
+    """Return whether the batch at ``pos`` is complete and matches the checksum in its header.
 
     Args:
         buf: contains the batch.

@@ -234,7 +234,7 @@ class BatchBuilder:
     def has_room_for(
         self, timestamp: int, key: Bytes | None, value: Bytes | None, headers: Headers = ()
     ) -> bool:
-        """Whether the batch would stay within its maximum size with this record.
+        """Return whether the batch would stay within its maximum size with this record.
 
         An empty batch accepts any record. (Kafka: MemoryRecordsBuilder.hasRoomFor, but exact, as
         the effect of compression is not estimated.)

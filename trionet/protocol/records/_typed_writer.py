@@ -237,7 +237,7 @@ class BatchBuilder:
     def has_room_for(
         self, timestamp: int, key: object, value: object, headers: Headers = ()
     ) -> bool:
-        """Whether the batch would stay within its maximum size with this record."""
+        """Return whether the batch would stay within its maximum size with this record."""
         if self.count == 0:
             return True
         _check_timestamp(timestamp)

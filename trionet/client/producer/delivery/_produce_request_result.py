@@ -162,7 +162,7 @@ class ProduceRequestResult:
         return frozenset(self._withdrawn or ())
 
     def is_withdrawn(self, index: int) -> bool:
-        """Whether a record was withdrawn."""
+        """Return whether a record was withdrawn."""
         return self._withdrawn is not None and index in self._withdrawn
 
     def position(self, index: int) -> int:

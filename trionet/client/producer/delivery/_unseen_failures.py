@@ -84,5 +84,5 @@ def _kind(error: Exception) -> _Kind:
 
 
 def _is_same(error: Exception, other: Exception | None) -> bool:
-    """Whether one error is the other, or a copy of it."""
+    """Return whether one error is the other, or a copy of it."""
     return other is not None and (type(error), error.args) == (type(other), other.args)

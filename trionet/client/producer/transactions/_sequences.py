@@ -153,7 +153,7 @@ class PartitionSequences:
         return None
 
     def may_pipeline(self, leader_epoch: int, now: float) -> bool:
-        """Whether a new batch may be sent while others are in flight.
+        """Return whether a new batch may be sent while others are in flight.
 
         Only a leader that knows this epoch of the producer may be sent one: another leader would
         accept a batch without the preceding one.
@@ -202,7 +202,7 @@ class PartitionSequences:
         self._in_flight[batch] = None
 
     def is_of_current_epoch(self, batch: SequencedBatch) -> bool:
-        """Whether a batch was numbered in the current epoch."""
+        """Return whether a batch was numbered in the current epoch."""
         return (batch.producer_id, batch.producer_epoch) == self.identity
 
     def remove(self, batch: SequencedBatch) -> bool:
@@ -259,7 +259,7 @@ class PartitionSequences:
         return base_offset - self._end_offset >= missing
 
     def is_all_acked(self) -> bool:
-        """Whether the last numbered batch is acknowledged, so that no gap can follow."""
+        """Return whether the last numbered batch is acknowledged, so that no gap can follow."""
         return self.next == (0 if self.last_acked == NONE else after(self.last_acked, 1))
 
     def start_again(self, identity: ProducerIdentity) -> None:
@@ -279,5 +279,5 @@ class PartitionSequences:
 
 
 def is_newer(sequence: int, than: int) -> bool:
-    """Whether a sequence comes after another; the numbers wrap around."""
+    """Return whether a sequence comes after another; the numbers wrap around."""
     return 0 < (sequence - than) & SEQUENCE_MAX <= SEQUENCE_MAX // 2

@@ -89,7 +89,7 @@ class TransactionManager:
     # Sending.
 
     def may_drain(self, batch: SequencedBatch, leader_epoch: int, now: float) -> bool:
-        """Whether the first batch of a partition's queue may be sent now.
+        """Return whether the first batch of a partition's queue may be sent now.
 
         A retry waits until it is the first batch in flight: all batches before it then have their
         outcome, so that retries cannot overtake each other. A new batch waits while those before it
@@ -187,7 +187,7 @@ class TransactionManager:
         )
 
     def can_retry(self, batch: SequencedBatch, error_code: int, log_start_offset: int) -> bool:
-        """Whether a retry of a rejected batch may succeed; may request a new epoch for it.
+        """Return whether a retry of a rejected batch may succeed; may request a new epoch for it.
 
         Args:
             batch: the batch.
@@ -227,7 +227,7 @@ class TransactionManager:
             self._bump(batch.topic_partition)
 
     def is_fatal(self, error_code: int) -> bool:
-        """Whether an error ends the producer."""
+        """Return whether an error ends the producer."""
         return error_code in _FATAL
 
     def split(self, batch: SequencedBatch, pieces: Sequence[SequencedBatch]) -> None:

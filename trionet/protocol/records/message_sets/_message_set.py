@@ -140,7 +140,7 @@ def _check_length(magic: int, length: int) -> None:
 
 
 def check_message_crc(buf: Bytes, pos: int, header: MessageHeader) -> bool:
-    """Whether the message at ``pos`` is complete and matches the checksum in its header."""
+    """Return whether the message at ``pos`` is complete and matches the checksum in its header."""
     end = pos + header.size
     return end <= len(buf) and crc32(memoryview(buf)[pos + CRC_START : end]) == header.crc
 
