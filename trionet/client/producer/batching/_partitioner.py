@@ -71,7 +71,8 @@ def next_queue(
     Args:
         topic: a topic with at least one partition.
         rng: the random generator.
-        slow_nodes: the ids of nodes that have accepted no request for too long; they are skipped.
+        slow_nodes: the ids of nodes that have accepted no request for too long; they are skipped
+            unless all leaders are slow.
         is_adaptive: whether to prefer partitions with shorter queues.
     """
     queues = topic.queues[: topic.partitions]

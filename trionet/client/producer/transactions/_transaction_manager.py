@@ -1,18 +1,18 @@
-"""Exactly one copy of each batch, in order, across retries (KIP-98, KIP-360).
+"""The transaction manager, which makes a producer idempotent (KIP-98, KIP-360).
 
-(Kafka: TransactionManager, as used by a producer without transactions.) Pure: it decides which
-batch may be sent next, its sequence number, whether a rejected batch may be retried, and when a new
-producer id is needed; :class:`.InitProducerIdHandler` requests it.
+(Kafka: TransactionManager, without transactions.) Pure. The transaction manager decides which batch
+may be sent next, its sequence number, whether a rejected batch may be retried, and when a new
+producer id is needed. :class:`.InitProducerIdHandler` requests the id.
 
-When it is no longer known which batches a leader has, the epoch is bumped, and the batches in
-flight to that partition are numbered from 0 again: the leader accepts a new epoch that begins with
-0. Bumping is never safe while a batch that the leader may have is in flight, because it would be
-written a second time under its new number. What a leader has is known from its responses, and in
-one case from the responses to other batches, which :mod:`._sequences` explains.
+If the producer no longer knows which batches a leader has appended, it bumps the epoch and
+renumbers the in-flight batches of that partition from 0, since a leader accepts a new epoch only
+from 0. The epoch must not be bumped while the leader may have appended a batch in flight, because that batch
+would be written again under its new number. Responses show which batches a leader has appended. In
+one case they show it for other batches, as :mod:`._sequences` explains.
 
-Rejected: bumping at once, as Kafka's producer does when a batch is out of order; it writes the
-batch twice if only its response was lost. Reconsider if brokers keep the last batches of a producer
-over a clean restart.
+Rejected: bumping the epoch immediately when a batch is out of order, as Kafka's producer does. It
+writes the batch twice if only the response was lost. Reconsider if brokers keep the last batches of
+a producer across a clean restart.
 """
 
 # Compiled by mypyc.
@@ -52,11 +52,11 @@ _SEQUENCE_ERRORS: Final = frozenset(
 
 
 class TransactionManager:
-    """Manages the sequence numbers of all partitions of one producer.
+    """The producer id, epoch and sequence numbers of one producer.
 
     Attributes:
         identity: the producer id and epoch of new batches; invalid until a broker has assigned one.
-        error: why nothing can be sent any more; None while sending is possible.
+        error: the fatal error of the producer; None while it can send.
     """
 
     def __init__(self) -> None:
@@ -76,13 +76,13 @@ class TransactionManager:
         return not self.identity.is_valid and self.error is None
 
     def take_id(self, producer_id: int, epoch: int) -> None:
-        """Use the id that a broker assigned."""
+        """Set the id and epoch that a broker assigned."""
         self.identity = ProducerIdentity(producer_id, epoch)
         self._number_again()
         logger.debug("producer id %d, epoch %d", producer_id, epoch)
 
     def fail(self, error: TrionetError) -> None:
-        """Fail the producer: nothing can be sent any more."""
+        """Set the fatal error of the producer, unless it already has one."""
         if self.error is None:
             self.error = error
 
@@ -91,15 +91,14 @@ class TransactionManager:
     def may_drain(self, batch: SequencedBatch, leader_epoch: int, now: float) -> bool:
         """Return whether the first batch of a partition's queue may be sent now.
 
-        A retry waits until it is the first batch in flight: all batches before it then have their
-        outcome, so that retries cannot overtake each other. A new batch waits while those before it
-        are numbered in another epoch, or may have been written (Kafka:
-        RecordAccumulator.shouldStopDrainBatchesForPartition), and while the leader may not know the
-        producer (:meth:`.PartitionSequences.may_pipeline`).
+        A retry waits until it is the first batch in flight, so that retries cannot overtake each
+        other. A new batch waits while the preceding batches belong to another epoch or may have
+        been written (Kafka: RecordAccumulator.shouldStopDrainBatchesForPartition). It also waits
+        while the leader may not know the producer (:meth:`.PartitionSequences.may_pipeline`).
 
         Args:
             batch: the batch.
-            leader_epoch: the epoch of the leader that the batch would be sent to.
+            leader_epoch: the epoch of the leader to which the batch would be sent.
             now: the current time, in seconds of the loop's clock.
         """
         if not self.identity.is_valid:
@@ -121,14 +120,14 @@ class TransactionManager:
         return first is None or first is batch
 
     def passes_over(self, batch: SequencedBatch) -> bool:
-        """Whether the batches after this one are sent first, to find out whether it was written."""
+        """Return whether a batch is out of order, so that the following batches are sent first."""
         sequences = self._partitions.get(batch.topic_partition)
         return sequences is not None and sequences.is_refused(batch)
 
     def assign(self, batch: SequencedBatch) -> None:
-        """Number a batch that is about to be sent; it keeps its number if it was sent before.
+        """Assign a sequence number to a batch that is about to be sent, unless it has one.
 
-        With another number, a leader that already has the batch would append it once more.
+        Under a new number, a leader that already has the batch would append it again.
         """
         if batch.base_sequence != NONE:
             return
@@ -148,7 +147,7 @@ class TransactionManager:
     def completed(
         self, batch: SequencedBatch, base_offset: int, now: float
     ) -> Sequence[SequencedBatch]:
-        """Record that a batch was written, by this attempt or by an earlier one.
+        """Record that a batch was written, by this attempt or an earlier attempt.
 
         Args:
             batch: the batch.
@@ -156,7 +155,7 @@ class TransactionManager:
             now: the current time, in seconds of the loop's clock.
 
         Returns:
-            Batches whose queued retry is not needed, because they were written before this one.
+            Earlier batches that are now known to be written, so that they need no retry.
         """
         partition = batch.topic_partition
         sequences = self._partitions.get(partition)
@@ -178,7 +177,7 @@ class TransactionManager:
         return written
 
     def is_written(self, batch: SequencedBatch, error_code: int) -> bool:
-        """Whether a batch that the leader reports as out of order is nevertheless in its log."""
+        """Return whether an out-of-order batch is known to be in the leader's log nevertheless."""
         sequences = self._partitions.get(batch.topic_partition)
         return (
             error_code == error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -187,12 +186,12 @@ class TransactionManager:
         )
 
     def can_retry(self, batch: SequencedBatch, error_code: int, log_start_offset: int) -> bool:
-        """Return whether a retry of a rejected batch may succeed; may request a new epoch for it.
+        """Return whether to retry a rejected batch, and bump the epoch if the retry requires it.
 
         Args:
             batch: the batch.
             error_code: the error code with which the batch was rejected.
-            log_start_offset: the first offset of the partition; -1 if it is not known.
+            log_start_offset: the log start offset of the partition; -1 if it is not known.
         """
         sequences = self._partitions.get(batch.topic_partition)
         if error_code in _SEQUENCE_ERRORS:
@@ -216,7 +215,7 @@ class TransactionManager:
             self._bump(batch.topic_partition)
 
     def failed(self, batch: SequencedBatch) -> None:
-        """Record that a batch failed for good."""
+        """Record that a batch has failed and will not be retried."""
         sequences = self._partitions.get(batch.topic_partition)
         if sequences is None or batch.base_sequence == NONE or not sequences.remove(batch):
             return
@@ -227,11 +226,11 @@ class TransactionManager:
             self._bump(batch.topic_partition)
 
     def is_fatal(self, error_code: int) -> bool:
-        """Return whether an error ends the producer."""
+        """Return whether an error code is fatal for the producer."""
         return error_code in _FATAL
 
     def split(self, batch: SequencedBatch, pieces: Sequence[SequencedBatch]) -> None:
-        """Replace a batch that was too large by its parts, which divide its numbers among them."""
+        """Replace a split batch by its parts, which have its sequence numbers."""
         sequences = self._partitions.get(batch.topic_partition)
         if sequences is not None and batch.base_sequence != NONE:
             sequences.replace(batch, pieces)
@@ -243,7 +242,7 @@ class TransactionManager:
         self._start_again[partition] = None
 
     def settle(self) -> None:
-        """Resolve unresolved sequences, and bump the epoch if due; called before each drain.
+        """Resolve sequence numbers after failures, and bump the epoch if due, before a drain.
 
         (Kafka: maybeResolveSequences, bumpIdempotentEpochAndResetIdIfNeeded.)
         """
