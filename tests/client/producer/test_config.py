@@ -140,7 +140,9 @@ def test_a_default_of_the_delivery_follows_what_one_attempt_may_take(
     actual = settings(request_timeout_ms=200_000)
 
     assert 200.005 == actual.delivery_timeout_seconds
-    assert ["delivery.timeout.ms is 200005: linger.ms + request.timeout.ms"] == caplog.messages
+    assert [
+        "delivery.timeout.ms is raised to 200005 (linger.ms + request.timeout.ms)"
+    ] == caplog.messages
 
 
 def test_settings_that_are_made_already_are_taken_as_they_are() -> None:

@@ -95,7 +95,7 @@ def _delivery_timeout_seconds(config: ClientConfig) -> float:
             f"delivery.timeout.ms = {delivery} must be at least linger.ms +"
             f" request.timeout.ms ({least})"
         )
-    logger.info("delivery.timeout.ms is %d: linger.ms + request.timeout.ms", least)
+    logger.info("delivery.timeout.ms is raised to %d (linger.ms + request.timeout.ms)", least)
     return least / 1000
 
 

@@ -113,7 +113,7 @@ class MetadataWaiter:
 
 def _what_is_known(found: TopicMetadata | None, partition: int | None) -> str:
     if found is None:
-        return "the brokers have not described it"
+        return "the brokers have returned no metadata for it"
     if found.error_code:
         return f"the brokers returned {error_codes.name_of(found.error_code)}"
     if partition is not None and partition not in found.partitions:

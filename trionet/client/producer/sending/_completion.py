@@ -22,6 +22,7 @@ from typing import Final
 import attrs
 import trio
 
+from ...._util._text import counted
 from ....errors import (
     ApiError,
     DeliveryTimeoutError,
@@ -180,8 +181,8 @@ class Completion:
         last = self._last_errors.get(batch.topic_partition)
         whys = [f"the last error was {last}" if last else "", self._connection_problem()]
         error = DeliveryTimeoutError(
-            f"{batch.record_count} records for {batch.topic_partition} were not acknowledged"
-            f" within {self._limits.seconds:g} s (delivery.timeout.ms)"
+            f"no acknowledgement of {counted(batch.record_count, 'record')} for"
+            f" {batch.topic_partition} within {self._limits.seconds:g} s (delivery.timeout.ms)"
             + "".join(f"; {why}" for why in whys if why)
         )
         self._fail(batch, error)
@@ -274,7 +275,7 @@ class Completion:
         why = _text(response)
         self._last_errors[batch.topic_partition] = why
         logger.warning(
-            "%s: %s; retrying %d records", batch.topic_partition, why, batch.record_count
+            "%s: %s; retrying %s", batch.topic_partition, why, counted(batch.record_count, "record")
         )
         self._queues.reenqueue(batch, now)
         self.counters.retried(batch)

@@ -6,9 +6,10 @@ producer id is needed. :class:`.InitProducerIdHandler` requests the id.
 
 If the producer no longer knows which batches a leader has appended, it bumps the epoch and
 renumbers the in-flight batches of that partition from 0, since a leader accepts a new epoch only
-from 0. The epoch must not be bumped while the leader may have appended a batch in flight, because that batch
-would be written again under its new number. Responses show which batches a leader has appended. In
-one case they show it for other batches, as :mod:`._sequences` explains.
+from 0. The epoch must not be bumped while the leader may have appended an in-flight batch, because
+that batch would be written again under its new number. The response to a batch shows whether the
+leader has appended it. In one case, responses to other batches show this, as :mod:`._sequences`
+explains.
 
 Rejected: bumping the epoch immediately when a batch is out of order, as Kafka's producer does. It
 writes the batch twice if only the response was lost. Reconsider if brokers keep the last batches of
@@ -170,7 +171,7 @@ class TransactionManager:
         if sequences.are_all_refused:
             logger.warning(
                 "%s: the leader lost the state of this producer and appended batches out of"
-                " order; the missing batches are sent again, and come after them",
+                " order; the missing batches are resent and will be appended after later ones",
                 partition,
             )
             self._bump(partition)
