@@ -127,7 +127,7 @@ def nearest(key: str, known: Iterable[str]) -> str:
     import difflib  # only for errors: importing it at the top would slow down every start
 
     matches = difflib.get_close_matches(key, known, n=1)
-    return f"; the nearest known one is {matches[0]}" if matches else ""
+    return f"; the closest match is {matches[0]}" if matches else ""
 
 
 def _is_allowed(value: Value, kind: int, rule: Rule) -> bool:

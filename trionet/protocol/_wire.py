@@ -355,8 +355,7 @@ def bad_count(field: str, count: int, rest: int) -> NoReturn:
     if count > rest:
         raise WireFormatError(f"{field}: {count} elements cannot fit into the frame")
     raise WireFormatError(
-        f"{field}: {count} more elements are too many; for requests to a broker the limit is "
-        "request.max.elements"
+        f"{field}: {count} more elements exceed the limit, which is request.max.elements for a broker"
     )
 
 
@@ -377,7 +376,7 @@ def missing_field(field: str) -> NoReturn:
 
 def null_field(field: str) -> NoReturn:
     """Reject None for a field that is not nullable in this version of the API."""
-    raise LocalProtocolError(f"{field} is None, but not nullable in this version of the API")
+    raise LocalProtocolError(f"{field} is None, but is not nullable in this version of the API")
 
 
 def bad_uuid(field: str) -> NoReturn:

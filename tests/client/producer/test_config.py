@@ -166,6 +166,6 @@ async def test_a_producer_is_opened_with_them() -> None:
 
 
 async def test_a_producer_is_not_opened_with_what_is_wrong() -> None:
-    with pytest.raises(ConfigError, match=r"the nearest known one is linger\.ms"):
+    with pytest.raises(ConfigError, match=r"the closest match is linger\.ms"):
         async with trionet.open_producer("localhost:9092", {"linger.sm": 1}):
             pass

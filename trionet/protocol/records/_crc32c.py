@@ -43,8 +43,8 @@ def from_google() -> Checksum:
 def from_table() -> Checksum:
     """Return a checksum function in pure Python, which reaches about 10 MB/s."""
     warnings.warn(
-        "none of fastcrc, crc32c and google-crc32c can be imported: checksums of record batches "
-        "are computed in Python, a thousand times slower; `pip install fastcrc`",
+        "cannot import fastcrc, crc32c or google-crc32c; the checksums of record batches are "
+        "computed in Python, which is a thousand times slower; run `pip install fastcrc`",
         RuntimeWarning,
         stacklevel=2,
     )

@@ -25,7 +25,7 @@ else:
 
         logging.getLogger("trionet.protocol").warning(
             "records are written in pure Python, because librt cannot be used: %s; "
-            "`pip install --upgrade librt`",
+            "run `pip install --upgrade librt`",
             error,
         )
 

@@ -73,7 +73,7 @@ class Delivery:
         self, _key: object, outcome: ProduceRequestResult, index: int, timestamp: int
     ) -> None:
         if _key is not _KEY:
-            raise TypeError("deliveries are returned by the methods of a producer")
+            raise TypeError("deliveries are created only by the methods of a producer")
         self.outcome: ProduceRequestResult = outcome
         self.index: int = index
         self.timestamp: int = timestamp

@@ -136,7 +136,7 @@ def _decompress_gzip(data: Bytes, limit: int) -> bytes:
         if pos == len(view):
             return output.joined()
         if bytes(view[pos : pos + 2]) != _GZIP_MAGIC:
-            raise WireFormatError("gzip records followed by other data")
+            raise WireFormatError("gzip records are followed by other data")
 
 
 def _decompress_member(view: memoryview, pos: int, output: BoundedOutput) -> int:

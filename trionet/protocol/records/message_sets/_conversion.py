@@ -150,7 +150,7 @@ class _UpConversion:
         if magic and last_offset and found > last_offset:
             raise WireFormatError(
                 f"the offset of a compressed set is {last_offset}, "
-                f"but its last message is number {found}"
+                f"but its last message has the relative offset {found}"
             )
 
     def _add(self, records: list[Record]) -> Steps[None]:

@@ -315,7 +315,7 @@ def _unwrap(header: MessageHeader, body: bytes) -> list[Record]:
     if base < 0:
         raise WireFormatError(
             f"the offset of a compressed set is {header.offset}, "
-            f"but its last message is number {records[-1][0]}"
+            f"but its last message has the relative offset {records[-1][0]}"
         )
     if header.timestamp_type:  # LogAppendTime: one timestamp for all messages
         time = header.timestamp
