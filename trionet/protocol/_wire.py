@@ -355,7 +355,8 @@ def bad_count(field: str, count: int, rest: int) -> NoReturn:
     if count > rest:
         raise WireFormatError(f"{field}: {count} elements cannot fit into the frame")
     raise WireFormatError(
-        f"{field}: {count} more elements exceed the limit, which is request.max.elements for a broker"
+        f"{field}: {count} more elements exceed the limit, which is request.max.elements for a "
+        "broker"
     )
 
 
