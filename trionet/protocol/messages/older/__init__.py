@@ -1,1 +1,1 @@
-"""Codecs of the versions before the first flexible version (KIP-482), imported on demand."""
+"""Codecs of versions before the first flexible one (KIP-482), imported when a peer uses them."""
