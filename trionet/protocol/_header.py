@@ -43,7 +43,7 @@ def decode_request_header(
 
     Args:
         buf: a frame without its size prefix.
-        pos: where the header starts.
+        pos: the position of the header.
 
     Returns:
         API key, version, correlation id, client id (None for null) and the position after the
@@ -148,7 +148,7 @@ def decode_response_header(
     Args:
         codec: the codec of the API version.
         buf: a frame without its size prefix.
-        pos: where the header starts.
+        pos: the position of the header.
 
     Raises:
         WireFormatError: the header is malformed or truncated.

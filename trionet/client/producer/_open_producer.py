@@ -87,7 +87,7 @@ async def open_producer(
         parts = _Parts(client, settings, network, on_send, on_acknowledgement)
         with parts.reporting_failures(), raise_single_error() as caller:
             async with trio.open_nursery() as nursery:
-                # Nothing has to wait for its start: until then records stay in the accumulator.
+                # The start is not awaited, since records stay in the accumulator until then.
                 nursery.start_soon(parts.sender.run)  # noqa: ASYNC113
                 try:
                     with caller.block():

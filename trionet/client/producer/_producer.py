@@ -73,8 +73,8 @@ class Producer:
         """
         self = cls.__new__(cls)
         self._appender = RecordAppender(accumulator, sender, topics, now_ms, hook)
-        # In place of the method below: an interpreted function around the compiled one would add
-        # a fifth to the time of each record.
+        # This replaces the method below, since an interpreted function around the compiled method
+        # would add a fifth to the time per record.
         vars(self)["send_nowait"] = self._appender.send_nowait
         self._hook = hook
         self._accumulator = accumulator
@@ -170,7 +170,7 @@ class Producer:
             timestamp: see :meth:`send`.
 
         Returns:
-            The record's delivery; awaiting it returns where the record was written.
+            The record's delivery; awaiting the delivery returns the position of the record.
 
         Raises:
             RecordTooLargeError, TypeError, ValueError, BufferExhaustedError, MetadataTimeoutError,
@@ -180,7 +180,7 @@ class Producer:
         """
         appended = self._appender.append_if_free(topic, value, key, headers, partition, timestamp)
         if appended is not None:
-            # No checkpoint: it would cost more than a record. One is made every few hundred.
+            # A checkpoint costs more than a record, so one is made every few hundred records.
             return appended  # noqa: ASYNC910
         return await self._append_when_free(topic, value, key, headers, partition, timestamp)
 
@@ -208,7 +208,7 @@ class Producer:
             timestamp: see :meth:`send`.
 
         Returns:
-            The record's delivery; awaiting it returns where the record was written.
+            The record's delivery; awaiting the delivery returns the position of the record.
 
         Raises:
             trio.WouldBlock: ``buffer.memory`` has no space, other tasks already wait for space, or
@@ -288,7 +288,7 @@ class Producer:
             await self._append_all(topic, partition, columns, deliveries)
             if self._accumulator.end_columns(deliveries):
                 self._sender.send_now(self._clock())
-            # The last one first: the others are usually done by then, without a wait for each.
+            # The last batch first: all others are usually done by then and need no separate wait.
             for outcome in reversed(deliveries.outcomes):
                 if not outcome.is_done:
                     await outcome.until_done()

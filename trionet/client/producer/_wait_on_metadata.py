@@ -16,7 +16,7 @@ from .batching._accumulator import RecordAccumulator
 from .batching._record_checks import check_topic
 from .sending._producer_metadata import ProducerMetadata
 
-# Waiting does not help against these; all other errors may pass.
+# These errors persist; all other errors may be temporary.
 _LASTING: Final = frozenset(
     {error_codes.INVALID_TOPIC_EXCEPTION, error_codes.TOPIC_AUTHORIZATION_FAILED}
 )

@@ -173,7 +173,7 @@ def read_header(buf: Bytes, pos: int = 0) -> BatchHeader:
 
     Args:
         buf: the buffer, with at least the 61 bytes of the header.
-        pos: where the batch starts.
+        pos: the position of the batch.
 
     Raises:
         WireFormatError: fewer than 61 bytes are left, or the length is invalid.

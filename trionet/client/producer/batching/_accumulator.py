@@ -58,7 +58,7 @@ class RecordAccumulator:
         sequencing: Sequencing | None = None,
     ) -> None:
         self.queues: BatchQueues = BatchQueues(settings, rng, sequencing)
-        # These two are read for each record: one attribute less than through the queues.
+        # Both are read for each record, and these references save an attribute access.
         self.pool: BufferPool = self.queues.pool
         self._topics = self.queues.topics
         self.is_closed: bool = False
@@ -324,7 +324,7 @@ class RecordAccumulator:
         return trio.WouldBlock()
 
     def withdraw_all(self, deliveries: Deliveries) -> None:
-        """Withdraw those of the records whose batches have not been drained yet."""
+        """Withdraw the records whose batches are undrained, and mark all others as seen."""
         for outcome, index, count in deliveries.spans():
             batch = self._undrained_batch(outcome)
             for number in range(index, index + count):

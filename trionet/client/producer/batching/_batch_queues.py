@@ -167,7 +167,7 @@ class BatchQueues:
             if queue.is_backing_off(batch, now):
                 continue
             if taken and sizes[queue.leader] + batch.size > bytes_max:
-                # Later, smaller batches wait as well: passing this one over could starve it.
+                # Later, smaller batches wait as well; sending them first could starve this one.
                 sizes[queue.leader] = bytes_max
                 continue
             if self._sequencing is not None and not self._sequencing.may_drain(
@@ -178,7 +178,7 @@ class BatchQueues:
                 queue.take()
             else:
                 queue.remove(batch)
-            # A drained partition moves to the end: none is passed over twice.
+            # A drained partition moves to the end, so that no partition is skipped twice.
             del self._undrained[queue]
             if queue.batches:
                 self._undrained[queue] = None
@@ -277,8 +277,8 @@ class BatchQueues:
     def deallocate(self, batch: ProducerBatch) -> None:
         """Free the memory of a batch. A second call is a no-op.
 
-        A request that is still being written must not lose its memory, so the request must be
-        complete (KAFKA-17862).
+        The request that contains the batch must be complete, since memory that is still being sent
+        must not be reused (KAFKA-17862).
         """
         self._incomplete.pop(batch, None)
         if batch.reserved:

@@ -63,7 +63,7 @@ class Deliveries(Sequence[Delivery]):
         Cancellation: stops the wait; the records are still sent.
         """
         await trio.lowlevel.checkpoint()
-        # The last one first: the others are usually done by then, without a wait for each.
+        # The last batch first: all others are usually done by then and need no separate wait.
         for outcome in reversed(self.outcomes):
             if not outcome.is_done:
                 await outcome.until_done()

@@ -47,12 +47,12 @@ from ._produce_requests import UNKNOWN, WRITTEN, PartitionResponse, partition_re
 
 logger = logging.getLogger("trionet.client")
 
-# The second: the leader has the batch already, and no longer knows at which offset (Kafka:
-# completeBatch).
+# DUPLICATE_SEQUENCE_NUMBER: the leader already has the batch, but no longer knows its offset
+# (Kafka: completeBatch).
 _WRITTEN: Final = frozenset({error_codes.NONE, error_codes.DUPLICATE_SEQUENCE_NUMBER})
-# After these errors a leader may have the batch nevertheless. With acks=all it returns the last
-# three also when the leader changes, its disk fails, or the topic is deleted while an appended
-# batch waits for the other replicas (Kafka: DelayedProduce.tryComplete).
+# After these errors the leader may nevertheless have appended the batch. With acks=all it returns
+# the last three errors also if the leader changes, its disk fails or the topic is deleted while an
+# appended batch waits for the other replicas (Kafka: DelayedProduce.tryComplete).
 _UNCERTAIN: Final = frozenset(
     {
         error_codes.NETWORK_EXCEPTION,
@@ -168,7 +168,7 @@ class Completion:
         if now >= self._expires_at:
             late = [each for each in self._in_flight if now >= self._expiry_of(each)]
             for batch in late:
-                # Its memory stays taken until its request is complete (KAFKA-17862).
+                # The memory of the batch is kept until its request is complete (KAFKA-17862).
                 if not batch.outcome.is_done:  # else it expired the last time
                     batch.may_be_written = True
                     self._fail_late(batch)

@@ -98,8 +98,8 @@ def produce_request(
                 version_max = LAST_WITH_NAMES
             topic = topics[name] = _topic(name, topic_id)
         topic.partition_data.append(_partition(partition, _records(batch)))
-    # Fields are assigned, here and below: constructors take keyword arguments, and these take
-    # longer than everything else that is done for a small request.
+    # Fields are assigned, here and below, because the keyword arguments of the constructors would
+    # take longer than all other work for a small request.
     request = new(ProduceRequest)
     request.transactional_id = None
     request.acks = acks

@@ -109,8 +109,8 @@ class Sender:
             if baton.is_held:
                 await baton.stand_by()
             elif await self.run_once() and baton.waiting:
-                # Let a task run that has its response now: if it sends again at once, it takes the
-                # baton, and no wake-up of this task is needed for its next record.
+                # Yield to the task whose response has arrived. If it sends another record
+                # immediately, it takes the baton, and this task need not be woken.
                 await trio.lowlevel.checkpoint()
 
     async def run_once(self) -> bool:
@@ -121,7 +121,7 @@ class Sender:
             self._next_run_at = self._send_ready(now)
             return bool(await self._client.poll(max(0.0, self._next_run_at - now)))
         except Exception as error:  # boundary: any task that runs the sender of one producer
-            # After the end the client is closed, also while a task of the user's runs the sender.
+            # The client is closed at the end, even while another task runs the sender.
             if not self._baton.has_ended:
                 logger.exception("the producer has failed")
                 self.fail(error)
@@ -186,7 +186,7 @@ class Sender:
                     return
             else:
                 delay = self._client.connection(node).poll_delay(now)
-                # Without a delay it is connecting: a poll reports the result.
+                # Without a delay the connection is being opened; a poll reports the result.
                 at = now + delay if delay > 0 else math.inf
         self._run_by(min(at, self._completion.expiry_of_new(now)))
 
@@ -237,7 +237,7 @@ class Sender:
         )
         self._completion.aborted(aborted)
         self._baton.end()
-        self._client.wakeup()  # a task of the user's may be polling, and has to return
+        self._client.wakeup()  # another task may be polling, and must return
 
     def statistics(self) -> ClientStatistics:
         """See :meth:`.Producer.statistics`."""

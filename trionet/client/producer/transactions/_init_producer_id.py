@@ -27,9 +27,9 @@ from ._transaction_manager import TransactionManager
 
 logger = logging.getLogger("trionet.client")
 
-# What is queued fails, but the ACL may be added: the next record requests an id again.
+# Queued records fail, but the ACL may be added later, so the next record requests an id again.
 _REFUSED: Final = frozenset({error_codes.CLUSTER_AUTHORIZATION_FAILED})
-# Brokers ignore it without a transactional id (Kafka sends Integer.MAX_VALUE, too).
+# Brokers ignore the timeout without a transactional id (Kafka also sends Integer.MAX_VALUE).
 _NO_TIMEOUT_MS: Final = 2**31 - 1
 
 

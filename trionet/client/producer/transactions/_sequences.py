@@ -130,15 +130,15 @@ class PartitionSequences:
         self.identity = identity
         self.next = 0
         self.last_acked = NONE
-        # The last acknowledgement: when it arrived, from which leader, and the offset after it.
+        # The last acknowledgement: its arrival time, leader epoch, and offset after the batch.
         self._acked_at = -math.inf
         self._leader_epoch = NONE
         self._end_offset = NONE
         self._in_flight: dict[SequencedBatch, None] = {}
-        # Batches in flight that the leader reports as out of order: the responses to the batches
-        # that follow decide whether they were written.
+        # In-flight batches that the leader has reported as out of order. The responses to the
+        # following batches show whether they were written.
         self._refused: dict[SequencedBatch, None] = {}
-        # Batches in flight that the leader must have, because it has one that follows.
+        # In-flight batches that the leader must have appended, because it has a following batch.
         self._shown_written: dict[SequencedBatch, None] = {}
 
     @property
@@ -235,8 +235,8 @@ class PartitionSequences:
         end_offset = base_offset + batch.record_count if base_offset >= 0 else NONE
         last = last_sequence(batch)
         if self.last_acked != NONE and not is_newer(last, self.last_acked):
-            # A batch that follows this one was acknowledged before. In the log of a leader that had
-            # forgotten the producer, this one comes after it and takes up offsets.
+            # A following batch was acknowledged earlier. If the leader had forgotten the producer,
+            # this batch comes after that batch in the log and takes up offsets.
             if self._end_offset != NONE:
                 self._end_offset = max(self._end_offset, end_offset)
             return

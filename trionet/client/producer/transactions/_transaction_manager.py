@@ -64,7 +64,7 @@ class TransactionManager:
         self.identity: ProducerIdentity = NO_IDENTITY
         self.error: TrionetError | None = None
         self._partitions: dict[TopicPartition, PartitionSequences] = {}
-        # Partitions where a batch failed, and it is not known yet whether its numbers are a gap.
+        # Partitions with a failed batch whose sequence numbers may be a gap.
         self._unresolved: dict[TopicPartition, None] = {}
         self._start_again: dict[TopicPartition, None] = {}
         self._is_bump_due = False
@@ -112,8 +112,8 @@ class TransactionManager:
             if batch.topic_partition in self._unresolved or sequences.has_refused:
                 return False
             return first is None or (
-                # A leader remembers the last five batches. If more follow one that it may have, it
-                # can no longer recognise a retry of that one as a duplicate.
+                # A leader remembers the last five batches. If more batches follow a batch that it
+                # may have appended, it cannot recognise a retry of that batch as a duplicate.
                 not first.may_be_written
                 and sequences.identity == self.identity
                 and sequences.may_pipeline(leader_epoch, now)
@@ -196,9 +196,9 @@ class TransactionManager:
         """
         sequences = self._partitions.get(batch.topic_partition)
         if error_code in _SEQUENCE_ERRORS:
-            # With UNKNOWN_PRODUCER_ID the leader has no batch of this producer any more, for
-            # example because its records were deleted. If it does not know where its log starts,
-            # the partition has just moved, and the next response may differ.
+            # With UNKNOWN_PRODUCER_ID the leader no longer has a batch of this producer, perhaps
+            # because the records were deleted. If it does not know the log start offset, the
+            # partition has just moved, and the next response may differ.
             is_settled = error_code != error_codes.UNKNOWN_PRODUCER_ID or log_start_offset != NONE
             if sequences is not None and is_settled:
                 self._out_of_order(batch, sequences)
@@ -208,9 +208,9 @@ class TransactionManager:
     def _out_of_order(self, batch: SequencedBatch, sequences: PartitionSequences) -> None:
         first = sequences.first_in_flight
         if first is not None and first is not batch:
-            return  # it fails because of the one before it, which is retried
-        # The batches that follow are sent first, even if this one was never written: they may have
-        # been written, and a new epoch would number everything in flight again.
+            return  # it fails because of the preceding batch, which is retried
+        # The following batches are sent first, even if this batch was never written. They may have
+        # been written, and a new epoch would renumber all batches in flight.
         sequences.refuse(batch)
         if sequences.are_all_refused:
             self._bump(batch.topic_partition)
@@ -220,8 +220,9 @@ class TransactionManager:
         sequences = self._partitions.get(batch.topic_partition)
         if sequences is None or batch.base_sequence == NONE or not sequences.remove(batch):
             return
-        # Its numbers are a gap, unless it was written. The batches in flight decide this: a new
-        # epoch before their responses would renumber batches that the leader may have.
+        # The numbers of the batch are a gap unless it was written. The responses to the batches in
+        # flight decide this, since an earlier new epoch would renumber batches that the leader
+        # may have appended.
         self._unresolved[batch.topic_partition] = None
         if sequences.are_all_refused:
             self._bump(batch.topic_partition)
