@@ -65,7 +65,7 @@ async def open_producer(
         config: settings by Kafka's dotted keys, as strings or Python values; or a
             settings object.
         network: opens connections.
-        token_provider: returns the tokens for ``sasl.mechanism=OAUTHBEARER``; plain or async.
+        token_provider: returns the tokens for ``sasl.mechanism=OAUTHBEARER``; sync or async.
         on_send: called with every record; returns the record, or a copy with another value, key,
             headers or timestamp. Must be a fast, synchronous function. It may be called again for a
             record that had to wait for memory. If it raises, the exception is logged and the record
