@@ -75,7 +75,7 @@ def test_as_many_elements_as_are_allowed(api: tuple[int, int], frame: bytes, ele
     expected = decode(frame, 0)
 
     assert expected == decode(frame, 0, elements)
-    with pytest.raises(WireFormatError, match=r"elements are too many.*request\.max\.elements"):
+    with pytest.raises(WireFormatError, match=r"elements exceed the limit.*request\.max\.elements"):
         decode(frame, 0, elements - 1)
 
 

@@ -75,7 +75,7 @@ def test_a_marker_sets_up_the_broker(program: pytest.Pytester) -> None:
 @pytest.mark.parametrize(
     ("marker", "text"),
     [
-        ("num_partition=3", "*num.partition: unknown key; the nearest known one is num.partitions"),
+        ("num_partition=3", "*num.partition: unknown key; the closest match is num.partitions"),
         ("topics=3", "*invalid topics=3; expected a list of names, or a dict*"),
         ("topics='orders'", "*invalid topics='orders'; expected a list of names*"),
         ("topics={'orders': 'three'}", "*'three'}; expected a list of names*"),

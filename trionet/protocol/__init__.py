@@ -1,4 +1,4 @@
-"""Kafka's wire format: bytes to values and back, without I/O, clocks or trio.
+"""Kafka's wire format: encoding and decoding without I/O, clocks or trio.
 
 Names are loaded on first use: importing the codecs of one API loads nothing else.
 """

@@ -1,7 +1,7 @@
-"""Maps an API key and version to the functions that decode and encode its messages.
+"""The lookup of the codec for an API key and version.
 
-The module of an API is imported when a codec of one of its versions is first requested; the
-versions before the first flexible one are in another module, imported likewise.
+The module of an API is imported when a codec from it is first requested. Versions before the first
+flexible version are in a separate module.
 """
 
 # Compiled by mypyc.
@@ -20,23 +20,24 @@ Encode = Callable[[Any, list[Chunk]], None]
 
 
 class ApiVersionCodec:
-    """One version of one API.
+    """The codec of one version of an API.
 
     Attributes:
-        api_key: Kafka's number of the API.
-        version: the version of its messages.
+        api_key: the API key.
+        version: the API version.
         name: Kafka's name of the API, such as ``ListOffsets``.
-        flexible: whether its messages have tag sections and compact lengths (KIP-482).
-        request_header_version: 1, or 2 with a tag section after the common part.
+        flexible: whether messages have tag sections and compact lengths (KIP-482).
+        request_header_version: 1, or 2 with a tag section after the common fields.
         response_header_version: 0, or 1 with a tag section after the correlation id.
         decode_request: ``(buf, pos, left) -> message``; bytes after the message are ignored.
-            Raises WireFormatError for anything malformed, and for more than ``left`` arrays,
-            elements of arrays, and tags in total (REQUEST_ELEMENTS_MAX by default).
+            Raises WireFormatError if the message is malformed, or if the total number of arrays,
+            array elements and tags exceeds ``left`` (REQUEST_ELEMENTS_MAX by default).
             ``records`` fields are views into ``buf``.
         encode_response: ``(message, out)``; appends chunks to ``out``. Raises LocalProtocolError
-            for a value that does not fit into its field; fields that the version lacks are omitted.
-        encode_request: see ``encode_response``; also raises LocalProtocolError for a field that is
-            set but missing in the version, unless the schema declares it ignorable.
+            for a value that does not fit into its field. Fields missing in this version are
+            omitted.
+        encode_request: see ``encode_response``; also raises LocalProtocolError if a field missing
+            in this version is set, unless the schema declares the field ignorable.
         decode_response: see ``decode_request``; the default limit is RESPONSE_ELEMENTS_MAX.
     """
 
@@ -82,11 +83,11 @@ _loaded: Final[dict[tuple[int, int], ApiVersionCodec]] = {}
 
 
 def lookup(api_key: int, version: int) -> ApiVersionCodec | None:
-    """Return the codec of an API version, or None if there is none.
+    """Return the codec of an API version; None if the version has no codec.
 
     Args:
-        api_key: Kafka's number of the API; see :mod:`trionet.protocol.api_keys`.
-        version: the version of the API.
+        api_key: the API key; see :mod:`trionet.protocol.api_keys`.
+        version: the API version.
     """
     return _loaded.get((api_key, version)) or _load(api_key, version)
 
@@ -110,16 +111,16 @@ def _load(api_key: int, version: int) -> ApiVersionCodec | None:
 
 
 def schema_versions(api_key: int) -> range:
-    """Return the versions of an API that have codecs; empty for an unknown key.
+    """Return the versions of an API that have codecs; empty for an unknown API.
 
     Args:
-        api_key: Kafka's number of the API; see :mod:`trionet.protocol.api_keys`.
+        api_key: the API key; see :mod:`trionet.protocol.api_keys`.
     """
     known = APIS.get(api_key)
     return range(known[2], known[3] + 1) if known else range(0)
 
 
-#: The API key of each request, by the name of its class.
+#: The API key of each request class, by class name.
 REQUEST_KEYS: Final = {f"{row[1]}Request": key for key, row in APIS.items()}
 
 

@@ -1,8 +1,8 @@
-"""The nine types of Kafka's configuration values: parses and validates strings and Python values.
+"""The nine types of Kafka's configuration values, with parsing and validation.
 
-The numbers are those of DescribeConfigs (Kafka: ConfigDef.Type, ConfigEntry.ConfigType). A rule
-stands for Kafka's validator: a ``range`` for numbers, a tuple of choices for strings, list items
-and single integers, or ``None`` for any value of the type.
+The type numbers are those of DescribeConfigs (Kafka: ConfigDef.Type, ConfigEntry.ConfigType). A
+rule corresponds to a validator in Kafka. It is a ``range`` of numbers, a tuple of allowed strings,
+list items or integers, or ``None`` for any value of the type.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _DIGITS_MAX = 30
 
 
 class Password:
-    """A secret that does not appear in logs, reprs or responses by accident.
+    """A secret, which cannot leak accidentally into logs, reprs or responses.
 
     Args:
-        text: the secret; only ``.text`` reveals it.
+        text: the secret, which only the attribute ``text`` reveals.
     """
 
     __slots__ = ("text",)
@@ -52,12 +52,12 @@ class Password:
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | Password | None
 Rule: TypeAlias = range | tuple[str, ...] | tuple[int, ...] | None
 
-#: A row in a table of keys: name, type, default, rule.
+#: A row in a table of configuration keys: name, type, default and rule.
 Row: TypeAlias = tuple[str, int, Value, Rule]
 
 
 def at_least(lowest: int) -> range:
-    """Return the rule for ``lowest`` or more; the type gives the upper bound."""
+    """Return the rule for values of at least ``lowest``, limited by the type."""
     return range(lowest, LONG_MAX + 1)
 
 
@@ -78,11 +78,11 @@ def parse_value(key: str, kind: int, rule: Rule, raw: object) -> Value:
         key: the key, for the error message.
         kind: one of the nine types.
         rule: the allowed values of the type.
-        raw: a string as in ``server.properties``, or a Python value; ``None`` stays ``None``.
+        raw: a string as in ``server.properties``, or a Python value; ``None`` is returned as is.
 
     Raises:
-        ConfigError: the value does not have the type, or is not allowed. The message lists the
-            allowed values, and never contains a password.
+        ConfigError: the value has the wrong type or is not allowed. The message lists the allowed
+            values, and never contains a password.
     """
     if raw is None:
         return None
@@ -94,7 +94,7 @@ def parse_value(key: str, kind: int, rule: Rule, raw: object) -> Value:
 
 
 def value_text(value: Value) -> str | None:
-    """Format a value as Kafka does; ``None`` stays ``None``, and passwords are hidden."""
+    """Format a value as Kafka does. ``None`` is returned unchanged, and passwords are hidden."""
     match value:
         case None | str():
             return value
@@ -110,7 +110,7 @@ def value_text(value: Value) -> str | None:
 
 
 def allowed(kind: int, rule: Rule) -> str:
-    """Describe the allowed values of a type and a rule."""
+    """Return a description of the values that a type and a rule allow."""
     if isinstance(rule, tuple):
         choices = ", ".join(map(str, rule))
         return f"any of {choices}, separated by commas" if kind == LIST else f"one of {choices}"
@@ -123,11 +123,11 @@ def allowed(kind: int, rule: Rule) -> str:
 
 
 def nearest(key: str, known: Iterable[str]) -> str:
-    """Return a suffix for errors about an unknown key that names the most similar known one."""
+    """Return the end of an error message about an unknown key, with the most similar known key."""
     import difflib  # only for errors: importing it at the top would slow down every start
 
     matches = difflib.get_close_matches(key, known, n=1)
-    return f"; the nearest known one is {matches[0]}" if matches else ""
+    return f"; the closest match is {matches[0]}" if matches else ""
 
 
 def _is_allowed(value: Value, kind: int, rule: Rule) -> bool:
@@ -194,7 +194,7 @@ def _password(raw: object) -> Value:
 
 
 def _double_text(value: float) -> str:
-    """Format as Java's Double.toString, with an exponent from 1e7 on and below 1e-3."""
+    """Format a number as Java's Double.toString does, with an exponent below 1e-3 and from 1e7."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     # The fewest digits that parse to the same number; 17 always do.

@@ -1,14 +1,13 @@
-"""Runs the generated codecs in steps: as generators that yield at every element of every array.
+"""Generated codecs that run in steps, as generators that yield at every array element.
 
-A frame of 100 MB may hold 250,000 elements, which take half a second to decode; an event loop must
-be able to serve other connections in between. But generators cost more than functions for each
-small message, and the hot path has only small ones. So the generated functions stay as they are,
-and a generator is derived from the source of a function when it is first needed: with a ``yield``
-at the start of each loop body and no other change, so that both forms read and write the same bytes
-and raise the same errors.
+A frame of 100 MB may contain 250,000 elements, which take half a second to decode. The event loop
+must be able to serve other connections in the meantime. For small messages, however, generators are
+slower than functions. Therefore the generated codecs are functions. When a function must first run
+in steps, a generator is derived from its source, which has a ``yield`` at the start of each loop
+body and no other changes. Both forms read and write the same bytes and raise the same errors.
 
-A thread is no alternative: decoding there would hold the GIL for 5 ms at each system call of the
-event loop.
+Rejected: decoding in a thread. It would hold the GIL for 5 ms at each system call of the event
+loop.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _LOOP: Final = re.compile(r"^( +)for .+:\n", re.MULTILINE)
 
 
 class Elements(Generic[T]):
-    """An array whose elements are created one by one while it is encoded, see :func:`elements`."""
+    """An array whose elements are created one at a time during encoding; see :func:`elements`."""
 
     __slots__ = ("_count", "_iterable")
 
@@ -41,19 +40,20 @@ class Elements(Generic[T]):
 
 
 def elements(count: int, iterable: Iterable[T]) -> Any:
-    """Create an array of ``count`` elements that exist one at a time, while it is encoded.
+    """Return an array of ``count`` elements that are created one at a time during encoding.
 
-    It replaces the list of a message, and can be encoded once, by a codec that runs in steps. The
-    return type is Any, because compiled code would accept only a list where a list is declared.
+    The array takes the place of a list in a message. It can be encoded only once, by a codec that
+    runs in steps. The return type is Any, because compiled code accepts only a list for a field
+    that is declared as a list.
     """
     return Elements(count, iterable)
 
 
 def stepping(function: Callable[..., T], *args: Any) -> Generator[None, None, T]:
-    """Run a generated decoder or encoder, yielding at every element; returns its result.
+    """Run a generated decoder or encoder, yield at every array element, and return the result.
 
     Raises:
-        WireFormatError, LocalProtocolError: as the function does.
+        WireFormatError, LocalProtocolError: see :class:`.ApiVersionCodec`.
     """
     return _stepping(function)(*args)
 

@@ -1,8 +1,8 @@
-"""Writes requests of the request log into a batch; typed Python, compiled by mypyc.
+"""The writer of the request log: typed Python, compiled by mypyc.
 
-It is equivalent to appending ``prefix + request_log.pack_request(...) + texts``. That would spend
-most of its time on boxing a dozen integers; here native integers are written directly. Requires
-librt, as :mod:`.records._typed_writer` does.
+It is equivalent to appending ``prefix + request_log.pack_request(...) + texts`` to a batch, which
+would spend most of its time on boxing a dozen integers. This module writes native integers
+directly. It requires librt, as :mod:`.records._typed_writer` does.
 """
 
 # Compiled by mypyc.
@@ -26,10 +26,10 @@ _UINT32_COUNT: Final = 2**32
 
 
 class RequestWriter:
-    """Writes values directly into a batch, without creating an object for each.
+    """A writer of request log records, which creates no object per field.
 
     Args:
-        batch: the batch to append records to.
+        batch: the batch to which records are appended.
     """
 
     def __init__(self, batch: BatchBuilder) -> None:
@@ -52,9 +52,9 @@ class RequestWriter:
         response_send_us: i64,
         total_us: i64,
     ) -> i64:
-        """Append a request; returns the size of the batch in bytes.
+        """Append a request, and return the size of the batch in bytes.
 
-        ``prefix`` is everything before ``end``. The numbers must be in the range of their fields.
+        ``prefix`` contains the fields before ``end``. All numbers must fit into their fields.
         """
         batch = self._batch
         length: i64 = len(prefix) + MIDDLE_SIZE + len(texts)

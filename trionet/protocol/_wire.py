@@ -1,11 +1,12 @@
 """The runtime of the generated codecs: the message base class, varints, tags, arrays and errors.
 
-The generated functions inline the common cases (one-byte varints, empty tag sections) and call the
-functions here for the rest. Positions are absolute and only increase, and reading past the end
-raises ``IndexError`` or ``struct.error``, so all loops are bounded by the length of the frame.
+The generated functions inline the common cases (one-byte varints, empty tag sections) and call this
+module in all other cases. Positions are absolute and only increase. Reading past the end raises
+``IndexError`` or ``struct.error``, so the length of the frame bounds all loops.
 
-Type hints are for type checkers only, here and in the generated modules: importing `typing` and
-`collections` takes longer than importing the codecs of Produce, Fetch, Metadata and ApiVersions.
+This module and the generated modules import types only for type checkers, because importing
+`typing` and `collections` takes longer than importing the codecs of Produce, Fetch, Metadata and
+ApiVersions.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     _Formats = dict[Any, Callable[..., Any]]
 
     class Decode(Protocol[_M_co]):
-        """Decodes a message at a position; ``left`` limits the number of its elements."""
+        """A decoder of the message at a position; ``left`` limits the number of elements."""
 
         def __call__(self, buf: bytes | bytearray, pos: int, left: int = ..., /) -> _M_co: ...
 
@@ -32,40 +33,40 @@ else:
     Sized = Decode = object
     _Formats = dict
 
-#: Part of an encoded message: bytes, or an object with a length that is sent by other means, such
-#: as a range of a file.
+#: A part of an encoded message: bytes, or an object with a length, such as a file range, that is
+#: sent by other means.
 Chunk: TypeAlias = Sized
 
-#: The records of a request: a view into the frame once decoded.
+#: The records of a request; in a decoded request, a view into the frame.
 Records: TypeAlias = bytes | bytearray | memoryview | None
 
-#: The records of a response: a view into the frame once decoded, any chunk when encoded.
+#: The records of a response; in a decoded response, a view into the frame.
 RecordsChunk: TypeAlias = Chunk | None
 
-#: The limit of array elements, arrays and tags in a request, or in a message inside one. The
-#: largest requests of clients, with every partition of a very large cluster, stay below. At the
-#: limit the decoded request takes about as much memory as the largest frame, 100 MB.
+#: The maximum total number of array elements, arrays and tags in a request, or in a message within
+#: a request. Even a request for every partition of a very large cluster does not exceed it. At the
+#: limit, the decoded request takes about as much memory as the largest frame, 100 MB.
 REQUEST_ELEMENTS_MAX: Final = 250_000
 
-#: The same for responses, which list the whole cluster: each partition with its replicas, say.
+#: The maximum for a response, which may list all partitions of a cluster with their replicas.
 RESPONSE_ELEMENTS_MAX: Final = 10_000_000
 
-#: The longest text, in bytes: non-compact strings have an int16 length, and compact strings may
-#: not be longer either (Kafka: MessageDataGenerator).
+#: The maximum length of a text in bytes. Non-compact strings have an int16 length, and compact
+#: strings have the same limit (Kafka: MessageDataGenerator).
 TEXT_BYTES_MAX: Final = 32_767
 
-#: Tags per section at most. The schemas have at most five, and a section is decoded in one step,
-#: during which the event loop has to wait.
+#: The maximum number of tags per section. The schemas have at most five tags. A section is decoded
+#: in one step, during which the event loop waits.
 TAGS_MAX: Final = 1000
 
-#: What the ``struct`` module's bound methods are to generated code.
+#: The types of the bound methods of the ``struct`` module in generated code.
 Pack: TypeAlias = "Callable[..., bytes]"
 Unpack: TypeAlias = "Callable[..., tuple[Any, ...]]"
 
-#: For each version, the function that decodes a message and the one that encodes it.
+#: The decoder and the encoder of a message, by version.
 Codecs: TypeAlias = "dict[int, tuple[Decode[_M], Callable[[_M, list[Sized]], None]]]"
 
-#: Kafka's Uuid.ZERO_UUID: no UUID.
+#: The UUID that stands for no UUID (Kafka: Uuid.ZERO_UUID).
 NO_UUID: Final = bytes(16)
 
 
@@ -74,7 +75,7 @@ class _Unset:
         return "UNSET"
 
 
-#: The default of parameters whose default value is a new list or struct each time.
+#: The default argument of parameters whose default value is a new list or struct.
 UNSET: Any = _Unset()
 
 #: The errors that the generated decoders raise for malformed bytes.
@@ -86,17 +87,17 @@ UNENCODABLE: Final = (struct.error, TypeError, AttributeError, UnicodeEncodeErro
 #: The one-byte varints.
 BYTES: Final = tuple(bytes((value,)) for value in range(128))
 
-#: Larger counts are not cached; the generated code contains this number, too.
+#: The maximum count whose format is cached; the generated code also contains this number.
 _SMALL_COUNT_MAX: Final = 127
 
-#: Cached formats for each run of fields that includes arrays.
+#: The maximum number of cached formats per run of fields that includes arrays.
 _ARRAY_FORMATS_MAX: Final = 1024
 
 new = object.__new__
 
 
 class Message:
-    """Base class of all generated structs, with equality and repr by their fields."""
+    """The base class of all generated structs, with equality and repr based on the fields."""
 
     __slots__: tuple[str, ...] = ()
     _uuids: tuple[str, ...] = ()
@@ -119,7 +120,7 @@ class Message:
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def _shown(self, name: str) -> str:
-        """Format a field; bytes are shown by their length, as they may be large, or a password."""
+        """Format a field. Bytes are replaced by their length, as they may be large or secret."""
         value = getattr(self, name)
         if name in self._uuids and isinstance(value, bytes):
             return value.hex()
@@ -129,7 +130,7 @@ class Message:
 
 
 def read_varint(buf: bytes | bytearray, pos: int, first: int) -> tuple[int, int]:
-    """Read the rest of an unsigned varint; returns its value and the next position."""
+    """Read the rest of an unsigned varint, and return its value and the next position."""
     value = first & 127
     shift = 7
     while first > 127:
@@ -145,7 +146,7 @@ def read_varint(buf: bytes | bytearray, pos: int, first: int) -> tuple[int, int]
 
 
 def text_length(buf: bytes | bytearray, pos: int, first: int, field: str) -> tuple[int, int]:
-    """Read the rest of a text's compact length; returns it plus one, and the next position."""
+    """Read the rest of a compact length, and return the length plus one and the next position."""
     n, pos = read_varint(buf, pos, first)
     if n > TEXT_BYTES_MAX + 1:
         raise WireFormatError(f"{field}: text of {n - 1} bytes; at most {TEXT_BYTES_MAX} allowed")
@@ -163,7 +164,15 @@ def varint(value: int) -> bytes:
 
 
 def text_size(n: int, field: str) -> bytes:
-    """Encode a text's compact length plus one; peers reject texts longer than TEXT_BYTES_MAX."""
+    """Encode the compact length of a text.
+
+    Args:
+        n: the length of the text in bytes, plus one.
+        field: the name of the field in the error message.
+
+    Raises:
+        LocalProtocolError: the text is longer than TEXT_BYTES_MAX, which peers would reject.
+    """
     if n > TEXT_BYTES_MAX + 1:
         raise LocalProtocolError(
             f"{field}: text of {n - 1} bytes; at most {TEXT_BYTES_MAX} allowed"
@@ -172,7 +181,7 @@ def text_size(n: int, field: str) -> bytes:
 
 
 def tag_count(buf: bytes | bytearray, pos: int, first: int, left: int) -> tuple[int, int, int]:
-    """Read the rest of a tag section's count; returns count, next position, elements left."""
+    """Read the rest of a tag count, and return the count, the next position and elements left."""
     count, pos = read_varint(buf, pos, first)
     if count > TAGS_MAX:
         raise WireFormatError(f"section of {count} tags; at most {TAGS_MAX} allowed")
@@ -183,9 +192,9 @@ def tag_count(buf: bytes | bytearray, pos: int, first: int, left: int) -> tuple[
 
 
 def tag_head(buf: bytes | bytearray, pos: int, last: int) -> tuple[int, int, int]:
-    """Read a tag's number and size; returns the number, and the end and the start of its data.
+    """Read the number and size of a tag, and return the number and the end and start of its data.
 
-    KIP-482: the numbers of a section are ascending, each at most once.
+    The tag numbers of a section are strictly ascending (KIP-482).
     """
     tag, pos = read_varint(buf, pos + 1, buf[pos])
     length, pos = read_varint(buf, pos + 1, buf[pos])
@@ -203,7 +212,7 @@ def read_tags(
     """Read a section of unknown tags.
 
     Returns:
-        ((number, data), ...), the next position and the number of elements left.
+        The tags as ``((number, data), ...)``, the next position and the number of elements left.
     """
     count, pos, left = tag_count(buf, pos, first, left)
     tags = []
@@ -216,7 +225,7 @@ def read_tags(
 
 
 def write_tags(out: list[Sized], tags: Iterable[tuple[int, bytes]]) -> None:
-    """Replace the empty tag section at the end of the last chunk with a section of tags."""
+    """Replace the empty tag section at the end of the last chunk by a section with these tags."""
     section = sorted(tags, key=_number)
     before: bytes = out[-1]  # type: ignore[assignment]  # it ends with the empty section
     parts = [before[:-1], varint(len(section))]
@@ -234,16 +243,16 @@ def _number(tag: tuple[int, bytes]) -> int:
 
 
 def join_section(section: list[Sized]) -> bytes:
-    """Join the chunks of the data of one tag."""
+    """Join the chunks of a tag's data."""
     return b"".join(section)  # type: ignore[arg-type]  # tagged fields are never file ranges
 
 
 class ArrayReaders(_Formats):
-    """Readers of arrays of numbers by the count on the wire; those for small counts are cached.
+    """The readers of arrays of numbers by encoded count, with a cache for small counts.
 
     Args:
-        code: the ``struct`` format of one number.
-        more: the difference of the count and the number of elements: 1 for compact arrays.
+        code: the ``struct`` format of a number.
+        more: the encoded count minus the number of elements: 1 for compact arrays, otherwise 0.
     """
 
     def __init__(self, code: str, more: int) -> None:
@@ -270,13 +279,13 @@ def _reader_of_many(code: str, count: int) -> Callable[[bytes | bytearray, int],
 
 
 class ArrayWriters(_Formats):
-    """Writers of runs of fields that include arrays of numbers, by the counts on the wire.
+    """The writers of runs of fields that include arrays of numbers, by encoded counts.
 
-    The generated code uses them only for counts up to 127.
+    The generated code uses these writers only for counts up to 127.
 
     Args:
         codes: the ``struct`` format, with ``n`` in place of the number of elements.
-        more: the difference of a count and the number of elements: 1 for compact arrays.
+        more: an encoded count minus the number of elements: 1 for compact arrays, otherwise 0.
     """
 
     def __init__(self, codes: str, more: int) -> None:
@@ -317,19 +326,19 @@ PA_Bnix = ArrayWriters("Bnix", 1)
 
 
 def join_array(code: str, values: Sequence[int] | Sequence[float]) -> bytes:
-    """Encode numbers with the ``struct`` format ``code``."""
+    """Encode numbers in the ``struct`` format ``code``."""
     return struct.pack(f">{len(values)}{code}", *values)
 
 
 def malformed(message: str, error: Exception) -> WireFormatError:
-    """Create the error for malformed bytes from the error that a decoder raised."""
+    """Return the error for malformed bytes, given the exception raised in a decoder."""
     if isinstance(error, UnicodeDecodeError):
         return WireFormatError(f"{message}: a string is not valid UTF-8")
     return WireFormatError(f"{message}: the frame ends too early")
 
 
 def bad_end(message: str, missing: int) -> WireFormatError:
-    """Create the error for a message that extends ``missing`` bytes past its frame."""
+    """Return the error for a message that extends ``missing`` bytes past its frame."""
     return WireFormatError(f"{message}: the frame ends {missing} bytes too early")
 
 
@@ -339,24 +348,25 @@ def bad_length(field: str, length: int) -> NoReturn:
 
 
 def bad_count(field: str, count: int, rest: int) -> NoReturn:
-    """Reject a count of elements that cannot fit into the ``rest`` of the frame, as each takes at
-    least one byte, or that exceeds the limit of elements in a message.
+    """Reject an element count that exceeds the rest of the frame or the limit of a message.
+
+    Each element takes at least one byte of the frame.
     """
     if count > rest:
         raise WireFormatError(f"{field}: {count} elements cannot fit into the frame")
     raise WireFormatError(
-        f"{field}: {count} more elements are too many; for requests to a broker the limit is "
-        "request.max.elements"
+        f"{field}: {count} more elements exceed the limit, which is request.max.elements for a "
+        "broker"
     )
 
 
 def bad_tag(field: str) -> WireFormatError:
-    """Create the error for a tag whose size does not match its field."""
+    """Return the error for a tag whose size does not match its field."""
     return WireFormatError(f"{field}: the size of the tag does not match its field")
 
 
 def unencodable(message: str, error: Exception) -> LocalProtocolError:
-    """Create the error for a message with a value that its field cannot hold."""
+    """Return the error for a message with a value that does not fit into its field."""
     return LocalProtocolError(f"{message}: a value does not fit into its field: {error}")
 
 
@@ -367,7 +377,7 @@ def missing_field(field: str) -> NoReturn:
 
 def null_field(field: str) -> NoReturn:
     """Reject None for a field that is not nullable in this version of the API."""
-    raise LocalProtocolError(f"{field} is None, but not nullable in this version of the API")
+    raise LocalProtocolError(f"{field} is None, but is not nullable in this version of the API")
 
 
 def bad_uuid(field: str) -> NoReturn:

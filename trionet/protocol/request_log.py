@@ -1,8 +1,8 @@
-"""The binary format of a broker's request log: values for requests and for closed connections.
+"""The binary format of a broker's request log.
 
-The value of a log record is one of the two. The layout of a version never changes, and a value
-starts with its version. Numbers are big-endian; ``docs/reference/request-log.md`` describes all
-fields.
+The value of a log record describes a request or a closed connection. A value starts with its
+version number, and the layout of a version never changes. Numbers are big-endian.
+``docs/reference/request-log.md`` describes all fields.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ NO_RESPONSE: Final = 1
 CLOSED: Final = 2
 GONE: Final = 3
 
-#: The sampling rate of a log of all requests, in millionths.
+#: The sampling rate that logs all requests, in millionths.
 SAMPLE_ALL: Final = 1_000_000
-#: Texts are truncated to this length, which is stored in one byte.
+#: The maximum length of a text, which is stored in one byte.
 TEXT_BYTES_MAX: Final = 255
-#: Larger numbers are capped to this; for microseconds, 71 minutes.
+#: The maximum of most numbers, which are capped; for microseconds it is 71 minutes.
 UINT32_MAX: Final = (1 << 32) - 1
 UINT64_MAX: Final = (1 << 64) - 1
 
-#: Packs the fields that differ between requests, from ``end`` to ``total_us``, without capping.
+#: Packs the variable fields of a request, from ``end`` to ``total_us``, without capping numbers.
 pack_request: Final = struct.Struct(">BhqII7I").pack
 
 # The head of both kinds: version, kind, the lengths of five texts, node, processor, sample.
@@ -48,18 +48,18 @@ _head: Final = struct.Struct(_HEAD)
 _request: Final = struct.Struct(f"{_HEAD}hhBhqII7I")
 _connection: Final = struct.Struct(f"{_HEAD}qQQQQ3B")
 
-#: The size of a value without its texts.
+#: The size of a value without texts.
 REQUEST_SIZE: Final = _request.size
 CONNECTION_SIZE: Final = _connection.size
 
-#: The texts of both kinds, and the additional ones of a closed connection.
+#: The text fields of both kinds, and the additional text fields of a closed connection.
 TEXTS: Final = ("listener", "client_id", "software_name", "software_version", "principal")
 CONNECTION_TEXTS: Final = ("reason", "peer", "detail")
 
 
 @attrs.frozen(kw_only=True)
 class Origin:
-    """Where a request or a connection came from; texts are truncated to 255 bytes.
+    """The origin of a request or a connection. Texts are truncated to 255 bytes.
 
     Attributes:
         node_id: the node id of the broker.
@@ -84,25 +84,26 @@ class Origin:
 
 @attrs.frozen(kw_only=True)
 class LoggedRequest:
-    """A request.
+    """A logged request.
 
     Attributes:
-        origin: where the request came from.
+        origin: the origin of the request.
         api_key: the API key.
         api_version: the version of the API.
-        end: ``RESPONDED``, ``NO_RESPONSE`` (none was expected), ``CLOSED`` (the broker closed the
-            connection instead) or ``GONE`` (the connection ended before the response was sent).
+        end: ``RESPONDED``, ``NO_RESPONSE`` (the client expects no response), ``CLOSED`` (the broker
+            closed the connection instead of responding) or ``GONE`` (the connection was closed
+            before the response was sent).
         error_code: the first error in the response; 0 for none.
-        completed_at_us: when the response was written, in microseconds since the epoch.
+        completed_at_us: the time when the response was written, in microseconds since the epoch.
         request_bytes: the size of the request, without the size prefix.
         response_bytes: the size of the response, without the size prefix; 0 without a response.
         request_queue_us: how long the request waited for a handler.
         local_us: how long the handler ran.
         remote_us: how long the request waited for data or for other clients.
-        throttle_us: how long its connection was muted by a quota; not part of the total.
+        throttle_us: how long a quota muted the connection; not part of ``total_us``.
         response_queue_us: how long the response waited for the processor.
-        response_send_us: how long it took to write the response.
-        total_us: from the last byte of the request to the last byte of the response.
+        response_send_us: how long writing the response took.
+        total_us: the time from the last byte of the request to the last byte of the response.
     """
 
     origin: Origin
@@ -124,18 +125,18 @@ class LoggedRequest:
 
 @attrs.frozen(kw_only=True)
 class LoggedConnection:
-    """A closed connection.
+    """A logged closed connection.
 
     Attributes:
-        origin: where the connection came from, with the client id of its last request.
-        closed_at_us: when the connection was closed, in microseconds since the epoch.
+        origin: the origin of the connection, with the client id of its last request.
+        closed_at_us: the time when the connection was closed, in microseconds since the epoch.
         open_us: how long the connection was open.
         requests: the number of requests received.
         bytes_received: the number of bytes received, including size prefixes.
         bytes_sent: the number of bytes sent.
         reason: the name of the :class:`trionet.net.wire._close_reason.CloseReason`.
         peer: the address and port of the peer.
-        detail: the error that caused the close, or empty.
+        detail: the error that closed the connection; empty for none.
     """
 
     origin: Origin
@@ -150,12 +151,13 @@ class LoggedConnection:
 
 
 class EncodedOrigin:
-    """The parts of log values that all requests of an origin have in common, encoded once.
+    """The encoded fields that all requests of an origin share.
 
-    The value of a request is its :meth:`prefix`, the result of :func:`pack_request`, and the texts.
+    The value of a request consists of :meth:`prefix`, the result of :func:`pack_request`, and
+    :attr:`texts`.
 
     Attributes:
-        texts: the end of each value.
+        texts: the encoded texts, which end each value.
     """
 
     __slots__ = ("_lengths", "_node_id", "_prefixes", "_processor", "_sample_ppm", "texts")
@@ -170,7 +172,7 @@ class EncodedOrigin:
         self.texts: bytes = b"".join(texts)
 
     def prefix(self, api_key: int, api_version: int) -> bytes:
-        """Return the start of the values of all requests of one API and version."""
+        """Return the start of the value of any request of an API and version."""
         key = api_key << 16 | api_version
         prefix = self._prefixes.get(key)
         if prefix is None:
@@ -207,7 +209,7 @@ class EncodedOrigin:
 
 
 def encode(logged: LoggedRequest | LoggedConnection) -> bytes:
-    """Encode a request or a closed connection."""
+    """Encode a logged request or closed connection."""
     origin = EncodedOrigin(logged.origin)
     if isinstance(logged, LoggedConnection):
         return origin.connection(logged)
@@ -234,7 +236,7 @@ def encode(logged: LoggedRequest | LoggedConnection) -> bytes:
 
 
 def decode(value: bytes | bytearray | memoryview) -> LoggedRequest | LoggedConnection:
-    """Decode a value.
+    """Decode the value of a log record.
 
     Raises:
         WireFormatError: the version or kind is unknown, or the length does not match the contents.
@@ -296,7 +298,7 @@ def _wrong_length(value: bytes | bytearray | memoryview) -> WireFormatError:
 
 
 def cut(text: str) -> bytes:
-    """Encode a text as UTF-8, truncated between characters."""
+    """Encode a text as UTF-8, truncated at a character boundary."""
     data = text.encode("utf-8", "replace")
     if len(data) <= TEXT_BYTES_MAX:
         return data

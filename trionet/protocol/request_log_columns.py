@@ -1,7 +1,7 @@
-"""Decodes values of a request log into Arrow columns. Imports pyarrow and numpy (extra ``spark``).
+"""The decoding of a request log into Arrow columns. Imports pyarrow and numpy (extra ``spark``).
 
-All values are decoded at once: their fixed parts into one NumPy array, and the texts, which repeat
-a lot, into Arrow dictionaries.
+Decoding is vectorized. The fixed-size fields of all values become one NumPy array, and the texts,
+most of which repeat, become Arrow dictionaries.
 """
 
 from __future__ import annotations
@@ -84,13 +84,14 @@ _Numbers = NDArray[np.int64]
 
 
 def decode_columns(values: Any) -> tuple[Any, Any]:
-    """Decode values into two ``pyarrow.RecordBatch``: requests, and closed connections.
+    """Decode values into two ``pyarrow.RecordBatch``, one of requests and one of connections.
 
-    Their columns are those of ``REQUESTS`` and ``CONNECTIONS``: ``row`` is the index of the value,
-    the others are named as in :mod:`trionet.protocol.request_log`; times are timestamps.
+    The columns are defined by ``REQUESTS`` and ``CONNECTIONS``. The column ``row`` is the index of
+    the value. All other columns have the names of the fields in
+    :mod:`trionet.protocol.request_log`, with times as Arrow timestamps.
 
     Args:
-        values: a ``pyarrow.BinaryArray``, or one with large offsets.
+        values: a ``pyarrow.BinaryArray`` or ``pyarrow.LargeBinaryArray``.
 
     Raises:
         WireFormatError: a value is null or malformed; see :func:`.request_log.decode`.
@@ -133,7 +134,7 @@ def _decode(
     texts: Sequence[str],
     schema: Any,
 ) -> Any:
-    """Decode the values of one kind, at ``rows``."""
+    """Decode the values at ``rows``, all of the same kind."""
     starts, lengths = starts[rows], lengths[rows]
     size = layout.itemsize
     if (lengths < size).any():

@@ -167,7 +167,7 @@ async def test_request_of_too_many_elements_closes_the_connection(
             assert b"" == await client.receive_to_end()
 
         assert {CloseReason.INVALID_REQUEST: 1} == await close_reasons(broker)
-        assert "MetadataRequest.topics: 10 more elements are too many" in caplog.text
+        assert "MetadataRequest.topics: 10 more elements exceed the limit" in caplog.text
         assert "request.max.elements" in caplog.text
 
 

@@ -95,9 +95,9 @@ def test_of_a_key_in_both_spellings_the_later_one_counts() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("num.partition", "num.partition: unknown key; the nearest known one is num.partitions"),
-        ("num_partition", "num.partition: unknown key; the nearest known one is num.partitions"),
-        ("retention.ms", "retention.ms: unknown key; the nearest known one is log.retention.ms"),
+        ("num.partition", "num.partition: unknown key; the closest match is num.partitions"),
+        ("num_partition", "num.partition: unknown key; the closest match is num.partitions"),
+        ("retention.ms", "retention.ms: unknown key; the closest match is log.retention.ms"),
         ("xyzzy", "xyzzy: unknown key"),
         ("zookeeper.connect", "zookeeper.connect: this key was removed in Kafka 4; leave it out"),
     ],

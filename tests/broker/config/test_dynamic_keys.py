@@ -78,7 +78,7 @@ def test_what_kafka_reads_at_the_start_only_needs_a_start(key: str) -> None:
 
 def test_an_unknown_key_is_an_error_that_names_the_nearest() -> None:
     assert problem("mesage.max.bytes", "1") == (
-        "mesage.max.bytes: unknown key; the nearest known one is message.max.bytes"
+        "mesage.max.bytes: unknown key; the closest match is message.max.bytes"
     )
 
 

@@ -99,7 +99,7 @@ def test_throttled_replicas_are_all_or_pairs(replicas: str) -> None:
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
-        ([("retention", "1")], "retention: unknown topic key; the nearest known one is retention"),
+        ([("retention", "1")], "retention: unknown topic key; the closest match is retention"),
         ([("num.partitions", "1")], "num.partitions: unknown topic key"),
         (
             [("retention.ms", None)],

@@ -121,7 +121,7 @@ def test_a_file_may_be_for_all_clients_and_for_librdkafka(tmp_path: Path) -> Non
     ("words", "message"),
     [
         (["-X", "acks=1"], r"-X: acks is a setting of producers, not of admin clients"),
-        (["-X", "retriess=1"], r"-X: retriess: unknown key; the nearest known one is retries"),
+        (["-X", "retriess=1"], r"-X: retriess: unknown key; the closest match is retries"),
         (["-X", "retries=x"], r"-X: retries = 'x' is not allowed; allowed: an integer"),
         (["-X", "retries"], r"-X retries: must have the form KEY=VALUE"),
         (["-X", "=1"], r"-X =1: must have the form KEY=VALUE"),

@@ -104,7 +104,7 @@ def test_a_brokers_settings_are_shown(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["show", "broker", "-X", "num.partition=1"], "the nearest known one is num.partitions"),
+        (["show", "broker", "-X", "num.partition=1"], "the closest match is num.partitions"),
         (["show", "broker", "-b", "a:1"], "--brokers applies to clients"),
         (["show", "producer", "-X", "linger.ms=x"], "-X: linger.ms = 'x' is not allowed"),
         (["check", "/nowhere"], "cannot read /nowhere"),

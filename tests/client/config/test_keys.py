@@ -127,8 +127,8 @@ def _literals(hint: object) -> tuple[object, ...]:
 @pytest.mark.parametrize(
     ("name", "error"),
     [
-        ("linger.mss", "linger.mss: unknown key; the nearest known one is linger.ms"),
-        ("linger_mss", "linger.mss: unknown key; the nearest known one is linger.ms"),
+        ("linger.mss", "linger.mss: unknown key; the closest match is linger.ms"),
+        ("linger_mss", "linger.mss: unknown key; the closest match is linger.ms"),
         ("quality", "quality: unknown key"),
         (
             "queue.buffering.max.ms",

@@ -140,7 +140,9 @@ def test_a_default_of_the_delivery_follows_what_one_attempt_may_take(
     actual = settings(request_timeout_ms=200_000)
 
     assert 200.005 == actual.delivery_timeout_seconds
-    assert ["delivery.timeout.ms is 200005: linger.ms + request.timeout.ms"] == caplog.messages
+    assert [
+        "delivery.timeout.ms is raised to 200005 (linger.ms + request.timeout.ms)"
+    ] == caplog.messages
 
 
 def test_settings_that_are_made_already_are_taken_as_they_are() -> None:
@@ -164,6 +166,6 @@ async def test_a_producer_is_opened_with_them() -> None:
 
 
 async def test_a_producer_is_not_opened_with_what_is_wrong() -> None:
-    with pytest.raises(ConfigError, match=r"the nearest known one is linger\.ms"):
+    with pytest.raises(ConfigError, match=r"the closest match is linger\.ms"):
         async with trionet.open_producer("localhost:9092", {"linger.sm": 1}):
             pass

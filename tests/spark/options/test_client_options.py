@@ -123,7 +123,7 @@ def test_what_spark_decides_is_refused_by_a_sink(key: str) -> None:
 @pytest.mark.parametrize(
     ("key", "message"),
     [
-        ("security.protocl", "unknown key; the nearest known one is security.protocol"),
+        ("security.protocl", "unknown key; the closest match is security.protocol"),
         ("socket.timeout.ms", "is librdkafka's name; use Kafka's: request.timeout.ms"),
         ("linger.ms", "is a setting of producers, not of consumers"),
         ("ssl.engine.factory.class", "is not supported; leave it out"),

@@ -29,7 +29,7 @@ def test_a_topic_may_be_given_for_all_rows(options: dict[str, str], topic: str |
     [
         ({}, "option 'kafka.bootstrap.servers' must be specified for a sink"),
         (SERVERS | {"topic": " "}, "topic = '' is not allowed"),
-        (SERVERS | {"topics": "t"}, "topics: unknown option; the nearest known one is topic"),
+        (SERVERS | {"topics": "t"}, "topics: unknown option; the closest match is topic"),
         (SERVERS | {"exactlyOnce": "true"}, "exactlyOnce is not supported"),
         (SERVERS | {"subscribe": "t"}, "subscribe: not an option of a sink, only of a source"),
     ],

@@ -383,10 +383,10 @@ def test_options_travel_to_the_workers() -> None:
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("maxOffsetPerTrigger", "unknown option; the nearest known one is maxOffsetsPerTrigger"),
+        ("maxOffsetPerTrigger", "unknown option; the closest match is maxOffsetsPerTrigger"),
         (
             "startingOffset",
-            "the nearest known one is startingOffsets; options of a source: assign, ending",
+            "the closest match is startingOffsets; options of a source: assign, ending",
         ),
         ("bootstrap.servers", "bootstrap.servers: unknown option; options of a source:"),
         ("topic", "topic: not an option of a source, only of a sink; remove it"),

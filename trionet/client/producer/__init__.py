@@ -1,4 +1,4 @@
-"""The producer: gathers records into batches and sends them to the leaders of their partitions."""
+"""The producer, which batches records and sends the batches to the partition leaders."""
 
 from ._open_producer import open_producer
 from ._producer import Producer

@@ -1,4 +1,4 @@
-"""Builds ProducerSettings from Kafka's configuration keys, and checks their combinations.
+"""Validation of Kafka's producer configuration and its conversion to ProducerSettings.
 
 (Kafka: ProducerConfig, KafkaProducer.configureDeliveryTimeout.)
 """
@@ -18,7 +18,8 @@ from ._settings import ProducerSettings
 
 logger = logging.getLogger("trionet.client")
 
-#: With idempotence: brokers remember this many batches of a producer (KIP-98).
+#: The maximum of ``max.in.flight.requests.per.connection`` with idempotence. Brokers remember
+#: only this many batches per producer (KIP-98).
 IN_FLIGHT_MAX: Final = 5
 
 
@@ -32,10 +33,10 @@ def producer_settings(
     Args:
         config: see :func:`.read_config`; or a settings object, which excludes all other settings.
         keywords: see :func:`.read_config`.
-        token_provider: returns the tokens of OAUTHBEARER.
+        token_provider: returns the tokens for OAUTHBEARER.
 
     Raises:
-        TypeError: a settings object is combined with other settings.
+        TypeError: ``config`` is a settings object, and other settings are given as well.
         ConfigError: a key is unknown, a value is not allowed, or values are inconsistent; the
             message names the keys and the allowed values.
     """
@@ -78,7 +79,13 @@ def _acks(config: ClientConfig) -> int:
 
 
 def _delivery_timeout_seconds(config: ClientConfig) -> float:
-    """Return the timeout; it must allow one attempt, so the default is raised if needed."""
+    """Return ``delivery.timeout.ms`` in seconds; the default is raised if it is too low.
+
+    The timeout must be at least ``linger.ms`` + ``request.timeout.ms``, which allows one attempt.
+
+    Raises:
+        ConfigError: the configured timeout is lower.
+    """
     least = config.integer("linger.ms") + config.integer("request.timeout.ms")
     delivery = config.integer("delivery.timeout.ms")
     if delivery >= least:
@@ -88,7 +95,7 @@ def _delivery_timeout_seconds(config: ClientConfig) -> float:
             f"delivery.timeout.ms = {delivery} must be at least linger.ms +"
             f" request.timeout.ms ({least})"
         )
-    logger.info("delivery.timeout.ms is %d: linger.ms + request.timeout.ms", least)
+    logger.info("delivery.timeout.ms is raised to %d (linger.ms + request.timeout.ms)", least)
     return least / 1000
 
 
@@ -98,10 +105,14 @@ def _compression_level(config: ClientConfig) -> int | None:
 
 
 def _idempotence(config: ClientConfig) -> bool:
-    """Return whether to be idempotent; settings that exclude it disable the default.
+    """Return whether the producer is idempotent.
 
-    Too many requests in flight are always an error, as in Kafka: a user who raises that number is
-    unlikely to want to give up idempotence.
+    If idempotence is only the default, incompatible values of ``retries`` or ``acks`` disable it.
+    An incompatible ``max.in.flight.requests.per.connection`` is always an error, as in Kafka,
+    because a user who raises it is unlikely to want to give up idempotence.
+
+    Raises:
+        ConfigError: the settings are incompatible with idempotence.
     """
     if not config.flag("enable.idempotence"):
         return False

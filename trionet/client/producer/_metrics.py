@@ -1,7 +1,7 @@
-"""Kafka's metrics of a producer: ``producer-metrics`` and ``producer-topic-metrics``.
+"""Kafka's producer metrics: ``producer-metrics`` and ``producer-topic-metrics``.
 
-(Kafka: SenderMetricsRegistry, BufferPool, RecordAccumulator.) Metrics with a cost
-for every record (``record-size-max``) and those of transactions are omitted.
+(Kafka: SenderMetricsRegistry, BufferPool, RecordAccumulator.) Metrics that would
+cost time for every record (``record-size-max``) and transaction metrics are omitted.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _MS_OF_US = 1e-3
 
 
 class ProducerMetrics:
-    """The collector of one producer.
+    """The metrics collector of one producer.
 
     Args:
         client: the producer's client.
         counters: the counters of the sender.
-        pool: the memory of buffered records.
+        pool: the buffer pool.
         waiters: the tasks that wait for memory.
     """
 
@@ -66,7 +66,7 @@ class ProducerMetrics:
 
 
 class _Memory:
-    """Metrics of free ``buffer.memory``, and of the tasks that wait for it."""
+    """The metrics of the buffer pool and of the tasks that wait for memory."""
 
     def __init__(self, group: MetricGroup, pool: BufferPool, waiters: BufferPoolWaiters) -> None:
         self._exhausted = group.rated(
@@ -104,7 +104,7 @@ class _Memory:
 
 
 class _Records:
-    """Metrics of records, for the whole producer and for each topic."""
+    """The record metrics, in total and per topic."""
 
     def __init__(self, group: MetricGroup) -> None:
         self._sent = group.rated("record-send", "Records sent")
@@ -127,7 +127,7 @@ class _Records:
 
 
 class _Batches:
-    """Metrics of the sizes and times of batches."""
+    """The metrics of batch sizes and queue times."""
 
     def __init__(self, group: MetricGroup) -> None:
         self._size_avg = group.share("batch-size-avg", "Average size of a batch, in bytes.")
@@ -167,7 +167,7 @@ class _Batches:
 
 
 class _Requests:
-    """Metrics of Produce requests and their responses."""
+    """The metrics of Produce requests and responses."""
 
     def __init__(self, group: MetricGroup) -> None:
         self._per_request = group.share(

@@ -1,4 +1,4 @@
-"""Opens a producer, and closes it at the end of the block."""
+"""The context manager that opens a producer, and closes it when the block exits."""
 
 from __future__ import annotations
 
@@ -49,33 +49,36 @@ async def open_producer(
     on_acknowledgement: OnAcknowledgement | None = None,
     **keywords: Unpack[ProducerKeywords],
 ) -> AsyncIterator[Producer]:
-    """Open a producer for the length of a block.
+    """Open a producer, and close it when the block exits.
 
-    At a normal end of the block, the producer sends all buffered records and waits for the results,
-    for at most ``delivery.timeout.ms``. After an error or a cancellation it does not wait: records
-    that were not sent are dropped, and records that were sent may be written. In either case, every
-    delivery is done afterwards.
+    When the block exits normally, the producer sends all buffered records and waits for the results
+    for at most ``delivery.timeout.ms``. When the block exits with an exception, including
+    cancellation, the producer does not wait. It drops records that were not sent yet; records that
+    were sent may still be written. In both cases every delivery is done afterwards.
 
-    Failed records whose deliveries were not read raise an error at a normal end; otherwise they are
-    logged in one warning. A producer with ``on_acknowledgement`` does neither.
+    If records failed and their deliveries were not read, a normal exit raises
+    :class:`.UndeliveredError`. After an exception, they are logged in a single warning instead. A
+    producer with ``on_acknowledgement`` does neither, since the callback has seen every failure.
 
     Args:
         bootstrap_servers: ``host:port`` strings, or one comma-separated string.
         config: settings by Kafka's dotted keys, as strings or Python values; or a
             settings object.
         network: opens connections.
-        token_provider: returns the tokens for ``sasl.mechanism=OAUTHBEARER``; plain or async.
-        on_send: called with every record; returns it, or a record with another value, key, headers
-            or timestamp. Must be a plain function, and quick. It may be called again with a record
-            that had to wait for memory. Its errors are logged.
-        on_acknowledgement: called with the result of every batch. Must be a plain function, and
-            quick. Its errors are logged.
-        keywords: settings by Kafka's keys with underscores for dots; they take precedence.
+        token_provider: returns the tokens for ``sasl.mechanism=OAUTHBEARER``; sync or async.
+        on_send: called with every record; returns the record, or a copy with another value, key,
+            headers or timestamp. Must be a fast, synchronous function. It may be called again for a
+            record that had to wait for memory. If it raises, the exception is logged and the record
+            is sent unchanged.
+        on_acknowledgement: called with the result of every batch. Must be a fast, synchronous
+            function. Exceptions are logged.
+        keywords: settings by Kafka's keys with underscores for dots; they override ``config``.
 
     Raises:
         ConfigError: ``bootstrap_servers`` is malformed, a key is unknown, a value is not allowed,
             or values are inconsistent.
-        UndeliveredError: records failed whose deliveries were not read; raised at the end.
+        UndeliveredError: the block has exited normally, and records failed whose deliveries were
+            not read.
     """
     settings = producer_settings(config, keywords, token_provider)
     async with open_kafka_client(
@@ -84,7 +87,7 @@ async def open_producer(
         parts = _Parts(client, settings, network, on_send, on_acknowledgement)
         with parts.reporting_failures(), raise_single_error() as caller:
             async with trio.open_nursery() as nursery:
-                # Nothing has to wait for its start: until then records stay in the accumulator.
+                # The start is not awaited, since records stay in the accumulator until then.
                 nursery.start_soon(parts.sender.run)  # noqa: ASYNC113
                 try:
                     with caller.block():
@@ -98,7 +101,7 @@ async def open_producer(
 
 
 class _Parts:
-    """Builds a producer and its parts."""
+    """A producer and its components."""
 
     def __init__(
         self,
@@ -152,17 +155,18 @@ class _Parts:
         )
 
     def close(self) -> None:
-        """Reject further records, and wake tasks that wait to append (KAFKA-4235, KAFKA-9449)."""
+        """Reject further records, and wake tasks that wait for memory (KAFKA-4235, KAFKA-9449)."""
         self.accumulator.close()
         self.waiters.wake_all()
 
     @contextmanager
     def reporting_failures(self) -> Iterator[None]:
-        """Report unseen failures at the end, when tasks in the block have read their deliveries.
+        """Report failed records whose deliveries were not read when the block exits.
+
+        If the block raises an exception, the failures are only logged.
 
         Raises:
-            UndeliveredError: records failed, and their deliveries were not read; only logged if
-                something else is raised.
+            UndeliveredError: the block has exited normally, and there were such failures.
         """
         try:
             yield

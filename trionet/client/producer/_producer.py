@@ -24,13 +24,13 @@ from .sending._sender import Sender
 
 T = TypeVar("T")
 
-#: Records of columns that are appended between two checkpoints: about a millisecond.
+#: The number of records appended between two checkpoints, which takes about a millisecond.
 _SLICE_RECORDS: Final = 2000
 
 
 @final
 class Producer:
-    """Sends records to the leaders of their partitions; opened by :func:`.open_producer`.
+    """A producer, which sends records to the partition leaders; see :func:`.open_producer`.
 
     Any number of tasks may share a producer. Records that one task sends to one partition keep
     their order.
@@ -60,21 +60,21 @@ class Producer:
         max_block_seconds: float,
         hook: SendHook | None = None,
     ) -> Producer:
-        """Assemble a producer from its parts; for :func:`.open_producer`.
+        """Create a producer from its components; called by :func:`.open_producer`.
 
         Args:
             accumulator: the records waiting to be sent.
             sender: sends the records.
-            topics: waits for the metadata of topics.
+            topics: waits for topic metadata.
             waiters: the tasks that wait for ``buffer.memory``.
             now_ms: returns the wall-clock time in milliseconds since 1970.
             max_block_seconds: ``max.block.ms``.
-            hook: called with each record before it is appended; None for none.
+            hook: called with each record before it is appended; None for no hook.
         """
         self = cls.__new__(cls)
         self._appender = RecordAppender(accumulator, sender, topics, now_ms, hook)
-        # In place of the method below: an interpreted function around the compiled one would add
-        # a fifth to the time of each record.
+        # This replaces the method below, since an interpreted function around the compiled method
+        # would add a fifth to the time per record.
         vars(self)["send_nowait"] = self._appender.send_nowait
         self._hook = hook
         self._accumulator = accumulator
@@ -103,28 +103,28 @@ class Producer:
             value: the value; None for null, which deletes the key in a compacted topic.
             key: the key; records with the same key go to the same partition.
             headers: names and values.
-            partition: the partition's number; None chooses by the key, or without a key by load.
+            partition: the partition number; None chooses by the key, or without a key by load.
             timestamp: the timestamp, in milliseconds since 1970; None for now.
 
         Returns:
-            Where the record was written.
+            The partition and offset at which the record was written.
 
         Raises:
             RecordTooLargeError: the record exceeds a limit.
             TypeError: a field has the wrong type; the message names it.
-            ValueError: the partition or the timestamp is negative, the topic's name is too long, or
+            ValueError: the partition or the timestamp is negative, the topic name is too long, or
                 a string is not valid Unicode.
             BufferExhaustedError: ``buffer.memory`` had no space for the record within
                 ``max.block.ms``.
-            MetadataTimeoutError: no metadata for the topic or the partition arrived within that
-                time.
+            MetadataTimeoutError: no metadata for the topic or the partition arrived within
+                ``max.block.ms``.
             DeliveryTimeoutError: the record was not acknowledged within ``delivery.timeout.ms``.
             ApiError: the brokers rejected the record.
             AuthenticationError: the brokers rejected the client's credentials.
             trio.ClosedResourceError: the producer is closed.
 
-        Cancellation: a record that was not sent yet is withdrawn; one that was sent may still be
-        written.
+        Cancellation: withdraws the record if it was not sent yet; otherwise the record may still
+        be written.
         """
         fields = topic, value, key, headers, partition, timestamp
         appender = self._appender
@@ -152,14 +152,14 @@ class Producer:
         partition: int | None = None,
         timestamp: int | None = None,
     ) -> Delivery:
-        """Append a record as soon as there is space for it, without waiting for the brokers.
+        """Append a record, waiting for buffer space but not for the brokers.
 
-        If the record fails and its delivery is not read, the error is raised at the end of the
-        producer's block.
+        If the record fails and its delivery is not read, the error is raised when the producer's
+        block exits.
 
-        Each call checks for cancellation; other tasks run with each new batch, and within large
-        batches about once a millisecond, because a full checkpoint takes longer than appending a
-        record.
+        Every call checks for cancellation. A call yields to other tasks only when a new batch
+        begins, and about once a millisecond within large batches, because a full checkpoint takes
+        longer than appending a record.
 
         Args:
             topic: see :meth:`send`.
@@ -170,17 +170,17 @@ class Producer:
             timestamp: see :meth:`send`.
 
         Returns:
-            The record's delivery; awaiting it returns where the record was written.
+            The record's delivery; awaiting the delivery returns the position of the record.
 
         Raises:
             RecordTooLargeError, TypeError, ValueError, BufferExhaustedError, MetadataTimeoutError,
             AuthenticationError, trio.ClosedResourceError: see :meth:`send`.
 
-        Cancellation: the record was not appended.
+        Cancellation: the record is not appended.
         """
         appended = self._appender.append_if_free(topic, value, key, headers, partition, timestamp)
         if appended is not None:
-            # No checkpoint: it would cost more than a record. One is made every few hundred.
+            # A checkpoint costs more than a record, so one is made every few hundred records.
             return appended  # noqa: ASYNC910
         return await self._append_when_free(topic, value, key, headers, partition, timestamp)
 
@@ -194,10 +194,10 @@ class Producer:
         partition: int | None = None,
         timestamp: int | None = None,
     ) -> Delivery:
-        """Append a record without waiting; its delivery reports the result.
+        """Append a record without waiting.
 
-        Nothing is sent while no task waits: a task that calls this in a loop must wait from time to
-        time, for example in :meth:`enqueue`.
+        Records are sent only when the calling task yields, so a task that calls this in a loop must
+        yield from time to time, for example in :meth:`enqueue`.
 
         Args:
             topic: see :meth:`send`.
@@ -208,10 +208,10 @@ class Producer:
             timestamp: see :meth:`send`.
 
         Returns:
-            The record's delivery; awaiting it returns where the record was written.
+            The record's delivery; awaiting the delivery returns the position of the record.
 
         Raises:
-            trio.WouldBlock: ``buffer.memory`` has no space, or other tasks wait for space; or
+            trio.WouldBlock: ``buffer.memory`` has no space, other tasks already wait for space, or
                 the topic or the partition is not known yet.
             RecordTooLargeError: the record exceeds a limit.
             TypeError, ValueError: see :meth:`send`.
@@ -228,7 +228,7 @@ class Producer:
         partition: int | None,
         timestamp: int | None,
     ) -> Delivery:
-        """Append after :meth:`.RecordAppender.append_if_free` has returned None."""
+        """Append a record after :meth:`.RecordAppender.append_if_free` has returned None."""
         append = partial(self._appender.append, topic, value, key, headers, partition, timestamp)
         if self._appender.needs_checkpoint():
             await trio.lowlevel.checkpoint()
@@ -251,35 +251,35 @@ class Producer:
     ) -> Deliveries:
         """Send many records and wait until the brokers have acknowledged all of them.
 
-        This takes a fraction of the time that one call per record takes. All columns must have the
-        same length, and must not change during the call. If the records fill more than one
-        batch, the last batch does not linger (``linger.ms``).
+        This takes much less time than one call per record. All columns must have the same length,
+        and must not change during the call. If the records fill more than one batch of a
+        partition, its last batch does not linger (``linger.ms``).
 
         Args:
             topic: the topic of all records.
             values: the values; None for null.
-            keys: the keys, None for null; if omitted, no record has a key.
+            keys: the keys, with None for null; if omitted, no record has a key.
             headers: the header names and values of each record; if omitted, no record has headers.
-            partition: the partition of all records; None chooses by the keys, or without a key by
-                load.
+            partition: the partition of all records; None chooses by key, or without a key by load.
             timestamps: the timestamps, in milliseconds since 1970; a single number applies to all
                 records; None for now.
 
         Returns:
-            Where each record was written.
+            The deliveries of the records, all done; they contain the partitions and offsets.
 
         Raises:
             ValueError: the columns differ in length, or contain values that are not allowed, as for
                 :meth:`send`; nothing was sent.
-            TypeError: a column contains a value of the wrong type; the message names it; nothing
-                was sent.
+            TypeError: a column contains a value of the wrong type, which the message names;
+                nothing was sent.
             RecordTooLargeError: a record exceeds a limit of the producer; nothing was sent.
-            SendBatchError: some records were not, or may not have been, written; the error lists
-                them with their errors.
+            SendBatchError: some records were not, or may not have been, written; the exception
+                lists these records and their errors.
             BufferExhaustedError, MetadataTimeoutError, AuthenticationError,
-            trio.ClosedResourceError: see :meth:`send`; the state is as after a cancellation.
+            trio.ClosedResourceError: see :meth:`send`; records are withdrawn as after a
+                cancellation.
 
-        Cancellation: records that were not sent yet are withdrawn. Others may still be written.
+        Cancellation: withdraws the records that were not sent yet; the others may still be written.
         """
         await trio.lowlevel.checkpoint()
         columns = self._columns(topic, partition, values, keys, headers, timestamps)
@@ -288,7 +288,7 @@ class Producer:
             await self._append_all(topic, partition, columns, deliveries)
             if self._accumulator.end_columns(deliveries):
                 self._sender.send_now(self._clock())
-            # The last one first: the others are usually done by then, without a wait for each.
+            # The last batch first: all others are usually done by then and need no separate wait.
             for outcome in reversed(deliveries.outcomes):
                 if not outcome.is_done:
                     await outcome.until_done()
@@ -309,9 +309,10 @@ class Producer:
         partition: int | None = None,
         timestamps: int | Sequence[int] | None = None,
     ) -> Deliveries:
-        """Append many records as soon as there is space for them, without waiting for the brokers.
+        """Append many records, waiting for buffer space but not for the brokers.
 
-        The batch form of :meth:`enqueue`. Records of a partition keep their order across calls.
+        This is the batch form of :meth:`enqueue`. Records of a partition keep their order across
+        calls.
 
         Args:
             topic: see :meth:`send_batch`.
@@ -365,7 +366,7 @@ class Producer:
     async def _append_all(  # noqa: ASYNC910 -- its callers have made a checkpoint
         self, topic: str, partition: int | None, columns: RecordColumns, deliveries: Deliveries
     ) -> None:
-        """Check all records of the columns, and then append them."""
+        """Check all records of the columns, then append the records."""
         count = len(columns)
         for start in range(0, count, _SLICE_RECORDS):
             self._accumulator.check_columns(columns, start, min(start + _SLICE_RECORDS, count))
@@ -384,7 +385,7 @@ class Producer:
     def _append_columns(
         self, topic: str, partition: int | None, columns: RecordColumns, deliveries: Deliveries
     ) -> bool:
-        """Append more records while there is space. Returns whether any was appended."""
+        """Append records until the buffer is full. Returns whether any was appended."""
         sender = self._sender
         if sender.error is not None:
             sender.check()
@@ -404,7 +405,7 @@ class Producer:
             raise trio.WouldBlock
 
     async def _when_possible(self, topic: str, partition: int | None, take: Callable[[], T]) -> T:
-        """Call ``take`` once the partition is known and memory is free."""
+        """Wait until the partition is known and ``take`` succeeds, and return its result."""
         self._appender.is_awaited = False  # other tasks may append while this one waits
         self._sender.wake()
         updates = self._topics.updates
@@ -426,12 +427,13 @@ class Producer:
     def connection_problem(self) -> str:
         """Return why the cluster or a broker cannot be reached; empty if no problem is known.
 
-        Useful after a ``trio.move_on_after`` of your own; errors of calls include it.
+        Call this after a ``trio.move_on_after`` of your own. Errors of this class already include
+        the reason.
         """
         return self._sender.connection_problem()
 
     async def key_partitions(self, topic: str) -> int:
-        """Return the number of partitions that keys are mapped to; 0 if keys are ignored.
+        """Return the number of partitions to which keys are hashed; 0 if keys are ignored.
 
         Args:
             topic: the name of the topic.
@@ -447,16 +449,16 @@ class Producer:
         return await self._when_possible(topic, None, count)
 
     def statistics(self) -> ClientStatistics:
-        """Return the producer's current metrics by Kafka's names."""
+        """Return the current metrics of the producer, under Kafka's names."""
         return self._sender.statistics()
 
     async def flush(self) -> None:
-        """Send everything appended so far, and wait until the outcomes are known.
+        """Send all buffered records, and wait until their outcomes are known.
 
-        The deliveries report the outcome of each record.
+        The outcome of each record is in its delivery.
 
         Raises:
-            TrionetError: the producer has failed, and with it every delivery.
+            TrionetError: the producer has failed, and so has every pending delivery.
 
         Cancellation: changes nothing; the records are sent as before.
         """
@@ -464,10 +466,10 @@ class Producer:
         self._sender.check()
 
     async def _drain(self) -> None:
-        """Flush at the end of the block, when no more records are appended.
+        """Flush when the block exits.
 
         Raises:
-            TrionetError: see :meth:`flush`; not raised if an earlier call has raised it.
+            TrionetError: see :meth:`flush`; not raised if an earlier call has already raised it.
         """
         await self._flush()
         self._sender.check_unraised()

@@ -1,11 +1,10 @@
-"""Appends records to the accumulator without waiting (Kafka: KafkaProducer.doSend).
+"""The code path that appends records to the accumulator (Kafka: KafkaProducer.doSend).
 
-Every record takes this path, so its cost determines the rate of a producer. It is compiled, and
-:class:`.Producer` is not, because public async functions must not be (they would not warn when they
-are not awaited). Two things are kept out of it: the clock, which only a record that begins a batch
-needs, and checks of each field, which take longer than the append; a record that could not be
-appended is checked afterwards, to name the field. Reconsider if mypyc can compile async functions
-that warn.
+Every record takes this path, so its cost limits the throughput of a producer. This module is
+compiled. The module of :class:`.Producer` is not, because compiled async functions do not warn when
+a caller forgets to await them. Two costs are avoided for most records. The clock is only read for a
+record that begins a batch. The fields are only checked if the append has failed, so that the error
+can name the field. Reconsider if mypyc can compile async functions that warn.
 """
 
 # Compiled by mypyc.
@@ -26,23 +25,24 @@ from .delivery._delivery import Delivery
 from .sending._hooks import ProducerRecord, SendHook
 from .sending._sender import Sender
 
-#: Other tasks get to run after this many records of a batch, plus one.
+#: A mask of the index of a record in its batch. The task yields when the masked index is 0.
 _PAUSE_MASK: Final = 512 - 1
 
 
 class RecordAppender:
-    """Appends records, and has them sent when a record begins a batch.
+    """The part of a producer that appends records, and runs the sender when a batch begins.
 
     Args:
         accumulator: the records waiting to be sent.
         sender: sends the records.
-        topics: waits for the metadata of topics.
+        topics: waits for topic metadata.
         now_ms: returns the wall-clock time in milliseconds since 1970.
-        hook: called with each record before it is appended; None for none.
+        hook: called with each record before it is appended; None for no hook.
 
     Attributes:
-        is_awaited: whether the task that appends will run the sender itself.
-        is_pause_due: whether a checkpoint is due, because other tasks have not run for a while.
+        is_awaited: whether the appending task will run the sender, so that the sending task need
+            not be woken.
+        is_pause_due: whether the appending task must yield before the next record.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class RecordAppender:
         partition: int | None = None,
         timestamp: int | None = None,
     ) -> Delivery:
-        """Append a record; every producer uses this as its :meth:`.Producer.send_nowait`."""
+        """Append a record. This method replaces :meth:`.Producer.send_nowait` in every producer."""
         return self.append(topic, value, key, headers, partition, timestamp)
 
     def _begin_batch(
@@ -145,10 +145,10 @@ class RecordAppender:
         partition: int | None,
         timestamp: int | None,
     ) -> Delivery | None:
-        """Append for :meth:`.Producer.enqueue`; None if that needs a checkpoint or a wait.
+        """Append a record if that needs neither a checkpoint nor a wait. Returns None otherwise.
 
-        A single call does everything that nearly every record needs: a second one would cost too
-        much.
+        Most calls of :meth:`.Producer.enqueue` need only this one call, since a second call per
+        record would cost too much.
         """
         # is_promised: other records wait for memory and come first.
         if self.is_pause_due or is_cancelled() or self._accumulator.pool.is_promised:
@@ -159,7 +159,7 @@ class RecordAppender:
             return None
 
     def needs_checkpoint(self) -> bool:
-        """Whether a checkpoint is due, or this task is cancelled, which a checkpoint raises."""
+        """Return whether the task must make a checkpoint: it must yield, or it is cancelled."""
         if not self.is_pause_due and not is_cancelled():
             return False
         self.is_pause_due = self.is_awaited = False

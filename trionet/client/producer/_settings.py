@@ -1,4 +1,4 @@
-"""The settings of a producer, in seconds and bytes; each attribute names Kafka's key."""
+"""The settings of a producer, in seconds and bytes."""
 
 from __future__ import annotations
 
@@ -10,36 +10,38 @@ from ..network._settings import ClientSettings
 
 @attrs.frozen(kw_only=True)
 class ProducerSettings:
-    """All settings of a producer, with Kafka's defaults.
+    """The settings of a producer, with Kafka's defaults.
 
     Attributes:
-        client: connections and requests; ``client.requests.timeout_seconds`` is
-            ``request.timeout.ms``, ``client.requests.in_flight_max`` is
+        client: the settings of connections and requests; ``client.requests.timeout_seconds`` is
+            ``request.timeout.ms``, and ``client.requests.in_flight_max`` is
             ``max.in.flight.requests.per.connection``.
-        acks: which replicas acknowledge a record: all in sync (-1), the leader (1), or none (0)
-            (``acks``).
-        linger_seconds: how long a record waits for others to share its batch (``linger.ms``).
-        batch_bytes: the size of a batch before compression (``batch.size``).
-        buffer_bytes: the memory for records until their outcome is known (``buffer.memory``).
+        acks: the replicas that must acknowledge a record: all in-sync replicas (-1), only the
+            leader (1), or none (0) (``acks``).
+        linger_seconds: how long a batch waits for more records (``linger.ms``).
+        batch_bytes: the maximum size of a batch before compression (``batch.size``).
+        buffer_bytes: the memory for batches that are queued or in flight (``buffer.memory``).
         max_block_seconds: how long a call may wait for memory, or for a topic's metadata
             (``max.block.ms``).
-        request_bytes_max: the largest request, and so the largest record (``max.request.size``).
-        delivery_timeout_seconds: the time from appending a record to its outcome
+        request_bytes_max: the maximum size of a request, and therefore of a record
+            (``max.request.size``).
+        delivery_timeout_seconds: the maximum time from the creation of a batch to its outcome
             (``delivery.timeout.ms``).
         retries: the maximum number of retries of a batch (``retries``).
         retry: the backoff before a retry (``retry.backoff.ms``, ``retry.backoff.max.ms``).
         compression: the name of the codec (``compression.type``).
-        compression_level: the level of compression (``compression.gzip.level``,
+        compression_level: the compression level (``compression.gzip.level``,
             ``compression.lz4.level``, ``compression.zstd.level``); None for the codec's default.
         idempotence: whether exactly one copy of each record is written, in order
             (``enable.idempotence``).
-        adaptive_partitioning: whether records without a key prefer brokers that are quick
+        adaptive_partitioning: whether records without a key prefer faster brokers
             (``partitioner.adaptive.partitioning.enable``).
-        partitioner_availability_timeout_seconds: brokers that have accepted nothing for this long
-            are skipped (``partitioner.availability.timeout.ms``); 0 for never.
-        partitioner_ignores_keys: whether to choose partitions as if there were no keys
+        partitioner_availability_timeout_seconds: the time after which the partitioner skips a
+            broker that has accepted no request (``partitioner.availability.timeout.ms``); 0 for
+            never.
+        partitioner_ignores_keys: whether the partitioner ignores keys
             (``partitioner.ignore.keys``).
-        metadata_idle_seconds: the metadata of a topic not used for this long is dropped
+        metadata_idle_seconds: the time after which the metadata of an unused topic is dropped
             (``metadata.max.idle.ms``).
     """
 

@@ -1,4 +1,4 @@
-"""Waits for the metadata of a topic (Kafka: KafkaProducer.waitOnMetadata)."""
+"""The wait for the metadata of a topic (Kafka: KafkaProducer.waitOnMetadata)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .batching._accumulator import RecordAccumulator
 from .batching._record_checks import check_topic
 from .sending._producer_metadata import ProducerMetadata
 
-# Waiting does not help against these; all other errors may pass.
+# These errors persist; all other errors may be temporary.
 _LASTING: Final = frozenset(
     {error_codes.INVALID_TOPIC_EXCEPTION, error_codes.TOPIC_AUTHORIZATION_FAILED}
 )
 
 
 class MetadataWaiter:
-    """Waits until the partitions of a topic are known.
+    """The part of a producer that requests topic metadata and waits for it.
 
     Args:
         client: provides the metadata.
@@ -40,16 +40,16 @@ class MetadataWaiter:
 
     @property
     def updates(self) -> int:
-        """The number of metadata updates so far."""
+        """The number of metadata updates since the client was created."""
         return self._client.metadata.updates
 
     def knows(self, topic: str, partition: int | None) -> bool:
-        """Whether the metadata of a topic, or of one of its partitions, is known."""
+        """Return whether the metadata of a topic, or of one of its partitions, is known."""
         self._accumulator.queues.topics.update(self._client.metadata.cluster)
         return self._accumulator.knows(topic, partition)
 
     def request(self, topic: str, partition: int | None, now: float) -> None:
-        """Request the metadata of a topic that is not known, or whose partition is not.
+        """Request the metadata of a topic if the topic or the partition is not known.
 
         Raises:
             TypeError: the topic is not a str.
@@ -64,7 +64,7 @@ class MetadataWaiter:
     def timeout_error(
         self, topic: str, partition: int | None, updates: int, seconds: float
     ) -> BufferExhaustedError | MetadataTimeoutError:
-        """Build the error of a wait that exceeded ``max.block.ms``.
+        """Return the error for a wait that exceeded ``max.block.ms``.
 
         Args:
             topic: the topic.
@@ -91,7 +91,7 @@ class MetadataWaiter:
 
         Raises:
             ApiError: the topic's name is not valid, or the client may not write to it.
-            AuthenticationError, UnsupportedVersionError: no broker accepts requests of this client.
+            AuthenticationError, UnsupportedVersionError: no broker accepts this client.
             trio.ClosedResourceError: the producer is closed.
         """
         await trio.lowlevel.checkpoint()
@@ -113,7 +113,7 @@ class MetadataWaiter:
 
 def _what_is_known(found: TopicMetadata | None, partition: int | None) -> str:
     if found is None:
-        return "the brokers have not described it"
+        return "the brokers have returned no metadata for it"
     if found.error_code:
         return f"the brokers returned {error_codes.name_of(found.error_code)}"
     if partition is not None and partition not in found.partitions:

@@ -1,8 +1,8 @@
-"""The 61-byte header of a record batch, and iterating over batches without decoding records.
+"""The 61-byte header of a record batch, and iteration over batches without decoding records.
 
-A broker works on batches: offsets, counts, timestamps and producer state are all in the header
-(Kafka: DefaultRecordBatch). The base offset and the leader epoch are not covered by the checksum,
-so a broker sets them without computing it again.
+A broker needs only batch headers, which contain offsets, counts, timestamps and producer state
+(Kafka: DefaultRecordBatch). The checksum does not cover the base offset and the leader epoch, so a
+broker can set them without computing a new checksum.
 """
 
 # Compiled by mypyc.
@@ -22,10 +22,10 @@ Bytes: TypeAlias = bytes | bytearray | memoryview
 #: The size of a batch header, in bytes.
 HEADER_SIZE: Final = 61
 
-#: The size of the base offset and the length, which ``length`` does not include.
+#: The size of the base offset and length fields, which ``length`` does not include.
 PREFIX_SIZE: Final = 12
 
-#: Where the checksummed part of a batch starts.
+#: The position in the batch from which the checksum is computed.
 CRC_START: Final = 21
 
 #: The format of record batches; older formats are message sets.
@@ -48,19 +48,21 @@ class BatchHeader(NamedTuple):
 
     Attributes:
         base_offset: the offset of the first record, before compaction.
-        length: the size of the batch in bytes, without the first 12.
-        leader_epoch: the leader epoch of the partition at the append; -1 from a producer.
-        magic: the format; the other attributes are valid only with 2.
-        crc: the CRC-32C of everything from ``attributes`` on.
-        attributes: codec (bits 0-2), timestamp type (3), transactional (4), control (5), whether
-            the base timestamp is a delete horizon (6).
+        length: the size of the batch in bytes, without the first 12 bytes.
+        leader_epoch: the leader epoch when the batch was appended; -1 in batches from a producer.
+        magic: the format version; all other attributes are valid only for version 2.
+        crc: the CRC-32C of the batch from the field ``attributes``.
+        attributes: the codec (bits 0-2), the timestamp type (bit 3), and whether the batch is
+            transactional (bit 4), is a control batch (bit 5), and has a delete horizon as its base
+            timestamp (bit 6).
         last_offset_delta: the last offset minus the base offset; unchanged by compaction.
-        base_timestamp: milliseconds; the timestamps of records are relative to it.
-        max_timestamp: milliseconds; with timestamp type 1 the timestamp of every record.
-        producer_id: -1 for none.
-        producer_epoch: -1 for none.
+        base_timestamp: the timestamp, in milliseconds, to which record timestamps are relative.
+        max_timestamp: the maximum timestamp, in milliseconds; with timestamp type 1 the timestamp
+            of every record.
+        producer_id: the producer id; -1 for none.
+        producer_epoch: the producer epoch; -1 for none.
         base_sequence: the sequence number of the first record; -1 for none.
-        count: the number of records; after compaction there may be more offsets.
+        count: the number of records; after compaction it may be less than the number of offsets.
     """
 
     base_offset: int
@@ -84,7 +86,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_offset(self) -> int:
-        """The offset of the last record."""
+        """The last offset of the batch, even if compaction has removed its record."""
         return self.base_offset + self.last_offset_delta
 
     @property
@@ -94,7 +96,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def timestamp_type(self) -> int:
-        """0 if the producer set the timestamps, 1 if the broker did at the append."""
+        """The timestamp type: 0 if the producer sets timestamps, 1 if the broker sets them."""
         return self.attributes >> 3 & 1
 
     @property
@@ -109,11 +111,11 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon(self) -> int | None:
-        """When tombstones and markers in the batch may be deleted, in milliseconds (KIP-534)."""
+        """The time, in milliseconds, when tombstones and markers may be deleted (KIP-534)."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON else None
 
     def pack(self) -> bytes:
-        """Encode the header to 61 bytes."""
+        """Encode the header in 61 bytes."""
         return _header.pack(*self)
 
 
@@ -133,7 +135,7 @@ def seal_batch(
 ) -> list[bytes]:
     """Prepend the header, with its checksum, to the encoded records of a batch.
 
-    A producer also uses it to rewrite a batch for another producer id. The arguments are the fields
+    A producer also calls this to rewrite a batch for another producer id. The arguments are fields
     of :class:`BatchHeader`. Returns the chunks of the whole batch.
 
     Raises:
@@ -167,11 +169,11 @@ def seal_batch(
 def read_header(buf: Bytes, pos: int = 0) -> BatchHeader:
     """Decode the header of the batch at ``pos``.
 
-    The caller must check ``magic``: older formats have only the first 17 bytes in common.
+    The caller must check ``magic``, since older formats share only the first 17 bytes.
 
     Args:
-        buf: contains at least the 61 bytes of the header.
-        pos: where the batch starts.
+        buf: the buffer, with at least the 61 bytes of the header.
+        pos: the position of the batch.
 
     Raises:
         WireFormatError: fewer than 61 bytes are left, or the length is invalid.
@@ -190,10 +192,11 @@ def read_header(buf: Bytes, pos: int = 0) -> BatchHeader:
 def iter_batches(buf: Bytes) -> Iterator[tuple[int, BatchHeader]]:
     """Yield the position and header of every complete batch.
 
-    Stops without an error at a truncated batch: a fetch response may end anywhere (KIP-74).
+    Iteration stops without an error at a truncated batch, since a fetch response may end within a
+    batch (KIP-74).
 
     Args:
-        buf: record batches one after the other, as in a fetch response.
+        buf: consecutive record batches, as in a fetch response.
 
     Raises:
         WireFormatError: a length is invalid.
@@ -209,10 +212,10 @@ def iter_batches(buf: Bytes) -> Iterator[tuple[int, BatchHeader]]:
 
 
 def batch_positions(buf: Bytes, pos: int = 0) -> tuple[list[int], int]:
-    """Return the positions of the complete batches from ``pos`` on, and the end of the last one.
+    """Return the positions of the complete batches after ``pos``, and the end of the last batch.
 
-    Stops at another format, at a truncated batch and at an invalid length; nothing else in the
-    headers is checked.
+    The search stops at another format, a truncated batch or an invalid length. No other field of
+    the headers is checked.
 
     Raises:
         WireFormatError: the length of the first batch is invalid.
@@ -233,12 +236,12 @@ def batch_positions(buf: Bytes, pos: int = 0) -> tuple[list[int], int]:
 
 
 def check_crc(buf: Bytes, pos: int, header: BatchHeader) -> bool:
-    """Whether the batch at ``pos`` is complete and matches the checksum in its header.
+    """Return whether the batch at ``pos`` is complete and matches the checksum in its header.
 
     Args:
-        buf: contains the batch.
-        pos: where the batch starts.
-        header: the header of that batch, from :func:`read_header`.
+        buf: the buffer that contains the batch.
+        pos: the position of the batch.
+        header: the header of the batch, from :func:`read_header`.
     """
     end = pos + header.size
     view = buf if isinstance(buf, memoryview) else memoryview(buf)

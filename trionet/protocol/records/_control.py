@@ -1,7 +1,7 @@
-"""Control records: the contents of batches with the control flag.
+"""Control records, the contents of batches with the control flag.
 
-Consumers do not return them. Transaction markers commit or abort the records of a transaction
-(KIP-98); the other types belong to Kafka's quorum controller (KIP-595, KIP-630).
+Consumers do not return control records. Transaction markers commit or abort the records of a
+transaction (KIP-98). Kafka's quorum controller writes the other types (KIP-595, KIP-630).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trionet.protocol.records._records import encode_batch
 ABORT: Final = 0
 COMMIT: Final = 1
 
-#: The types by number; others come from a newer Kafka.
+#: The names of the control record types; newer versions of Kafka may write other types.
 NAMES: Final = {
     ABORT: "ABORT",
     COMMIT: "COMMIT",
@@ -32,11 +32,12 @@ _value: Final = struct.Struct(">hi")  # version, epoch of the coordinator
 
 
 class EndTransactionMarker(NamedTuple):
-    """The end of a producer's transaction in a partition (Kafka: EndTransactionMarker).
+    """The marker of the end of a transaction (Kafka: EndTransactionMarker).
 
     Attributes:
-        is_commit: whether the transaction was committed, not aborted.
-        coordinator_epoch: the epoch of the transaction coordinator, to fence older ones.
+        is_commit: whether the transaction was committed; False if it was aborted.
+        coordinator_epoch: the epoch of the transaction coordinator, which fences coordinators of
+            older epochs.
     """
 
     is_commit: bool
@@ -44,10 +45,10 @@ class EndTransactionMarker(NamedTuple):
 
 
 def control_type(key: bytes | None) -> int:
-    """Return the type of a control record, from its key.
+    """Return the type of the control record with this key.
 
     Raises:
-        WireFormatError: the key is not a valid key of a control record.
+        WireFormatError: the key is not a valid control record key.
     """
     if key is None or len(key) < _key.size:
         raise WireFormatError("the key of a control record has no type")
@@ -58,7 +59,7 @@ def control_type(key: bytes | None) -> int:
 
 
 def read_marker(key: bytes | None, value: bytes | None) -> EndTransactionMarker | None:
-    """Decode the marker in a control record; None for a control record of another type.
+    """Decode a transaction marker; None for a control record of another type.
 
     Args:
         key: the key of the control record.
@@ -87,13 +88,13 @@ def encode_marker(
     base_offset: int = 0,
     leader_epoch: int = -1,
 ) -> bytes:
-    """Encode a batch with a marker, as the transaction coordinator writes it to a partition.
+    """Encode a batch with a transaction marker.
 
     Args:
         marker: the marker.
         timestamp: the timestamp of the record, in milliseconds.
         producer_id: the id of the producer whose transaction ends.
-        producer_epoch: the epoch of the producer.
+        producer_epoch: the producer epoch.
         base_offset: the offset of the marker.
         leader_epoch: the leader epoch of the partition.
 

@@ -1,7 +1,8 @@
 """CRC-32C (Castagnoli), the checksum of record batches.
 
-trionet installs fastcrc: 65 GB/s, for any buffer. Where it cannot be imported, slower packages that
-are often installed are used, and otherwise a table in Python, with a warning.
+trionet depends on fastcrc, which reaches 65 GB/s and accepts any buffer. If fastcrc cannot be
+imported, slower packages that are often installed are used. The last resort is a table in Python,
+with a warning.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ Bytes: TypeAlias = bytes | bytearray | memoryview
 Checksum: TypeAlias = Callable[[Bytes, int], int]
 Source: TypeAlias = Callable[[], Checksum]
 
-#: The polynomial of Castagnoli, with its bits reversed.
+#: The Castagnoli polynomial with reversed bits.
 _POLYNOMIAL: Final = 0x82F63B78
 
 
@@ -40,10 +41,10 @@ def from_google() -> Checksum:
 
 
 def from_table() -> Checksum:
-    """Return a checksum function in Python, which makes about 10 MB/s."""
+    """Return a checksum function in pure Python, which reaches about 10 MB/s."""
     warnings.warn(
-        "none of fastcrc, crc32c and google-crc32c can be imported: checksums of record batches "
-        "are computed in Python, a thousand times slower; `pip install fastcrc`",
+        "cannot import fastcrc, crc32c or google-crc32c; the checksums of record batches are "
+        "computed in Python, which is a thousand times slower; run `pip install fastcrc`",
         RuntimeWarning,
         stacklevel=2,
     )
@@ -76,5 +77,5 @@ _checksum: Final = first_available((from_fastcrc, from_crc32c, from_google, from
 
 
 def crc32c(data: Bytes, value: int = 0) -> int:
-    """Return the CRC-32C of ``data``, continuing from ``value``, the checksum of preceding data."""
+    """Return the CRC-32C of ``data``; ``value`` is the checksum of the preceding data."""
     return _checksum(data, value)

@@ -1,6 +1,7 @@
-"""Selects the implementation of the record reader and writer: compiled, or pure Python.
+"""The selected implementation of the record reader and writer: compiled or pure Python.
 
-Both behave the same, including their errors. ``TRIONET_PURE=1`` selects pure Python.
+Both implementations have the same behaviour and raise the same errors. ``TRIONET_PURE=1`` selects
+pure Python.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ else:
 
         logging.getLogger("trionet.protocol").warning(
             "records are written in pure Python, because librt cannot be used: %s; "
-            "`pip install --upgrade librt`",
+            "run `pip install --upgrade librt`",
             error,
         )
 
-#: The class for building batches; the interfaces of both implementations are the same.
+#: The batch builder; both implementations have the same interface.
 BatchBuilder = writer.BatchBuilder
-#: Whether the writer is compiled, so that other compiled code may use it with native calls.
+#: Whether the writer is compiled, so that other compiled code can call it natively.
 is_typed = writer.__name__.endswith("typed_writer")
 
 __all__ = ["BatchBuilder", "is_typed", "reader", "writer"]

@@ -1,13 +1,13 @@
-"""Decodes the records of a batch; optimized for the CPython interpreter.
+"""The record reader, optimized for the CPython interpreter.
 
-Calls dominate the cost in interpreted code, so varints of one or two bytes are decoded inline.
-Slices are not checked: positions only increase, so a truncated slice is detected by the next
-access, which raises IndexError, or by the length of its record.
+Function calls dominate the cost of interpreted code, so varints of one or two bytes are decoded
+inline. Slices are not checked. Since positions only increase, a truncated slice is detected by the
+next access, which raises IndexError, or by the length of the record.
 
-:mod:`._typed_reader` does the same for mypyc. They are not one source, because what makes each fast
-makes the other slow: calls are cheap compiled and expensive interpreted, and native integers need
-declarations that only slow the interpreter down. A difference in behaviour is a bug; the tests
-compare both on random and on mutated batches.
+:mod:`._typed_reader` is the equivalent for mypyc. The two modules are separate because the
+optimizations conflict: calls are cheap in compiled code but expensive in interpreted code, and the
+declarations of native integers slow down the interpreter. A difference in behaviour is a bug. The
+tests compare both modules on random and mutated batches.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Final, NoReturn
 from trionet.errors import WireFormatError
 from trionet.protocol.records._types import Columns, Headers, Record
 
-#: Bases at most this large cannot overflow 64 bits with a delta of two bytes.
+#: A base up to this limit plus a delta of two bytes cannot overflow 64 bits.
 _FAR: Final = 2**63 - 2**14
 
 
 def read_rows(
     buf: bytes, pos: int, count: int, base_offset: int, base_timestamp: int
 ) -> tuple[list[Record], int]:
-    """Decode all records to tuples; returns the tuples and the end of the records."""
+    """Decode all records to tuples, and return the tuples and the end of the records."""
     rows: list[Record] = []
     put = rows.append
     last = 0  # records of the same millisecond share one int object
@@ -99,7 +99,10 @@ def read_rows(
 def read_columns(
     buf: bytes, pos: int, count: int, base_offset: int, base_timestamp: int, passed: int = 0
 ) -> tuple[Columns, int]:
-    """Decode records to columns, after ``passed`` earlier ones; returns columns and their end."""
+    """Decode records to columns, and return the columns and the end of the records.
+
+    ``passed`` is the number of records of the batch before ``pos``.
+    """
     offsets: list[int] | range = range(base_offset + passed, base_offset + passed + count)
     timestamps = [base_timestamp] * count
     keys: list[bytes | None] = [None] * count
@@ -170,7 +173,7 @@ def read_columns(
 
 
 def read_values(buf: bytes, pos: int, count: int) -> tuple[list[bytes | None], int]:
-    """Decode the values of all records; returns the values and the end of the records."""
+    """Decode the values of all records, and return the values and the end of the records."""
     values: list[bytes | None] = [None] * count
     for number in range(count):
         size = buf[pos]
@@ -225,9 +228,9 @@ def read_values(buf: bytes, pos: int, count: int) -> tuple[list[bytes | None], i
 
 
 def read_starts(buf: bytes, pos: int, count: int) -> tuple[list[int], int]:
-    """Return the start of each record and the end of the last one.
+    """Return the start of each record and the end of the last record.
 
-    A record starts with its length; nothing else is decoded.
+    Only the length of each record is decoded.
     """
     starts: list[int] = []
     put = starts.append
@@ -287,7 +290,7 @@ def _bad_length(length: int) -> NoReturn:
 
 
 def read_headers(buf: bytes, pos: int) -> tuple[Headers, int]:
-    """Decode the headers of a record, from their count on; returns headers and end position."""
+    """Decode the header count and the headers of a record, and return the headers and their end."""
     count, pos = _read_length(buf, pos)
     if not 0 <= count <= len(buf) - pos:
         raise WireFormatError(f"{count} record headers cannot fit into the batch")

@@ -1,7 +1,7 @@
-"""Encodes the records of a batch; optimized for the CPython interpreter.
+"""The record writer, optimized for the CPython interpreter.
 
-Varints come from a cache of their encodings, and the parts of a record are joined in one call.
-:mod:`._typed_writer` is the same for mypyc.
+Encoded varints are cached, and the parts of a record are joined in one call. :mod:`._typed_writer`
+is the equivalent for mypyc.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from trionet.errors import LocalProtocolError
 from trionet.protocol.records._batch import HEADER_SIZE, Bytes
 from trionet.protocol.records._types import Headers, NewRecord, as_bytes
 
-#: The length of a batch is an int32.
+#: The maximum size of a batch, since its length is an int32.
 BATCH_BYTES_MAX: Final = 2**31 - 1
 
-#: Greater than any size.
+#: A size limit that no batch reaches.
 NO_LIMIT: Final = 2**62
 
 #: The largest timestamp of an empty batch.
 NO_TIMESTAMP: Final = -(2**63)
 
-#: The size from which parts are joined to a chunk. Larger chunks would be newly mapped memory each
-#: time, whose page faults cost more than filling it.
+#: The size at which parts are joined to a chunk. The allocator would map new memory for each larger
+#: chunk, whose page faults cost more than the copy.
 CHUNK_BYTES: Final = 64 * 1024
 
 
 class _Zigzag(dict[int, bytes]):
-    """The zigzag varints of numbers; those of small numbers are cached."""
+    """The zigzag varints of numbers, with a cache for small numbers."""
 
     def __missing__(self, number: int) -> bytes:
         if not -(2**63) <= number < 2**63:
@@ -54,17 +54,18 @@ _join: Final = b"".join
 
 
 class BatchBuilder:
-    """Collects the encoded records of a batch.
+    """The builder of a batch, which encodes records as they are appended.
 
     Args:
         size_max: the maximum size of the batch in bytes, before compression.
-        base_timestamp: the time that timestamps are stored relative to, in milliseconds; None for
-            that of the first record. A delete horizon is set here (KIP-534).
+        base_timestamp: the timestamp, in milliseconds, to which record timestamps are relative;
+            None for the timestamp of the first record. A batch with a delete horizon stores the
+            horizon in this field (KIP-534).
 
     Attributes:
         count: the number of records.
-        size: the exact size of the batch in bytes, without compression.
-        last_offset_delta: the offset of the last record minus the base offset; -1 without records.
+        size: the exact size of the batch in bytes, before compression.
+        last_offset_delta: the offset of the last record minus the base offset; -1 if empty.
         base_timestamp: the base timestamp, in milliseconds.
         max_timestamp: the largest timestamp, in milliseconds.
     """
@@ -115,7 +116,7 @@ class BatchBuilder:
                 before compression; an empty batch accepts any record.
 
         Returns:
-            Whether it was appended.
+            Whether the record was appended.
 
         Raises:
             LocalProtocolError: the timestamp, or its difference from the base timestamp, does not
@@ -177,10 +178,10 @@ class BatchBuilder:
         Args:
             start: the index of the first record.
             stop: the index after the last record.
-            timestamps: milliseconds; a single number applies to all records.
+            timestamps: the timestamps, in milliseconds; a single number applies to all records.
             keys: the keys; None if all are null.
-            values: the values, None for null.
-            headers: the headers; None if there are none.
+            values: the values, with None for null.
+            headers: the headers; None if no record has headers.
             size_max: see :meth:`append`.
 
         Returns:
@@ -207,17 +208,17 @@ class BatchBuilder:
         value: Bytes | None,
         headers: Headers = (),
     ) -> None:
-        """Append a record with a given offset, since compaction leaves gaps.
+        """Append a record with a given offset, for batches with gaps after compaction.
 
         Args:
-            offset_delta: the offset minus the base offset; greater than those of earlier records.
+            offset_delta: the offset minus the base offset; greater than all earlier offset deltas.
             timestamp: see :meth:`append`.
             key: see :meth:`append`.
             value: see :meth:`append`.
             headers: see :meth:`append`.
 
         Raises:
-            ValueError: the offset is not greater than the last one.
+            ValueError: the offset is not greater than the last offset.
             LocalProtocolError: see :meth:`append`.
             TypeError: see :meth:`append`.
         """
@@ -234,10 +235,10 @@ class BatchBuilder:
     def has_room_for(
         self, timestamp: int, key: Bytes | None, value: Bytes | None, headers: Headers = ()
     ) -> bool:
-        """Whether the batch would stay within its maximum size with this record.
+        """Return whether the batch would stay within its maximum size with this record.
 
-        An empty batch accepts any record. (Kafka: MemoryRecordsBuilder.hasRoomFor, but exact, as
-        the effect of compression is not estimated.)
+        An empty batch accepts any record. Unlike Kafka's MemoryRecordsBuilder.hasRoomFor, this is
+        exact, because the effect of compression is not estimated.
         """
         if not self.count:
             return True
@@ -254,17 +255,17 @@ class BatchBuilder:
         return self.size + len(_zigzag[size]) + size <= self._size_max
 
     def chunks(self) -> list[bytes]:
-        """Return the encoded records, in chunks."""
+        """Return the chunks of the encoded records."""
         return [*self._chunks, b"".join(self._parts)] if self._parts else [*self._chunks]
 
     @property
     def base_timestamp(self) -> int:
-        """The time that timestamps are stored relative to, in milliseconds; 0 if not set yet."""
+        """The base timestamp in milliseconds; 0 if it is not set yet."""
         return self._base or 0
 
 
 def build_rows(rows: Iterable[NewRecord]) -> BatchBuilder:
-    """Create a builder with these records.
+    """Return a builder that contains these records.
 
     Raises:
         LocalProtocolError: see :meth:`BatchBuilder.append`.
@@ -283,7 +284,7 @@ def build_columns(
     values: Sequence[bytes | None],
     headers: Sequence[Headers] | None,
 ) -> BatchBuilder:
-    """Create a builder with records from columns; a single timestamp applies to all records.
+    """Return a builder with records from columns; a single timestamp applies to all records.
 
     All columns must have the same length.
 

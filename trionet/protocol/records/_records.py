@@ -1,7 +1,7 @@
-"""Encodes and decodes record batches, with records as tuples or as columns.
+"""Encoding and decoding of record batches, with records as tuples or as columns.
 
-This module does what is needed once per batch: the header, the checksum, compression. The records
-are encoded and decoded by :mod:`._implementation`.
+This module does the work per batch: the header, the checksum and compression. The reader and writer
+in :mod:`._implementation` do the work per record.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Numbers = TypeVarTuple("Numbers")
 
-#: The limit of the decompressed size of the records of one batch.
+#: The default limit of the decompressed size of a batch.
 INFLATED_BYTES_MAX: Final = 128 * 1024 * 1024
 
-#: The size of the shortest record: its length, attributes, timestamp, offset, the lengths of key
-#: and value, and the number of headers.
+#: The minimum size of a record, with one byte each for its length, attributes, timestamp delta,
+#: offset delta, key length, value length and header count.
 RECORD_BYTES_MIN: Final = 7
 
 
 class BatchFields(TypedDict, total=False):
-    """The fields of a batch header that do not follow from the records.
+    """The batch header fields that are not derived from the records.
 
     Attributes:
         base_offset: the offset of the first record; 0 by default.
         codec: the number of the compression codec.
-        timestamp_type: 0 if the producer set the timestamps, 1 if the broker did; then the largest
-            one applies to every record.
-        producer_id: -1, the default, for none.
-        producer_epoch: -1, the default, for none.
+        timestamp_type: 0 for timestamps set by the producer; 1 for timestamps set by the broker, in
+            which case the maximum timestamp applies to every record.
+        producer_id: the producer id; -1, the default, for none.
+        producer_epoch: the producer epoch; -1, the default, for none.
         base_sequence: the sequence number of the first record; -1, the default, for none.
-        leader_epoch: -1, the default, from a producer.
-        last_offset_delta: the last offset minus the first one; by default that of the records.
-            Compaction preserves it even if the last record is removed.
+        leader_epoch: the leader epoch; -1, the default, for a batch from a producer.
+        last_offset_delta: the last offset minus the base offset; derived from the records by
+            default. Compaction preserves it even if the last record is removed.
         transactional: whether the batch belongs to a transaction.
         control: whether the batch contains a control record, such as a transaction marker.
-        has_delete_horizon: whether the base timestamp of the builder is the time from which
-            tombstones and markers in the batch may be deleted (KIP-534).
+        has_delete_horizon: whether the base timestamp of the builder is the time when tombstones
+            and markers in the batch may be deleted (KIP-534).
     """
 
     base_offset: int
@@ -76,7 +76,7 @@ def encode_batch(records: Iterable[NewRecord], **fields: Unpack[BatchFields]) ->
     """Encode records with consecutive offsets as one batch.
 
     Args:
-        records: the records; at least one.
+        records: the records, at least one.
         fields: see :class:`BatchFields`.
 
     Raises:
@@ -94,13 +94,13 @@ def encode_columns(
     headers: Sequence[Headers] | None = None,
     **fields: Unpack[BatchFields],
 ) -> bytes:
-    """Encode records with consecutive offsets, given as columns, as one batch.
+    """Encode columns of records with consecutive offsets as one batch.
 
     Args:
-        timestamps: milliseconds; a single number applies to all records.
+        timestamps: the timestamps, in milliseconds; a single number applies to all records.
         values: the values, at least one; None for null.
-        keys: the keys, None for null; None if all are null.
-        headers: the headers, names and values; None if there are none.
+        keys: the keys, with None for null; None if all keys are null.
+        headers: the header names and values; None if no record has headers.
         fields: see :class:`BatchFields`.
 
     Raises:
@@ -116,10 +116,11 @@ def encode_columns(
 
 
 def batch_chunks(builder: BatchBuilder, **fields: Unpack[BatchFields]) -> list[bytes]:
-    """Encode the records of a builder as one batch, in chunks; the builder is not changed.
+    """Encode the records of a builder as one batch, without changing the builder.
 
-    The chunks of about 64 KB can be written to a socket or file without joining them; joining a
-    large batch would write to newly allocated memory, whose page faults cost more than the copy.
+    The result is a list of chunks of about 64 KB, which can be written to a socket or file without
+    joining them. Joining a large batch would write to newly mapped memory, whose page faults cost
+    more than the copy.
 
     Args:
         builder: the builder with the records.
@@ -145,9 +146,9 @@ def batch_chunks(builder: BatchBuilder, **fields: Unpack[BatchFields]) -> list[b
 
 
 def compressed_chunks(builder: BatchBuilder, codec: int, level: int | None = None) -> list[bytes]:
-    """Return the records of a builder, encoded and compressed, in chunks.
+    """Return the chunks of the encoded and compressed records of a builder.
 
-    With compression there is one chunk.
+    Compressed records are a single chunk.
 
     Args:
         builder: the builder, which is not changed.
@@ -174,12 +175,12 @@ def decode_batch(
     """Decode the records of the batch at ``pos``; its checksum is not verified.
 
     Args:
-        buf: contains the complete batch.
-        pos: where the batch starts.
+        buf: the buffer that contains the complete batch.
+        pos: the position of the batch.
         inflated_bytes_max: the limit of the decompressed size of the records.
 
     Raises:
-        WireFormatError: the batch is truncated, malformed, not of format 2, or its decompressed
+        WireFormatError: the batch is truncated, malformed or not of format 2, or its decompressed
             size exceeds the limit.
     """
     header, body, start, end = open_batch(buf, pos, inflated_bytes_max)
@@ -218,7 +219,7 @@ def open_batch(
     """Decode the header of the batch at ``pos``, and decompress its records.
 
     Returns:
-        The header, a buffer that contains the records, and where they start and end in it.
+        The header, a buffer that contains the records, and the positions of their start and end.
 
     Raises:
         WireFormatError: see :func:`decode_batch`; the records themselves are not checked.
@@ -249,10 +250,10 @@ def read_to_end(
     start: int,
     *numbers: *Numbers,
 ) -> T:
-    """Call ``read`` from ``start`` on, and check that it ends at ``end``.
+    """Call ``read`` at ``start``, and check that it reads up to ``end``.
 
     Raises:
-        WireFormatError: ``read`` ends elsewhere, or the records are malformed.
+        WireFormatError: ``read`` stops at another position, or the records are malformed.
     """
     try:
         records, start = read(body, start, *numbers)

@@ -1,9 +1,9 @@
-"""Long computations in steps, between which the event loop can serve others.
+"""Long computations in steps, between which the event loop can run other tasks.
 
-The computation is a generator that yields about every millisecond: None, or :class:`Work`, which is
-a long call that releases the GIL, as the compression codecs do, and so can run in a thread. For the
-computation itself a thread would not help: after each system call the event loop would wait for the
-GIL for a whole switch interval.
+A computation is a generator that yields about every millisecond. It yields None, or :class:`Work`,
+a long call that releases the GIL, such as compression, and can therefore run in a thread. Running
+the computation itself in a thread would not help, because the event loop would wait a whole switch
+interval for the GIL after each system call.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ T = TypeVar("T")
 
 
 class Work(NamedTuple):
-    """A call that a computation requests.
+    """A call that a computation delegates.
 
     Attributes:
-        size: the approximate number of bytes that it processes.
-        call: the function; its result or exception is sent to the computation.
+        size: the approximate number of bytes that the call processes.
+        call: the function, whose result or exception is sent to the computation.
     """
 
     size: int
@@ -30,7 +30,7 @@ Steps: TypeAlias = Generator[Work | None, Any, T]
 
 
 def run_steps(steps: Steps[T]) -> T:
-    """Run a computation to its end, in this thread; returns its result."""
+    """Run a complete computation in the calling thread, and return its result."""
     try:
         work = next(steps)
         while True:

@@ -1,14 +1,14 @@
-"""Decodes the records of a batch; typed Python, compiled by mypyc.
+"""The record reader: typed Python, compiled by mypyc.
 
-Behaves as :mod:`._pure_reader`, including errors; interpreted, it is the slower of the two. Three
-things differ from ordinary Python:
+It has the same behaviour and errors as :mod:`._pure_reader`, which is faster when interpreted. The
+code differs from ordinary Python in three ways:
 
-* Native 64-bit integers wrap around silently. So lengths from a peer are compared with the rest of
-  the buffer, and never added to a position before that.
-* Every ``buf[pos]`` is bounds-checked by mypyc and raises IndexError, which the caller turns into a
-  WireFormatError; slices are not, so their ends are checked here.
-* Tuples of native integers are returned without allocation, so small helper functions are cheap;
-  what all functions decode is in the attributes of a cursor, which is reused for all records.
+* Native 64-bit integers wrap around silently. Lengths from a peer are therefore compared with the
+  size of the remaining buffer before they are added to a position.
+* mypyc checks the bounds of every ``buf[pos]``. It raises IndexError, which the caller converts to
+  WireFormatError. mypyc does not check slices, so this module checks their ends.
+* Tuples of native integers are returned without allocation, so small functions are cheap. The
+  fields of the current record are attributes of a cursor, which is reused for all records.
 
 ``struct`` cannot decode varints, and anything that goes through Python objects would box every
 integer. If mypyc ever optimizes memoryview, bodies that are not ``bytes`` need not be copied first.
@@ -33,9 +33,9 @@ _INT64_MAX: Final = 2**63 - 1
 
 
 class _Cursor:
-    """The numbers of the current record, and the positions of its key and value.
+    """The fields of the current record, with the positions of its key and value.
 
-    The end of a null key or value is -1.
+    The end position of a null key or value is -1.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class _Cursor:
         self.headers: Headers = _NO_HEADERS
 
     def read(self, buf: bytes, pos: i64) -> i64:
-        """Decode the record at ``pos``; returns the end of the record."""
+        """Decode the record at ``pos``, and return its end."""
         more: i64
         size: i64 = buf[pos]
         pos += 1
@@ -122,7 +122,7 @@ class _Cursor:
 def read_rows(
     buf: bytes, pos: i64, count: i64, base_offset: i64, base_timestamp: i64
 ) -> tuple[list[Record], int]:
-    """Decode all records to tuples; returns the tuples and the end of the records."""
+    """Decode all records to tuples, and return the tuples and the end of the records."""
     cursor = _Cursor()
     none: object = _NO_HEADERS
     rows = [none] * count
@@ -160,7 +160,10 @@ def read_rows(
 def read_columns(
     buf: bytes, pos: i64, count: i64, base_offset: i64, base_timestamp: i64, passed: i64 = 0
 ) -> tuple[Columns, int]:
-    """Decode records to columns, after ``passed`` earlier ones; returns columns and their end."""
+    """Decode records to columns, and return the columns and the end of the records.
+
+    ``passed`` is the number of records of the batch before ``pos``.
+    """
     cursor = _Cursor()
     offsets: list[int] | None = None
     delta: i64 = 0
@@ -210,7 +213,7 @@ def read_columns(
 
 
 def read_values(buf: bytes, pos: i64, count: i64) -> tuple[list[bytes | None], int]:
-    """Decode the values of all records; returns the values and the end of the records."""
+    """Decode the values of all records, and return the values and the end of the records."""
     cursor = _Cursor()
     values: list[bytes | None] = [None] * count
     done: i64 = 0
@@ -225,9 +228,9 @@ def read_values(buf: bytes, pos: i64, count: i64) -> tuple[list[bytes | None], i
 
 
 def read_starts(buf: bytes, pos: i64, count: i64) -> tuple[list[int], int]:
-    """Return the start of each record and the end of the last one.
+    """Return the start of each record and the end of the last record.
 
-    A record starts with its length; nothing else is decoded.
+    Only the length of each record is decoded.
     """
     starts: list[int] = []
     limit: i64 = len(buf)
@@ -261,7 +264,7 @@ def _overflow() -> WireFormatError:
 
 
 def _unsigned(number: i64) -> i64:
-    """Zigzag-decode an unsigned 64-bit number, whose top bit makes it negative as an i64."""
+    """Zigzag-decode an i64 that represents an unsigned 64-bit number."""
     return ((number >> 1) & _INT64_MAX) ^ -(number & 1)
 
 
@@ -289,7 +292,7 @@ def _read_more(buf: bytes, pos: i64, first: i64) -> tuple[i64, i64]:
 
 
 def read_headers(buf: bytes, pos: i64) -> tuple[Headers, i64]:
-    """Decode the headers of a record, from their count on; returns headers and end position."""
+    """Decode the header count and the headers of a record, and return the headers and their end."""
     limit: i64 = len(buf)
     count: i64
     length: i64

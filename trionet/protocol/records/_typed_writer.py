@@ -1,15 +1,14 @@
-"""Encodes the records of a batch; typed Python, compiled by mypyc.
+"""The record writer: typed Python, compiled by mypyc.
 
-Behaves as :mod:`._pure_writer`, including errors; interpreted, it is the slower of the two. It
-needs the package librt, to whose BytesWriter compiled code appends single bytes without a Python
-call. Joining parts, as the pure writer does, takes twice the time. Where librt cannot be imported,
-the pure writer is used, see :mod:`._implementation`.
+It has the same behaviour and errors as :mod:`._pure_writer`, which is faster when interpreted. It
+requires the package librt, whose BytesWriter lets compiled code append single bytes without a
+Python call. Joining parts, as the pure writer does, would take twice the time. If librt cannot be
+imported, the pure writer is used; see :mod:`._implementation`.
 
-A record starts with its own length, which is known only when everything after it is. Instead of
-writing the record first and copying it, the sizes of its parts are added up before, and the head
-(length, attributes, both deltas), which has at most 8 bytes in nearly all records, is assembled in
-one 64-bit integer and written at once. All checks come before the first byte is written, so that an
-error leaves the batch unchanged.
+A record starts with its own length. To avoid encoding the rest first and copying it, the writer
+adds up the sizes of all parts before it writes. The head of a record (length, attributes and both
+deltas) nearly always has at most 8 bytes. It is assembled in a 64-bit integer and written in one
+call. All checks precede the first write, so an error leaves the batch unchanged.
 """
 
 # Compiled by mypyc.
@@ -28,23 +27,24 @@ from trionet.protocol.records._types import Headers, as_bytes
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
-#: The length of a batch is an int32.
+#: The maximum size of a batch, since its length is an int32.
 BATCH_BYTES_MAX: Final = 2**31 - 1
 
-#: Greater than any size.
+#: A size limit that no batch reaches.
 NO_LIMIT: Final = 2**62
 
-#: The maximum size of a record before its key: attributes, and varints of 64, 32 and 32 bits.
+#: The maximum size of the part of a record before its key: the attributes, and varints of 64, 32
+#: and 32 bits.
 _HEAD_BYTES_MAX: Final = 1 + 10 + 5 + 5
 
-#: The size from which output is cut to a chunk. Larger chunks would be newly mapped memory each
-#: time, whose page faults cost more than filling it.
+#: The size at which the output becomes a chunk. The allocator would map new memory for each larger
+#: chunk, whose page faults cost more than the copy.
 CHUNK_BYTES: Final = 64 * 1024
 
-#: A key or value of this size or more becomes a chunk of its own, and is not copied.
+#: A key or value of at least this size becomes a separate chunk and is not copied.
 _SEPARATE_BYTES: Final = 16 * 1024
 
-#: Clears the bits that an arithmetic right shift by 7 fills with the sign.
+#: The mask that clears the sign bits after an arithmetic right shift by 7.
 _SHIFTED: Final = 0x01FF_FFFF_FFFF_FFFF
 
 # Constants above 62 bits are unboxed at each use; keep them out of loops.
@@ -55,7 +55,7 @@ _NONE: Final[object] = ()
 
 
 class BatchBuilder:
-    """Collects the encoded records of a batch; see :class:`._pure_writer.BatchBuilder`."""
+    """The builder of a batch; see :class:`._pure_writer.BatchBuilder`."""
 
     def __init__(
         self, size_max: i64 = BATCH_BYTES_MAX, *, base_timestamp: int | None = None
@@ -158,17 +158,21 @@ class BatchBuilder:
             out.write(value)
 
     def _lacks_room(self, delta: i64, rest: i64, size_max: i64) -> bool:
-        """Whether a record would make the batch too large; ``rest`` is its size from the key on."""
+        """Return whether a record would make the batch too large.
+
+        ``rest`` is the size of the part of the record from the key to its end.
+        """
         size = 1 + _size(delta) + _size(self.last_offset_delta + 1) + rest
         return self.count > 0 and self.size + size + _size(size) > size_max
 
     def begin_value(self, now: i64, length: i64) -> BytesWriter:
-        """Begin a record with only a value, of which the caller writes exactly ``length`` bytes.
+        """Begin a record that has only a value, and return the writer for the value.
 
-        :meth:`end_value` must be called before any other method.
+        The caller must write exactly ``length`` bytes, and then call :meth:`end_value` before any
+        other method.
 
         Args:
-            now: the timestamp in milliseconds, close to the current time: it is not checked.
+            now: the timestamp in milliseconds, which is not checked.
             length: the length of the value in bytes.
         """
         if not self._has_base:
@@ -203,7 +207,7 @@ class BatchBuilder:
         headers: list[Headers] | None,
         size_max: i64,
     ) -> i64:
-        """Append records from columns until the batch is full; returns the next index."""
+        """Append records from columns until the batch is full, and return the next index."""
         number = start
         header: object = _NONE
         key: object = None
@@ -223,7 +227,7 @@ class BatchBuilder:
     def append_at(
         self, offset_delta: i64, timestamp: int, key: object, value: object, headers: Headers = ()
     ) -> None:
-        """Append a record with a given offset, since compaction leaves gaps."""
+        """Append a record with a given offset, for batches with gaps after compaction."""
         last = self.last_offset_delta
         if offset_delta <= last:
             raise ValueError(f"offset {offset_delta} does not come after {last}")
@@ -237,7 +241,7 @@ class BatchBuilder:
     def has_room_for(
         self, timestamp: int, key: object, value: object, headers: Headers = ()
     ) -> bool:
-        """Whether the batch would stay within its maximum size with this record."""
+        """Return whether the batch would stay within its maximum size with this record."""
         if self.count == 0:
             return True
         _check_timestamp(timestamp)
@@ -254,7 +258,7 @@ class BatchBuilder:
         return self.size + _size(size) + size <= self._size_max
 
     def chunks(self) -> list[bytes]:
-        """Return the encoded records, in chunks."""
+        """Return the chunks of the encoded records."""
         return [*self._chunks, self._out.getvalue()] if len(self._out) else [*self._chunks]
 
     def _write(self, out: BytesWriter, data: bytes) -> None:
@@ -266,7 +270,7 @@ class BatchBuilder:
 
 
 def build_rows(rows: Iterable[tuple[int, object, object, object]]) -> BatchBuilder:
-    """Create a builder with these records."""
+    """Return a builder that contains these records."""
     builder = BatchBuilder()
     for timestamp, key, value, headers in rows:
         builder.append(timestamp, key, value, headers)
@@ -279,7 +283,7 @@ def build_columns(
     values: Sequence[bytes | None],
     headers: Sequence[Headers] | None,
 ) -> BatchBuilder:
-    """Create a builder with records from columns; a single timestamp applies to all records."""
+    """Return a builder with records from columns; a single timestamp applies to all records."""
     builder = BatchBuilder()
     count: i64 = len(values)
     every_timestamp = [timestamps] * count if isinstance(timestamps, int) else list(timestamps)
@@ -306,7 +310,7 @@ def _check_delta(now: i64, base: i64) -> None:
 
 
 def _size(number: i64) -> i64:
-    """Return the size of a number's zigzag varint."""
+    """Return the size of the zigzag varint of a number."""
     if -64 <= number < 64:
         return 1
     if -8192 <= number < 8192:
@@ -320,11 +324,11 @@ def _size(number: i64) -> i64:
 
 
 def _put_head(out: BytesWriter, delta: i64, offset_delta: i64, rest: i64) -> i64:
-    """Write the head of a record: everything before its key.
+    """Write the head of a record, the part before its key.
 
-    ``rest`` is the size of the record from the key on. Returns the size of the whole record,
-    including its length. Usually all numbers have one or two bytes: then they are assembled in one
-    64-bit integer, from the last to the first, and written at once.
+    ``rest`` is the size of the part of the record from the key to its end. Returns the size of the
+    whole record, including its length. If all numbers have one or two bytes, as usual, they are
+    assembled in a 64-bit integer, from last to first, and written in one call.
     """
     # A varint of two bytes is in memory as (n & 127 | 128), n >> 7.
     word = offset_delta << 1
@@ -363,7 +367,7 @@ def _put_head(out: BytesWriter, delta: i64, offset_delta: i64, rest: i64) -> i64
 
 
 def _put(out: BytesWriter, number: i64) -> None:
-    """Write a number's zigzag varint."""
+    """Write the zigzag varint of a number."""
     rest: i64 = (number << 1) ^ (number >> 63)
     byte: int  # mypyc converts an int to the u8 that append() takes, but not an i64
     while rest > 127 or rest < 0:

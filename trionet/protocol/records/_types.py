@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
-#: Header keys are never null; values may be.
+#: The headers of a record; keys are never null, but values may be.
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 
-#: Timestamp in milliseconds, key, value, headers.
+#: A record before it has an offset: timestamp in milliseconds, key, value and headers.
 NewRecord: TypeAlias = tuple[int, bytes | None, bytes | None, Headers]
 
-#: Offset, timestamp in milliseconds, key, value, headers.
+#: A record: offset, timestamp in milliseconds, key, value and headers.
 Record: TypeAlias = tuple[int, int, bytes | None, bytes | None, Headers]
 
 
 class Columns(NamedTuple):
-    """The records of a batch as one sequence per field, all of the same length.
+    """The records of a batch, with one sequence per field.
 
     Attributes:
-        offsets: a range if the offsets are consecutive, else a list.
-        timestamps: milliseconds.
-        keys: None for null.
-        values: None for null.
-        headers: names and values; empty for a record without headers.
+        offsets: the offsets; a range if they are consecutive, otherwise a list.
+        timestamps: the timestamps, in milliseconds.
+        keys: the keys, with None for null.
+        values: the values, with None for null.
+        headers: the header names and values; empty for a record without headers.
     """
 
     offsets: Sequence[int]

@@ -179,7 +179,7 @@ def test_a_wrapper_in_a_wrapper_is_refused(codec: int) -> None:
 def test_a_wrapper_with_an_offset_below_that_of_its_last_message_is_refused() -> None:
     body = encode_messages([(at, NOW, None, b"a", ()) for at in range(5)], 1, 0)
 
-    with pytest.raises(WireFormatError, match="its last message is number 4"):
+    with pytest.raises(WireFormatError, match="its last message has the relative offset 4"):
         up_convert(encode_wrapper(body, 3, NOW, 1, GZIP), MEGABYTE)
     assert len(up_convert(encode_wrapper(body, 0, NOW, 1, GZIP), MEGABYTE)) == 1, "librdkafka's"
 

@@ -284,7 +284,7 @@ FIELDS_V1 = struct.pack(">bbq", 1, 0, NOW)
         ),
         pytest.param(
             message(compress(GZIP, message(b"a", offset=9)), attributes=GZIP, offset=8),
-            "number 9",
+            "relative offset 9",
             id="offsets",
         ),
     ],

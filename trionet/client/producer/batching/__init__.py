@@ -1,1 +1,1 @@
-"""RecordAccumulator: gathers records into batches by partition, within buffer.memory."""
+"""Batching of records per partition, within ``buffer.memory``."""

@@ -1,16 +1,16 @@
-"""Gathers records into batches per partition (Kafka: RecordAccumulator).
+"""The record accumulator, which batches records per partition (Kafka: RecordAccumulator).
 
-The cost of an append is per record, and that of a drain per batch, so there are two classes. The
-accumulator finds the open batch of a partition and appends to it; what happens to batches after
-that is in :class:`.BatchQueues`, the only class that the sender uses. Appending costs a look-up of
-the topic and one call of the batch's builder (:meth:`RecordAccumulator.try_append`), without a
-clock and without locks: one loop runs both sides.
+Records are appended one by one but drained in batches, so there are two classes. The accumulator
+finds the open batch of a partition and appends to it. :class:`.BatchQueues` manages batches after
+that, and is the only class that the sender uses. Appending a record costs one look-up of the topic
+and one call of the batch builder (:meth:`RecordAccumulator.try_append`). It needs neither a clock
+nor a lock, since all tasks run in one event loop.
 
-Rejected: appending to the current batch in the producer, without a look-up by topic, which would
-save a fifth of an append and need invalidation whenever metadata change. Reconsider if records of
-one topic are ever sent without its name.
+Rejected: a reference from the producer to the current batch. This would save the look-up of the
+topic, a fifth of the cost of an append, but would have to be invalidated whenever metadata changes.
+Reconsider if records are ever sent without a topic name.
 
-Pure: ``now`` is always in seconds of the loop's clock, and nothing here waits.
+Pure: ``now`` is always in seconds of the loop's clock, and no function waits.
 """
 
 # Compiled by mypyc.
@@ -38,7 +38,7 @@ from ._record_columns import RecordColumns
 
 
 class RecordAccumulator:
-    """Gathers records into batches.
+    """The batches of a producer, and the memory they occupy.
 
     Args:
         settings: sizes, limits and compression of batches.
@@ -46,7 +46,7 @@ class RecordAccumulator:
         sequencing: assigns sequence numbers to batches; None without idempotence.
 
     Attributes:
-        queues: where the batches wait to be sent.
+        queues: the batches that wait to be sent.
         pool: the memory that batches occupy.
         is_closed: whether appends are rejected.
     """
@@ -58,7 +58,7 @@ class RecordAccumulator:
         sequencing: Sequencing | None = None,
     ) -> None:
         self.queues: BatchQueues = BatchQueues(settings, rng, sequencing)
-        # These two are read for each record: one attribute less than through the queues.
+        # Both are read for each record, and these references save an attribute access.
         self.pool: BufferPool = self.queues.pool
         self._topics = self.queues.topics
         self.is_closed: bool = False
@@ -67,18 +67,18 @@ class RecordAccumulator:
         self._ignores_keys = settings.ignores_keys
 
     def knows(self, topic: str, partition: int | None = None) -> bool:
-        """Whether records can be appended to a topic, or to one partition of it."""
+        """Return whether records can be appended to a topic, or to one partition of it."""
         found = self._topics.get(topic)
         return found is not None and (partition is None or found.queue(partition) is not None)
 
     def key_partitions(self, topic: str) -> int:
-        """Return the number of partitions that the keys of a topic's records choose from.
+        """Return the number of partitions to which the keys of a topic are hashed.
 
         Args:
             topic: a topic for which :meth:`knows` returns True.
 
         Returns:
-            0 if keys do not choose the partition (``partitioner.ignore.keys``).
+            The number of partitions; 0 if keys are ignored (``partitioner.ignore.keys``).
         """
         found = self._topics.get(topic)
         return 0 if found is None or self._ignores_keys else found.partitions
@@ -97,7 +97,7 @@ class RecordAccumulator:
 
         Args:
             topic: a topic for which :meth:`knows` returns True.
-            partition: the partition's number; None chooses by the key, or without a key by load.
+            partition: the partition number; None chooses by the key, or without a key by load.
             timestamp: the timestamp, in milliseconds.
             key: the key; None for no key.
             value: the value; None for null.
@@ -110,7 +110,8 @@ class RecordAccumulator:
             trio.ClosedResourceError: the accumulator is closed.
             RecordTooLargeError: the record is larger than ``max.request.size``, or than all of
                 ``buffer.memory``.
-            LocalProtocolError: the timestamp exceeds 64 bits, or is too far from the first one.
+            LocalProtocolError: the timestamp exceeds 64 bits, or is too far from the first
+                timestamp of the batch.
             TypeError: the key or the value is neither bytes nor None.
         """
         delivery = self.try_append(topic, partition, timestamp, key, value, headers)
@@ -150,9 +151,9 @@ class RecordAccumulator:
         value: Bytes | None,
         headers: Headers,
     ) -> Delivery | None:
-        """Append a record to the open batch of its partition, as :meth:`append` does.
+        """Append a record to the open batch of its partition, without starting a new batch.
 
-        Nearly every record takes this path, which needs no clock.
+        Nearly every record takes this path, which does not need the current time.
 
         Returns:
             The record's delivery; None if the record needs a new batch, or cannot be appended.
@@ -189,11 +190,11 @@ class RecordAccumulator:
         deliveries: Deliveries,
         now: float,
     ) -> int:
-        """Append a range of records of columns, as far as there is space for them.
+        """Append a range of records until the buffer is full.
 
         Args:
             topic: a topic for which :meth:`knows` returns True.
-            partition: the partition's number; None chooses by the keys, or without a key by load.
+            partition: the partition number; None chooses by key, or by load without a key.
             columns: the records; the range must have passed :meth:`check_columns`.
             start: the index of the first record.
             stop: the index after the last record.
@@ -207,7 +208,7 @@ class RecordAccumulator:
 
         Raises:
             trio.ClosedResourceError: the accumulator is closed.
-            LocalProtocolError: see :meth:`append`; the records before the faulty one were appended.
+            LocalProtocolError: see :meth:`append`; the records before that one were appended.
         """
         found = self._topics.get(topic)
         number = start
@@ -233,13 +234,13 @@ class RecordAccumulator:
         return number
 
     def end_columns(self, deliveries: Deliveries) -> bool:
-        """Close the last batches of columns that filled whole batches, so that they do not linger.
+        """Mark the last batch of each partition full if the columns also filled earlier batches.
 
-        A caller that sends this many records at once has no more records to share their last batch,
-        and waits for all of them.
+        The caller waits for all of these records and has no more records to add, so it would be
+        useless for the last batches to linger.
 
         Returns:
-            Whether a batch became ready that would have lingered.
+            Whether any batch was marked full.
         """
         has_ended = False
         filled: set[TopicPartition] = set()
@@ -297,7 +298,7 @@ class RecordAccumulator:
         return delivery
 
     def _reserve(self, key: Bytes | None, value: Bytes | None, headers: Headers) -> int:
-        """Take the memory for a batch that begins with this record. Returns its size in bytes."""
+        """Take memory for a batch that begins with this record, and return its size in bytes."""
         size = record_size_max(key, value, headers)
         self._check_size(size)
         settings = self._settings
@@ -323,7 +324,7 @@ class RecordAccumulator:
         return trio.WouldBlock()
 
     def withdraw_all(self, deliveries: Deliveries) -> None:
-        """Withdraw the records whose batches have not been drained yet."""
+        """Withdraw the records whose batches are undrained, and mark all others as seen."""
         for outcome, index, count in deliveries.spans():
             batch = self._undrained_batch(outcome)
             for number in range(index, index + count):
@@ -361,7 +362,7 @@ class RecordAccumulator:
             self.queues.deallocate(batch)
 
     def close(self) -> None:
-        """Reject further appends; queued batches become ready at once."""
+        """Reject further appends, and make all queued batches ready immediately."""
         self.is_closed = True
         self.queues.close()
 
@@ -369,7 +370,7 @@ class RecordAccumulator:
 def _fill(
     batch: ProducerBatch, columns: RecordColumns, start: int, stop: int, deliveries: Deliveries
 ) -> int:
-    """Append records as long as they fit. Returns the index of the first that does not."""
+    """Append records until one does not fit. Returns the index of the first that does not."""
     index = batch.appended
     try:
         return batch.append_columns(columns, start, stop)

@@ -9,27 +9,26 @@ from ..._backoff import ExponentialBackoff
 
 @attrs.frozen(kw_only=True)
 class AccumulatorSettings:
-    """How records are gathered into batches.
+    """The settings of the record accumulator.
 
     Attributes:
-        batch_bytes: the size at which a batch is full, in bytes before compression; 0 sends each
-            record in a batch of its own (``batch.size``).
+        batch_bytes: the maximum size of a batch in bytes, before compression; 0 sends each record
+            in a batch of its own (``batch.size``).
         linger_seconds: how long a batch that is not full waits for more records (``linger.ms``).
-        buffer_bytes: the memory that all batches may occupy (``buffer.memory``).
-        request_bytes_max: the maximum size of a record, and of one request
+        buffer_bytes: the maximum memory of all batches (``buffer.memory``).
+        request_bytes_max: the maximum size of a record and of a request
             (``max.request.size``).
-        delivery_timeout_seconds: how long a record may take from the creation of its batch to its
+        delivery_timeout_seconds: the maximum time from the creation of a batch to its
             acknowledgement (``delivery.timeout.ms``).
-        retry: the backoff before a batch is sent again (``retry.backoff.ms``,
+        retry: the backoff before a retry (``retry.backoff.ms``,
             ``retry.backoff.max.ms``).
         codec: the number of the compression codec (``compression.type``).
         level: see :func:`._codecs.compress` (``compression.gzip.level`` and the like).
         is_adaptive: whether records without a key prefer partitions with short queues
             (``partitioner.adaptive.partitioning.enable``, KIP-794).
-        availability_timeout_seconds: partitions whose leader has accepted nothing for this long
-            are skipped; 0 for no limit (``partitioner.availability.timeout.ms``).
-        ignores_keys: whether to choose the partition of records with a key as if they had none
-            (``partitioner.ignore.keys``).
+        availability_timeout_seconds: the time after which the partitioner skips a leader that has
+            accepted no request; 0 for never (``partitioner.availability.timeout.ms``).
+        ignores_keys: whether the partitioner ignores keys (``partitioner.ignore.keys``).
     """
 
     batch_bytes: int = 16384

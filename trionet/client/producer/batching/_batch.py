@@ -1,4 +1,4 @@
-"""Records for one partition, gathered until they are sent (Kafka: ProducerBatch)."""
+"""The batch of records that a producer builds for one partition (Kafka: ProducerBatch)."""
 
 # Compiled by mypyc.
 
@@ -23,16 +23,16 @@ NONE: Final = -1
 SEQUENCE_MAX: Final = 2**31 - 1
 
 
-#: A record's length, attributes, timestamp, offset, the lengths of key and value, and the number
-#: of its headers, as varints of the most bytes that each may have.
+#: The maximum size of the record fields other than key, value and headers: length, attributes,
+#: timestamp delta, offset delta, key length, value length and header count.
 _RECORD_OVERHEAD: Final = 5 + 1 + 10 + 5 + 5 + 5 + 5
 _HEADER_OVERHEAD: Final = 5 + 5
-#: The most bytes that a character of a header's name takes.
+#: The maximum size of a character in UTF-8.
 _UTF8_BYTES_MAX: Final = 4
 
 
 def record_size_max(key: Bytes | None, value: Bytes | None, headers: Headers) -> int:
-    """Return the maximum size in bytes of a batch with this record alone.
+    """Return the maximum size in bytes of a batch that contains only this record.
 
     (Kafka: AbstractRecords.estimateSizeInBytesUpperBound.)
     """
@@ -55,7 +55,7 @@ class ProducerBatch:
 
     Args:
         topic_partition: the destination.
-        size_max: ``batch.size``: records after the first have to fit into this many bytes.
+        size_max: ``batch.size``; the batch may only exceed this size if it has a single record.
         reserved: the number of bytes taken from the buffer pool.
         created_at: the time of creation, in seconds of the loop's clock; ``delivery.timeout.ms``
             starts then.
@@ -64,21 +64,21 @@ class ProducerBatch:
 
     Attributes:
         topic_partition: the destination.
-        reserved: the number of bytes taken from the buffer pool; 0 once the memory was freed.
+        reserved: the number of bytes taken from the buffer pool; 0 after they were given back.
         created_at: the time of creation, in seconds of the loop's clock.
-        outcome: the result, which the deliveries of all records read.
-        attempts: the number of times the batch has been queued for a retry.
-        retry_at: the earliest time of the next attempt, on the loop's clock
-            (``retry.backoff.ms``); ignored if the partition has a newer leader.
-        leader_epoch: the epoch of the leader that the batch was last sent to; -1 if it was not sent
-            yet, or the epoch is not known.
-        drained_at: when the batch was last drained; -1.0 before.
-        is_drained: whether the batch may have been sent; its records can no longer be withdrawn.
-        may_be_written: whether an attempt ended without a response, or with a response that leaves
-            open whether the leader has appended the batch.
-        producer_id: the id of the idempotent producer; -1 without idempotence.
+        outcome: the result of the batch, which the deliveries of its records share.
+        attempts: the number of retries.
+        retry_at: the end of the retry backoff, on the loop's clock (``retry.backoff.ms``); ignored
+            if the partition has a newer leader.
+        leader_epoch: the epoch of the leader to which the batch was last sent; -1 if the batch was
+            not sent yet, or the epoch is not known.
+        drained_at: when the batch was last drained; -1.0 for never.
+        is_drained: whether the batch was drained, so that its records can no longer be withdrawn.
+        may_be_written: whether the leader may have appended the batch, because an attempt had no
+            response or an inconclusive one.
+        producer_id: the producer id; -1 without idempotence.
         producer_epoch: the epoch of the producer id.
-        base_sequence: the sequence number of the first record; -1 for none.
+        base_sequence: the sequence number of the first record; -1 if none was assigned.
         is_transactional: whether the batch is part of a transaction.
     """
 
@@ -153,7 +153,8 @@ class ProducerBatch:
             The record's delivery; None if the record does not fit.
 
         Raises:
-            LocalProtocolError: the timestamp exceeds 64 bits, or is too far from the first one.
+            LocalProtocolError: the timestamp exceeds 64 bits, or is too far from the first
+                timestamp of the batch.
             TypeError: the key or the value is neither bytes nor None.
         """
         typed = self._typed
@@ -169,7 +170,7 @@ class ProducerBatch:
         return new_delivery(self.outcome, index, timestamp)
 
     def append_columns(self, columns: RecordColumns, start: int, stop: int) -> int:
-        """Append a range of records of columns, as far as they fit.
+        """Append a range of records until one does not fit.
 
         Returns:
             The index of the first record that was not appended.
@@ -186,7 +187,7 @@ class ProducerBatch:
 
     @property
     def appended(self) -> int:
-        """The number of records appended, including those withdrawn."""
+        """The number of appended records, including withdrawn records."""
         return self._builder.count
 
     @property
@@ -196,29 +197,29 @@ class ProducerBatch:
 
     @property
     def sent_size(self) -> int:
-        """The size in bytes as sent, including the header; only after :meth:`chunks`."""
+        """The size in bytes on the wire, including the header; available after :meth:`chunks`."""
         assert self._body is not None
         return HEADER_SIZE + sum(map(len, self._body))
 
     @property
     def record_count(self) -> int:
-        """The number of records that are sent."""
+        """The number of records to send, without withdrawn records."""
         count = self._builder.count
         return count if self.is_drained else count - len(self.outcome.withdrawn)
 
     @property
     def is_full(self) -> bool:
-        """Whether no more records can be expected to fit."""
+        """Whether the batch has reached its maximum size, or a record did not fit."""
         return self._is_marked_full or self._builder.size >= self._size_max
 
     def mark_full(self) -> None:
-        """Record that a record did not fit."""
+        """Mark the batch as full, although it has not reached its maximum size."""
         self._is_marked_full = True
 
     # Sending.
 
     def drain(self, now: float) -> None:
-        """Close the batch for sending: no record can be appended or withdrawn any more."""
+        """Close the batch before sending, so that no record can be appended or withdrawn."""
         self.drained_at = now
         if not self.is_drained:
             self.is_drained = True
@@ -227,9 +228,9 @@ class ProducerBatch:
                 self._leave_out(withdrawn)
 
     def chunks(self) -> list[bytes]:
-        """Encode the batch; it is compressed only once, however often it is sent.
+        """Return the encoded batch, which is compressed only by the first call.
 
-        This may take long with a codec and large batches, and may run in a thread.
+        Compressing a large batch may take long. This method may be called in a worker thread.
         """
         if self._body is None:
             self._body = compressed_chunks(self._builder, self._codec, self._level)
@@ -247,19 +248,22 @@ class ProducerBatch:
         )
 
     def set_producer_state(self, producer_id: int, epoch: int, base_sequence: int) -> None:
-        """Set the sequence number; may be repeated with a new epoch after sending (KIP-360)."""
+        """Set the producer id, epoch and sequence number; a new epoch changes them (KIP-360)."""
         self.producer_id = producer_id
         self.producer_epoch = epoch
         self.base_sequence = base_sequence
 
     def split(self, size_max: int) -> list[ProducerBatch]:
-        """Split the batch into smaller ones, whose outcomes replace that of this one.
+        """Split the batch into smaller batches, whose outcomes replace its own (KIP-126).
 
-        The new batches hold no memory of the buffer pool, and keep the sequence numbers of their
-        records (KIP-126).
+        The new batches take no memory from the buffer pool. The records keep their sequence
+        numbers.
 
         Args:
-            size_max: the size limit in bytes; a batch with a single record may be larger.
+            size_max: the maximum size in bytes; a batch with a single record may be larger.
+
+        Returns:
+            The new batches, in order.
         """
         parts: list[ProducerBatch] = []
         starts: list[tuple[int, ProduceRequestResult]] = []
@@ -286,7 +290,7 @@ class ProducerBatch:
         return part
 
     def _rows(self) -> list[tuple[int, bytes | None, bytes | None, Headers]]:
-        """Decode the records again; they are kept only in encoded form."""
+        """Decode the records, which are kept only in encoded form."""
         builder = self._builder
         body = b"".join(builder.chunks())
         rows, _ = implementation.reader.read_rows(body, 0, builder.count, 0, builder.base_timestamp)
@@ -302,22 +306,22 @@ class ProducerBatch:
     # Completion.
 
     def failure(self, error: Exception) -> Exception:
-        """Return the error to fail this batch with, marked if records may have been written."""
+        """Return the error for this batch, marked if its records may have been written."""
         return maybe_written(error) if self.may_be_written else error
 
     def complete(self, base_offset: int, log_append_time: int = -1) -> bool:
-        """Complete the batch as written; see :meth:`.ProduceRequestResult.complete`."""
+        """Complete the batch successfully; see :meth:`.ProduceRequestResult.complete`."""
         return self.outcome.complete(base_offset, log_append_time)
 
     def fail(self, error: Exception) -> bool:
-        """Fail the batch. Returns whether this decided its outcome."""
+        """Fail the batch. Returns False if it already had an outcome."""
         return self.outcome.fail(error)
 
     def fail_records(self, error: Exception, errors: Mapping[int, Exception]) -> bool:
         """Fail the batch because some of its records were rejected (KIP-467).
 
         Args:
-            error: the error of the records without an error of their own.
+            error: the error of all other records.
             errors: the errors of the rejected records, by index in the batch.
         """
         return self.outcome.fail(error, errors)

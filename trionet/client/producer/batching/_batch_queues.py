@@ -1,7 +1,7 @@
 """The batches of all partitions, from creation to deallocation.
 
-The half of Kafka's RecordAccumulator that the sender uses: which nodes have ready batches, what
-to send to them, retries, expiry and flushes. Pure: ``now`` is in seconds of the loop's clock.
+This is the half of Kafka's RecordAccumulator that the sender uses: readiness, draining, retries,
+expiry and flushes. Pure: ``now`` is in seconds of the loop's clock.
 """
 
 # Compiled by mypyc.
@@ -25,13 +25,13 @@ from ._topic_queues import ProducerTopics
 
 
 class ReadyCheck(NamedTuple):
-    """The nodes that can be sent batches, and when to check again.
+    """The nodes with batches to send, and the time of the next check.
 
     Attributes:
-        nodes: the ids of the nodes that lead partitions with batches to send.
-        next_check_at: when the result may change by the mere passing of time; ``math.inf`` for
+        nodes: the ids of the leaders of partitions with ready batches.
+        next_check_at: when the next batch becomes ready, if nothing else happens; ``math.inf`` for
             never.
-        unknown_leaders: the topics with batches for a partition without a known leader.
+        unknown_leaders: the topics with batches for a partition whose leader is not known.
     """
 
     nodes: set[int]
@@ -40,23 +40,23 @@ class ReadyCheck(NamedTuple):
 
 
 class Sequencing(Protocol):
-    """Assigns sequence numbers to batches, so that leaders detect duplicates and gaps."""
+    """The sequence numbers of batches, which let leaders detect duplicates and gaps."""
 
     def may_drain(self, batch: ProducerBatch, leader_epoch: int, now: float) -> bool:
-        """Whether the first batch of a partition may be sent to its leader now."""
+        """Return whether the first batch of a partition may be sent to its leader now."""
 
     def passes_over(self, batch: ProducerBatch) -> bool:
-        """Whether the batches after this one are sent before it."""
+        """Return whether the following batches are sent before this batch."""
 
     def assign(self, batch: ProducerBatch) -> None:
-        """Number a batch that is about to be sent; it keeps its number if it was sent before."""
+        """Assign a sequence number to a batch that is about to be sent, unless it has one."""
 
 
 class BatchQueues:
-    """The queues of batches, and the memory they hold.
+    """The batches of all partitions, and the memory they hold.
 
-    Each method is an event in the life of a batch. All of them maintain two indexes: of queued and
-    of incomplete batches.
+    Each method is an event in the life of a batch. The methods maintain two indexes, one of the
+    queues with undrained batches and one of incomplete batches.
 
     Args:
         settings: sizes, limits and compression of batches.
@@ -92,11 +92,11 @@ class BatchQueues:
     # Draining.
 
     def ready(self, cluster: Cluster, now: float) -> ReadyCheck:
-        """Return the nodes that lead partitions with a batch that is ready to be sent.
+        """Return the leaders of partitions with a batch that is ready to be sent.
 
         A partition is ready if its first batch is not backing off, the partition is not muted, and
-        one of these holds: a batch is full, ``linger.ms`` has passed, the memory is exhausted, a
-        flush is in progress, or the accumulator is closed.
+        at least one of these is true: a batch is full, ``linger.ms`` has passed, the memory is
+        exhausted, a flush is in progress, or the accumulator is closed.
         """
         self.topics.update(cluster)
         nodes: set[int] = set()
@@ -116,9 +116,10 @@ class BatchQueues:
         return ReadyCheck(nodes, next_check_at, unknown)
 
     def next_of(self, partition: TopicPartition, now: float) -> tuple[int, float]:
-        """Return the leader of one partition, and when its next batch is ready.
+        """Return the leader of a partition, and when the next batch of the partition is ready.
 
-        This is :meth:`ready` for one partition; the time is ``math.inf`` if it is not known.
+        This is the equivalent of :meth:`ready` for a single partition. The time is ``math.inf`` if
+        the partition has no batch, or is muted.
         """
         queue = self.topics.queue(partition)
         if queue is None or not queue.batches or queue.is_muted:
@@ -130,7 +131,7 @@ class BatchQueues:
         return self.pool.is_exhausted or self._is_closed or self._flushes > 0
 
     def _sendable_at(self, queue: PartitionQueue, now: float, *, sends_all: bool) -> float:
-        """Return when the next batch of a queue is ready, if nothing else happens."""
+        """Return when the next batch of a queue becomes ready, if nothing else happens."""
         batch = self._next_in(queue)
         if queue.is_backing_off(batch, now):
             return batch.retry_at
@@ -141,18 +142,19 @@ class BatchQueues:
     def drain(
         self, cluster: Cluster, node_ids: Iterable[int], bytes_max: int, now: float
     ) -> dict[int, list[ProducerBatch]]:
-        """Take batches for some nodes, at most one per partition, ready or not.
+        """Remove and return batches for some nodes, at most one per partition, ready or not.
 
-        The partitions of a node take turns, so that none starves (KAFKA-13834).
+        The partitions of a node take turns, so that no partition starves (KAFKA-13834).
 
         Args:
             cluster: the leaders of partitions.
             node_ids: the nodes that can accept a request now.
-            bytes_max: the limit for each node, before compression; a single batch may be larger.
+            bytes_max: the maximum total size per node, before compression; a single batch may be
+                larger.
             now: the current time.
 
         Returns:
-            The batches by node; an empty list for a node without batches.
+            The batches by node id; an empty list for a node without batches.
         """
         self.topics.update(cluster)
         batches: dict[int, list[ProducerBatch]] = {node_id: [] for node_id in node_ids}
@@ -165,7 +167,7 @@ class BatchQueues:
             if queue.is_backing_off(batch, now):
                 continue
             if taken and sizes[queue.leader] + batch.size > bytes_max:
-                # Later, smaller batches wait as well: passing this one over could starve it.
+                # Later, smaller batches wait as well; sending them first could starve this one.
                 sizes[queue.leader] = bytes_max
                 continue
             if self._sequencing is not None and not self._sequencing.may_drain(
@@ -176,7 +178,7 @@ class BatchQueues:
                 queue.take()
             else:
                 queue.remove(batch)
-            # A drained partition moves to the end: none is passed over twice.
+            # A drained partition moves to the end, so that no partition is skipped twice.
             del self._undrained[queue]
             if queue.batches:
                 self._undrained[queue] = None
@@ -197,7 +199,7 @@ class BatchQueues:
         return first
 
     def add(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
-        """Queue a new batch, and make it the open one of its partition."""
+        """Queue a new batch, and make it the open batch of its partition."""
         queue.add(batch)
         self._undrained[queue] = None
         self._incomplete[batch] = None
@@ -205,7 +207,7 @@ class BatchQueues:
     # Retries, expiry and deallocation.
 
     def reenqueue(self, batch: ProducerBatch, now: float) -> None:
-        """Queue a batch again after ``retry.backoff.ms``, which grows with each attempt."""
+        """Queue a batch for a retry after ``retry.backoff.ms``, which grows with each attempt."""
         batch.attempts += 1
         batch.retry_at = now + self._settings.retry.seconds(batch.attempts, self._rng)
         self._put_back(batch)
@@ -219,8 +221,8 @@ class BatchQueues:
     def split_and_reenqueue(self, batch: ProducerBatch, now: float) -> list[ProducerBatch]:
         """Split a batch that was too large, and queue the smaller batches (KIP-126).
 
-        The new batches take its place in the queue, and its deliveries follow them. The batch
-        itself still has to be passed to :meth:`deallocate`.
+        The new batches take the place of the batch in the queue and in its deliveries. The caller
+        must still pass the batch to :meth:`deallocate`.
 
         Args:
             batch: a batch with several records.
@@ -238,7 +240,7 @@ class BatchQueues:
         return parts
 
     def expired(self, now: float) -> list[ProducerBatch]:
-        """Remove the queued batches that have exceeded ``delivery.timeout.ms``, muted or not."""
+        """Remove and return the queued batches that have exceeded ``delivery.timeout.ms``."""
         # The same sum as in next_expiry: if rounding made them differ, the sender would spin.
         seconds = self._settings.delivery_timeout_seconds
         batches = [
@@ -254,7 +256,7 @@ class BatchQueues:
         return batches
 
     def remove(self, batch: ProducerBatch) -> None:
-        """Remove a batch whose queued retry is no longer needed; it is not deallocated."""
+        """Remove a queued batch that need not be sent any more, without deallocating it."""
         queue = self.topics.queue(batch.topic_partition)
         assert queue is not None  # it waits there
         self._remove(queue, batch)
@@ -266,17 +268,17 @@ class BatchQueues:
 
     @property
     def next_expiry(self) -> float:
-        """When the next queued batch expires; ``math.inf`` for never."""
+        """The time when the next queued batch expires; ``math.inf`` for never."""
         oldest = math.inf
         for queue in self._undrained:  # runs with each record: a generator takes longer
             oldest = min(oldest, queue.batches[0].created_at)
         return oldest + self._settings.delivery_timeout_seconds
 
     def deallocate(self, batch: ProducerBatch) -> None:
-        """Free the memory of a batch whose request is complete; a second call does nothing.
+        """Free the memory of a batch. A second call is a no-op.
 
-        This must not be called before the request is complete, since the memory that the request is
-        written from must not be reused (KAFKA-17862).
+        The request that contains the batch must be complete, since memory that is still being sent
+        must not be reused (KAFKA-17862).
         """
         self._incomplete.pop(batch, None)
         if batch.reserved:
@@ -296,29 +298,29 @@ class BatchQueues:
         return bool(self._incomplete)
 
     def begin_flush(self) -> list[ProduceRequestResult]:
-        """Make every batch ready at once until :meth:`end_flush`.
+        """Make every batch ready immediately until :meth:`end_flush`.
 
         Returns:
-            The outcomes of all existing batches, to wait for with :meth:`.until_done`.
+            The outcomes of all incomplete batches.
         """
         self._flushes += 1
         return [batch.outcome for batch in self._incomplete]
 
     def end_flush(self) -> None:
-        """End a flush, whether its wait has completed or not."""
+        """End a flush, whether it has completed or was cancelled."""
         self._flushes -= 1
 
     def abort_incomplete(
         self, error: Exception, under_way: Exception | None = None
     ) -> list[ProducerBatch]:
-        """Fail every batch, sent or not, and free its memory.
-
-        Returns the batches that this call has failed; others had failed before and were still in
-        flight.
+        """Fail all incomplete batches, queued or in flight, and free their memory.
 
         Args:
-            error: the reason.
-            under_way: the reason for batches that a leader may have; defaults to ``error``.
+            error: the error of the batches that no leader can have.
+            under_way: the error of the other batches; defaults to ``error``.
+
+        Returns:
+            The batches that this call has failed, without those that already had an outcome.
         """
         waiting = {batch for queue in self._undrained for batch in queue.batches}
         for batch in self._incomplete:
@@ -327,7 +329,7 @@ class BatchQueues:
         return self._abort(list(self._incomplete), error, under_way or error)
 
     def abort_undrained(self, error: Exception) -> list[ProducerBatch]:
-        """Fail and return every queued batch; batches in flight continue."""
+        """Fail and return all queued batches. Batches in flight are not affected."""
         batches = [batch for queue in self._undrained for batch in queue.batches]
         return self._abort(batches, error, error)
 
@@ -345,5 +347,5 @@ class BatchQueues:
         return decided
 
     def close(self) -> None:
-        """Make every batch ready from now on, since no more records follow."""
+        """Make all batches ready immediately, since no more records follow."""
         self._is_closed = True

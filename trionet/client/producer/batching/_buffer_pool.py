@@ -1,6 +1,6 @@
 """The memory for buffered records, and the tasks that wait for it (Kafka: BufferPool).
 
-The pool only counts the bytes of ``buffer.memory``. Tasks get memory first come, first served.
+The pool only counts the bytes of ``buffer.memory``. Waiting tasks are served in order of arrival.
 """
 
 # Compiled by mypyc.
@@ -18,7 +18,7 @@ from ....errors import ConfigError
 
 
 class BufferPool:
-    """A bounded number of bytes that can be taken and given back.
+    """The memory accounting of ``buffer.memory``.
 
     Args:
         bytes_max: ``buffer.memory``.
@@ -26,8 +26,8 @@ class BufferPool:
     Attributes:
         bytes_max: the size of the pool.
         available: the number of free bytes.
-        on_freed: called when bytes were given back; None if nothing waits for them.
-        is_exhausted: whether the last request was denied, and nothing has been given back since.
+        on_freed: called after bytes were given back; None for no callback.
+        is_exhausted: whether a request was denied, and no bytes were given back since.
         is_promised: whether free memory is reserved for a waiting task.
 
     Raises:
@@ -46,10 +46,13 @@ class BufferPool:
         self.on_freed: Callable[[], None] | None = None
 
     def take(self, size: int) -> bool:
-        """Take bytes. Returns whether they were free, and not promised to a waiting task.
+        """Take bytes from the pool if they are free and not promised to a waiting task.
+
+        Returns:
+            Whether the bytes were taken.
 
         Raises:
-            ValueError: the size exceeds that of the pool.
+            ValueError: the size exceeds ``buffer.memory``.
         """
         if size > self.bytes_max:
             raise ValueError(f"{size} bytes exceed buffer.memory ({self.bytes_max})")
@@ -60,7 +63,7 @@ class BufferPool:
         return True
 
     def give_back(self, size: int) -> None:
-        """Give back bytes that were taken."""
+        """Return bytes to the pool."""
         assert self.available + size <= self.bytes_max
         self.available += size
         self.is_exhausted = False
@@ -72,13 +75,13 @@ T = TypeVar("T")
 
 
 class BufferPoolWaiters:
-    """The queue of tasks that wait for memory of a pool.
+    """The queue of tasks that wait for memory.
 
-    Only the first task may try: if later tasks, or tasks that do not wait, could take small
-    amounts, the task at the head of the queue might never find enough for a large record.
+    Only the task at the head of the queue may take memory. If other tasks could take small amounts,
+    the first task might never find enough memory for a large record.
 
     Args:
-        pool: the memory that tasks wait for.
+        pool: the buffer pool.
 
     Attributes:
         exhausted: the number of waits that ended without memory (``buffer-exhausted-total``).
@@ -97,11 +100,11 @@ class BufferPoolWaiters:
         return len(self._queue)
 
     def waited_seconds(self, now: float) -> float:
-        """Return the total time that all tasks have waited until now."""
+        """Return the total time that all tasks have waited, in seconds."""
         return self._waited_seconds + sum(now - waiter.since for waiter in self._queue)
 
     def join(self) -> Waiter:
-        """Enter the queue at its end for the length of a ``with`` block."""
+        """Return a context manager that keeps the calling task in the queue."""
         return Waiter(self)
 
     def enter(self, waiter: Waiter) -> None:
@@ -111,14 +114,14 @@ class BufferPoolWaiters:
         self._wake_first()
 
     def leave(self, waiter: Waiter) -> None:
-        """Remove a task from the queue, for whatever reason; see :meth:`join`."""
+        """Remove a task from the queue; see :meth:`join`."""
         self._queue.remove(waiter)
         self._pool.is_promised = bool(self._queue)
         self._waited_seconds += trio.current_time() - waiter.since
         self._wake_first()
 
     def try_first(self, take: Callable[[], T]) -> T:
-        """Call ``take``, which takes memory, for the task at the head of the queue."""
+        """Call ``take`` for the task at the head of the queue, and return the result."""
         self._pool.is_promised = False
         try:
             return take()
@@ -126,7 +129,7 @@ class BufferPoolWaiters:
             self._pool.is_promised = True  # until it leaves the queue
 
     def wake_all(self) -> None:
-        """Wake all tasks: the producer is closed, and grants no more memory (KAFKA-9449)."""
+        """Wake all tasks, since the producer was closed (KAFKA-9449)."""
         for waiter in self._queue:
             waiter.wake()
 
@@ -137,7 +140,7 @@ class BufferPoolWaiters:
 
 @final
 class Waiter:
-    """A task that waits; a context manager that enters and leaves the queue.
+    """A context manager that keeps a task in the queue.
 
     Args:
         waiters: the queue.
@@ -166,10 +169,10 @@ class Waiter:
         self._waiters.leave(self)
 
     def wake(self) -> None:
-        """Wake the task, which is at the head of the queue: memory may be free."""
+        """Wake the task, because memory may be free or the producer was closed."""
         self._event.set()
 
     async def turn(self) -> None:
-        """Wait until more memory may be free than at the last attempt."""
+        """Wait until memory may be free."""
         await self._event.wait()
         self._event = trio.Event()

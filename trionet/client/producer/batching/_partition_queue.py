@@ -1,4 +1,4 @@
-"""The queues of batches of one topic's partitions (Kafka: RecordAccumulator.TopicInfo)."""
+"""The batch queues of the partitions of a topic (Kafka: RecordAccumulator.TopicInfo)."""
 
 # Compiled by mypyc.
 
@@ -12,15 +12,16 @@ from ._batch import NONE, SEQUENCE_MAX, ProducerBatch
 
 
 class PartitionQueue:
-    """The batches of one partition that wait to be sent.
+    """The queued batches of one partition.
 
     Attributes:
         topic_partition: the partition.
         batches: the batches, oldest first; the last one may be open.
-        filling: the open batch, to which records are appended; None if there is none.
-        leader: the id of the partition's leader; -1 if not known.
-        leader_epoch: the epoch of that leader; -1 if the brokers do not report it.
-        is_muted: whether nothing is sent until a response has arrived (``max.in.flight`` of 1).
+        filling: the open batch, to which records are appended; None for no open batch.
+        leader: the node id of the partition leader; -1 if it is not known.
+        leader_epoch: the leader epoch; -1 if the brokers do not report it.
+        is_muted: whether the partition waits for a response before the next batch is sent
+            (``max.in.flight`` of 1).
     """
 
     __slots__ = ("batches", "filling", "is_muted", "leader", "leader_epoch", "topic_partition")
@@ -34,16 +35,16 @@ class PartitionQueue:
         self.is_muted: bool = False
 
     def add(self, batch: ProducerBatch) -> None:
-        """Append a new batch and make it the open one."""
+        """Append a new batch and make it the open batch."""
         if self.filling is not None:
             self.filling.mark_full()
         self.batches.append(batch)
         self.filling = batch
 
     def put_back(self, batch: ProducerBatch) -> None:
-        """Insert a batch that is to be sent again, before the new ones.
+        """Insert a batch for a retry before the new batches.
 
-        A batch with a sequence number goes where its number belongs (Kafka: insertInSequenceOrder).
+        Batches with sequence numbers are kept in sequence order (Kafka: insertInSequenceOrder).
         """
         place = 0
         if batch.base_sequence != NONE:
@@ -54,14 +55,14 @@ class PartitionQueue:
         self.batches.insert(place, batch)
 
     def take(self) -> ProducerBatch:
-        """Remove and return the oldest batch; it is closed."""
+        """Remove and return the oldest batch, which is no longer open."""
         batch = self.batches.popleft()
         if batch is self.filling:
             self.filling = None
         return batch
 
     def remove(self, batch: ProducerBatch) -> None:
-        """Remove a batch, wherever it is in the queue."""
+        """Remove a batch from any position."""
         self.batches.remove(batch)
         if batch is self.filling:
             self.filling = None
@@ -72,27 +73,26 @@ class PartitionQueue:
         self.filling = None
 
     def is_backing_off(self, batch: ProducerBatch, now: float) -> bool:
-        """Whether a failed batch is still backing off; not with a newer leader (KAFKA-15415)."""
+        """Return whether a retry is still backing off; never with a newer leader (KAFKA-15415)."""
         return now < batch.retry_at and not (batch.leader_epoch < self.leader_epoch)
 
 
 def _is_before(batch: ProducerBatch, other: ProducerBatch) -> bool:
-    """Whether a batch's sequence number precedes another's; the numbers wrap around."""
+    """Return whether one sequence number precedes another; the numbers wrap around."""
     ahead = (other.base_sequence - batch.base_sequence) & SEQUENCE_MAX
     return 0 < ahead <= SEQUENCE_MAX // 2
 
 
 class TopicQueues:
-    """The queues of one topic's partitions.
+    """The batch queues of the partitions of one topic.
 
     Attributes:
         name: the name of the topic.
-        queues: the queues by partition; that of a partition that vanished stays while it has
-            batches.
-        partitions: the number of partitions; 0 while it is not known.
-        sticky: the partition that records without a key currently go to.
-        sticky_batch: the batch that these records fill; None if there is none yet.
-        sticky_bytes: the size of the preceding batches in that partition.
+        queues: the queues by partition, including those of deleted partitions.
+        partitions: the number of partitions; 0 if it is not known.
+        sticky: the queue of the sticky partition, to which records without a key are appended.
+        sticky_batch: the batch to which these records are appended; None for no batch yet.
+        sticky_bytes: the total size of the preceding batches since the partition was chosen.
     """
 
     __slots__ = (
@@ -113,16 +113,16 @@ class TopicQueues:
         self.sticky_bytes: int = 0
 
     def queue(self, partition: int) -> PartitionQueue | None:
-        """Return the queue of a partition; None if no such partition is known."""
+        """Return the queue of a partition; None if the partition is not known."""
         return self.queues[partition] if 0 <= partition < self.partitions else None
 
     @property
     def sticky_filling(self) -> ProducerBatch | None:
-        """The open batch of the sticky partition; records with a key may have begun it."""
+        """The open batch of the sticky partition, which may also contain records with a key."""
         return None if self.sticky is None else self.sticky.filling
 
     def update(self, topic: TopicMetadata | None, nodes: frozenset[int]) -> None:
-        """Update the partitions and their leaders."""
+        """Update the partitions and leaders from new metadata."""
         known = {} if topic is None else topic.partitions
         self.partitions = max(known, default=-1) + 1
         if self.sticky is not None and self.queue(self.sticky.topic_partition.partition) is None:

@@ -1,9 +1,10 @@
-"""The choice of a partition (Kafka: BuiltInPartitioner).
+"""The partitioner (Kafka: BuiltInPartitioner).
 
-A key is mapped to a partition by murmur2, as in all of Kafka's clients. Records without a key
-are sticky (KIP-480, KIP-794): a partition is kept until it has received ``batch.size`` bytes,
-so that batches are full, and changed only between two batches (KAFKA-14156). The next one is chosen
-at random; the adaptive choice prefers partitions with shorter queues, whose leaders are faster.
+Keys are mapped to partitions by murmur2, as in Kafka's Java client. Records without a key use a
+sticky partition (KIP-480, KIP-794). To fill batches, the sticky partition is kept until it has
+received ``batch.size`` bytes, and changes only between two batches (KAFKA-14156). The next
+partition is chosen at random. Adaptive partitioning prefers partitions with shorter queues, since
+their leaders are faster.
 """
 
 # Compiled by mypyc.
@@ -69,9 +70,10 @@ def next_queue(
 
     Args:
         topic: a topic with at least one partition.
-        rng: makes the choice.
-        slow_nodes: the ids of nodes that have accepted nothing for too long.
-        is_adaptive: whether to prefer partitions with short queues.
+        rng: the random generator.
+        slow_nodes: the ids of nodes that have accepted no request for too long; they are skipped
+            unless all leaders are slow.
+        is_adaptive: whether to prefer partitions with shorter queues.
     """
     queues = topic.queues[: topic.partitions]
     led = [each for each in queues if each.leader != NO_LEADER]

@@ -1,7 +1,7 @@
-"""Finds the invalid field of a record that cannot be appended.
+"""Checks of records, which raise errors that name the invalid field.
 
-Called after an append failed, or before many records are sent: checking every field of each record
-takes longer than appending it.
+They run only after an append has failed, or before a batch call, since checking every field of a
+record takes longer than appending it.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-#: (Kafka: Topic.MAX_NAME_LENGTH.)
+#: The maximum length of a topic name (Kafka: Topic.MAX_NAME_LENGTH).
 TOPIC_LENGTH_MAX: Final = 249
 
 
 def check_topic(topic: object) -> None:
-    """Reject topics that cannot be put into a request; brokers check the rest of the name.
+    """Reject topic names that cannot be encoded in a request; brokers do all other checks.
 
     Raises:
         TypeError: the topic is not a str.
@@ -31,7 +31,7 @@ def check_topic(topic: object) -> None:
 
 
 def check_partition(partition: object) -> None:
-    """Reject partitions that can never exist.
+    """Reject partition numbers that can never exist.
 
     Raises:
         TypeError: the partition is not an int.
@@ -49,7 +49,7 @@ def check_timestamp(what: str, timestamp: object) -> None:
     """Reject timestamps before 1970 (Kafka: ProducerRecord).
 
     Args:
-        what: the name of the timestamp in the error message.
+        what: the subject of the error message.
         timestamp: the timestamp, in milliseconds.
 
     Raises:
@@ -67,7 +67,7 @@ def check_timestamp(what: str, timestamp: object) -> None:
 def check_record(
     topic: object, partition: object, key: object, value: object, headers: object
 ) -> None:
-    """Raise an error that names the invalid field of a record, if there is one.
+    """Raise an error that names the invalid field of a record, if any field is invalid.
 
     Raises:
         TypeError: a field has the wrong type.
@@ -82,7 +82,7 @@ def check_record(
 
 
 def not_bytes(what: str, field: object) -> TypeError:
-    """Build the error for a field that must be bytes, and is not."""
+    """Return the error for a field that must be bytes but is not."""
     hint = "; encode it with .encode()" if isinstance(field, str) else ""
     return TypeError(f"{what} must be bytes or None, not {_kind(field)}{hint}")
 
@@ -100,15 +100,15 @@ def check_header_column(column: Sequence[object], start: int, stop: int) -> None
 
 
 def check_headers(what: str, headers: object) -> None:
-    """Check the headers of one record; None stands for no headers.
+    """Check the headers of one record; None means no headers.
 
     Args:
-        what: the name of the headers in the error message.
+        what: the subject of the error message.
         headers: the header names and values.
 
     Raises:
-        TypeError: the headers, or one of them, have the wrong type.
-        ValueError: a name is not valid Unicode.
+        TypeError: the headers, or a header, have the wrong type.
+        ValueError: a header name is not valid Unicode.
     """
     if headers is None:
         return

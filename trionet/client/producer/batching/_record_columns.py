@@ -16,13 +16,13 @@ T = TypeVar("T")
 
 
 class RecordColumns:
-    """One sequence for each field, all of the same length.
+    """Many records, with one sequence per field.
 
     Args:
         values: the values; None for null.
-        keys: the keys, None for null; if omitted, no record has a key.
+        keys: the keys, with None for null; None if no record has a key.
         timestamps: the timestamps, in milliseconds; a single number applies to all records.
-        headers: the header names and values; if omitted, no record has headers.
+        headers: the header names and values; None if no record has headers.
 
     Raises:
         ValueError: the columns differ in length.
@@ -71,15 +71,15 @@ class RecordColumns:
         )
 
     def check(self, start: int, stop: int) -> int:
-        """Check a range of records before any is sent.
+        """Check a range of records before any record is sent.
 
         Returns:
-            The sum of the longest key and the longest value, in bytes.
+            The length of the longest key plus the length of the longest value, in bytes.
 
         Raises:
             TypeError: a key or a value is neither bytes nor None, a timestamp is not an int, or
                 headers are not names and values; the message names the record.
-            ValueError: a timestamp is negative, or a header's name is not valid Unicode; the
+            ValueError: a timestamp is negative, or a header name is not valid Unicode; the
                 message names the record.
         """
         if isinstance(self.timestamps, int):

@@ -1,4 +1,4 @@
-"""The queues of all topics, the leaders of their partitions, and the latency of the leaders.
+"""The batch queues of all topics, and the latency of partition leaders.
 
 (Kafka: RecordAccumulator.topicInfoMap and NodeLatencyStats, KIP-794.)
 """
@@ -16,7 +16,7 @@ from ._partitioner import next_queue
 
 
 class NodeLatency:
-    """The times when one node last had batches and last could accept them, on the loop's clock.
+    """The latency of a node, as two times on the loop's clock.
 
     Attributes:
         ready_at: when batches were last ready for the node.
@@ -30,26 +30,27 @@ class NodeLatency:
         self.drained_at = now
 
     def update(self, now: float, *, can_drain: bool) -> None:
-        """Record that batches are ready for the node, and whether it can accept a request."""
+        """Record that batches are ready for the node, and whether the node can accept a request."""
         self.ready_at = now
         if can_drain:
             self.drained_at = now
 
     @property
     def held_up_seconds(self) -> float:
-        """The time for which the node has accepted nothing."""
+        """The time for which the node had ready batches but accepted no request."""
         return self.ready_at - self.drained_at
 
 
 class ProducerTopics:
-    """The queues of all topics, and the choice of partitions for records without a key.
+    """The batch queues of all topics, and the partitioner state.
 
     Args:
         rng: chooses partitions.
-        batch_bytes: the bytes that a partition gets before another one is chosen (``batch.size``).
-        is_adaptive: whether the choice prefers short queues.
-        availability_timeout_seconds: how long a node may accept nothing and still be chosen; 0 for
-            no limit.
+        batch_bytes: the number of bytes after which a new sticky partition is chosen
+            (``batch.size``).
+        is_adaptive: whether to prefer partitions with shorter queues.
+        availability_timeout_seconds: the time after which a node that accepts no request is
+            skipped; 0 for never.
     """
 
     __slots__ = (
@@ -79,7 +80,7 @@ class ProducerTopics:
         self._latencies: dict[int, NodeLatency] = {}
 
     def update(self, cluster: Cluster) -> None:
-        """Update the leaders of partitions; does nothing if the snapshot is the same as before."""
+        """Update the partition leaders. A no-op if the snapshot has not changed."""
         if cluster is self._cluster:
             return
         self._cluster = cluster
@@ -103,20 +104,20 @@ class ProducerTopics:
         return topic if topic.partitions else None
 
     def queue(self, partition: TopicPartition) -> PartitionQueue | None:
-        """Return the queue of a partition; None if nothing was ever appended to its topic."""
+        """Return the queue of a partition; None if nothing was appended to the topic."""
         topic = self._by_name.get(partition.topic)
         if topic is None or partition.partition >= len(topic.queues):
             return None
         return topic.queues[partition.partition]
 
     def mute(self, partition: TopicPartition) -> None:
-        """Send nothing to a partition until it is unmuted (``max.in.flight`` of 1)."""
+        """Mute a partition, so that no batch is sent to it (``max.in.flight`` of 1)."""
         queue = self.queue(partition)
         if queue is not None:
             queue.is_muted = True
 
     def unmute(self, partition: TopicPartition) -> None:
-        """Allow sending to a partition again."""
+        """Unmute a partition."""
         queue = self.queue(partition)
         if queue is not None:
             queue.is_muted = False
@@ -124,9 +125,10 @@ class ProducerTopics:
     # Records without a key.
 
     def choose(self, topic: TopicQueues) -> PartitionQueue:
-        """Choose the partition for the next batch of records without a key.
+        """Return the partition queue for the next record without a key.
 
-        Called when the last batch is full (Kafka: BuiltInPartitioner.updatePartitionInfo).
+        This changes the sticky partition if its batch is full or it has received ``batch.size``
+        bytes (Kafka: BuiltInPartitioner.updatePartitionInfo).
         """
         queue = topic.sticky
         last = topic.sticky_batch
@@ -142,7 +144,13 @@ class ProducerTopics:
         return queue
 
     def update_node_latency(self, node_id: int, now: float, *, can_drain: bool) -> None:
-        """Record that a node has batches, and whether it can accept a request now (KIP-794)."""
+        """Update the latency of a node with ready batches (KIP-794).
+
+        Args:
+            node_id: the id of the node.
+            now: the current time.
+            can_drain: whether the node can accept a request.
+        """
         if not self._availability_timeout_seconds:
             return
         latency = self._latencies.get(node_id)

@@ -1,1 +1,1 @@
-"""The results of records: Delivery and its errors."""
+"""The results of sent records."""

@@ -1,4 +1,4 @@
-"""The deliveries of records that were sent together, created when they are accessed."""
+"""The deliveries of one batch call, created when they are accessed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ._produce_request_result import ProduceRequestResult
 
 
 class Deliveries(Sequence[Delivery]):
-    """The deliveries of the records of one call, in their order.
+    """The deliveries of the records of one call, in the order of the records.
 
     Args:
-        timestamps: the timestamps of the records, in milliseconds; a single number applies to all.
+        timestamps: the timestamps, in milliseconds; a single number applies to all records.
 
     Attributes:
-        outcomes: the outcomes of the batches that hold the records, in order.
+        outcomes: the outcomes of the batches that contain the records, in order.
     """
 
     def __init__(self, timestamps: int | list[int]) -> None:
@@ -30,11 +30,11 @@ class Deliveries(Sequence[Delivery]):
         self._ends: list[int] = []
 
     def add(self, outcome: ProduceRequestResult, index: int, count: int) -> None:
-        """Add the next records, which must be in one batch.
+        """Add consecutive records of one batch.
 
         Args:
             outcome: the outcome of the batch.
-            index: the index of the first of these records in the batch.
+            index: the index of the first record in the batch.
             count: the number of records.
         """
         start = len(self)
@@ -48,22 +48,22 @@ class Deliveries(Sequence[Delivery]):
         self._ends.append(start + count)
 
     def spans(self) -> Iterator[tuple[ProduceRequestResult, int, int]]:
-        """Yield the outcome of each batch, the index of the first record in it, and the count."""
+        """Yield the outcome of each batch, the index of its first record, and the record count."""
         for (outcome, index, start), end in zip(self._spans, self._ends, strict=True):
             yield outcome, index, end - start
 
     @property
     def is_done(self) -> bool:
-        """Whether the outcome of all records is known."""
+        """Whether the outcomes of all records are known."""
         return all(map(_is_decided, self.outcomes))
 
     async def wait(self) -> None:
-        """Wait until the outcome of all records is known; :meth:`failures` returns the errors.
+        """Wait until the outcomes of all records are known; :meth:`failures` returns the errors.
 
-        Cancellation: changes nothing; the records are sent as before.
+        Cancellation: stops the wait; the records are still sent.
         """
         await trio.lowlevel.checkpoint()
-        # The last one first: the others are usually done by then, without a wait for each.
+        # The last batch first: all others are usually done by then and need no separate wait.
         for outcome in reversed(self.outcomes):
             if not outcome.is_done:
                 await outcome.until_done()
@@ -96,8 +96,8 @@ class Deliveries(Sequence[Delivery]):
         """Return the offset of each record in its partition.
 
         Raises:
-            trio.WouldBlock: the outcome of some records is not known yet.
-            TrionetError: a record was not written, or it is not known whether it was.
+            trio.WouldBlock: the outcome of a record is not known yet.
+            TrionetError: a record was not, or may not have been, written.
         """
         offsets: list[int] = []
         for outcome, index, count in self.spans():

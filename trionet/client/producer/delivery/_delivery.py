@@ -1,7 +1,7 @@
-"""The result of a buffered record: a Delivery, to be awaited or queried.
+"""The delivery of a record (Kafka: FutureRecordMetadata).
 
-(Kafka: FutureRecordMetadata.) Deliveries are cheap, since there is one for each record: data
-shared by a batch is in its :class:`.ProduceRequestResult`, and metadata is created on demand.
+Deliveries must be cheap, since every record has one. The data that all records of a batch share is
+in a :class:`.ProduceRequestResult`, and the metadata of a record is created on demand.
 """
 
 # Compiled by mypyc.
@@ -24,10 +24,10 @@ class RecordMetadata(NamedTuple):
     Attributes:
         topic: the topic of the record.
         partition: the number of the partition.
-        offset: the offset of the record; -1 with ``acks=0``, where no broker reports it, and where
-            a leader only knows that it already has the record.
-        timestamp: the timestamp, in milliseconds since 1970: the producer's, or the broker's if the
-            topic has ``message.timestamp.type=LogAppendTime``.
+        offset: the offset of the record; -1 with ``acks=0``, or if the leader reports a duplicate
+            without its offset.
+        timestamp: the timestamp, in milliseconds since 1970, set by the producer, or by the broker
+            if the topic has ``message.timestamp.type=LogAppendTime``.
     """
 
     topic: str
@@ -36,28 +36,28 @@ class RecordMetadata(NamedTuple):
     timestamp: int
 
 
-#: Skips the keyword handling of NamedTuple's own constructor, which takes longer than the rest.
+#: Creates a RecordMetadata without the slow keyword handling of the NamedTuple constructor.
 _tuple: Final = tuple.__new__
 
 
 def withdrawn() -> RecordWithdrawnError:
-    """Build the error of a record that was withdrawn."""
+    """Return the error for a withdrawn record."""
     return RecordWithdrawnError("the record was withdrawn before it was sent")
 
 
 def abandon(outcome: ProduceRequestResult, index: int) -> None:
-    """Mark a record's outcome as seen: its call was cancelled, so its delivery cannot be read."""
+    """Mark the failure of a record as seen, because the call was cancelled before it returned."""
     outcome, position = outcome.of(outcome.position(index))
     outcome.mark_seen(position)
 
 
-#: Admits the deliveries of this module. Compiled code creates no instance without ``__init__``.
+#: The argument that keeps other modules from creating deliveries.
 _KEY: Final = object()
 
 
 @final
 class Delivery:
-    """The result of one record; can be awaited repeatedly for its :class:`RecordMetadata`.
+    """The result of one record. Awaiting it, any number of times, returns :class:`RecordMetadata`.
 
     Returned by :meth:`.Producer.send_nowait` and :meth:`.Producer.enqueue`.
 
@@ -73,7 +73,7 @@ class Delivery:
         self, _key: object, outcome: ProduceRequestResult, index: int, timestamp: int
     ) -> None:
         if _key is not _KEY:
-            raise TypeError("deliveries are returned by the methods of a producer")
+            raise TypeError("deliveries are created only by the methods of a producer")
         self.outcome: ProduceRequestResult = outcome
         self.index: int = index
         self.timestamp: int = timestamp
@@ -88,13 +88,13 @@ class Delivery:
 
     @property
     def pending(self) -> ProduceRequestResult:
-        """The outcome to wait for: that of the batch that currently has the record."""
+        """The outcome of the batch that currently contains the record."""
         outcome = self.outcome
         return outcome.of(outcome.position(self.index))[0]
 
     @property
     def error(self) -> Exception | None:
-        """Why the record was not, or may not have been, written; None if it was, or is pending."""
+        """The error of the record; None if it was written, or its outcome is not known yet."""
         if self.outcome.is_withdrawn(self.index):
             return withdrawn()
         outcome, position = self.outcome.of(self.outcome.position(self.index))
@@ -114,12 +114,12 @@ class Delivery:
         return outcome.base_offset + self.index if outcome.is_plain else self.result().offset
 
     def result(self) -> RecordMetadata:
-        """Return where the record was written.
+        """Return the position at which the record was written.
 
         Raises:
             trio.WouldBlock: the outcome is not known yet.
             RecordWithdrawnError: the record was withdrawn before it was sent.
-            TrionetError: the record was not written, or it is not known whether it was.
+            TrionetError: the record was not, or may not have been, written.
         """
         outcome = self.outcome
         position = self.index
@@ -142,12 +142,14 @@ class Delivery:
     # A plain function that returns a coroutine: an async one in compiled code would have no
     # docstring and would not be recognised as async.
     def wait(self) -> Coroutine[Any, Any, RecordMetadata]:
-        """Wait for the outcome, and return where the record was written; the same as awaiting self.
+        """Wait for the outcome, and return the position at which the record was written.
+
+        This is the same as awaiting the delivery.
 
         Raises:
             RecordWithdrawnError, TrionetError: see :meth:`result`.
 
-        Cancellation: changes nothing; the record is sent as before.
+        Cancellation: stops the wait; the record is still sent.
         """
         return self._wait()
 
@@ -185,9 +187,9 @@ def delivery_list(
     Args:
         outcome: the outcome of the batch.
         index: the index of the first record in the batch.
-        start: the index of the timestamp of the first record.
-        end: the index after the timestamp of the last record.
-        timestamps: the timestamps, in milliseconds; a single number applies to all.
+        start: the index of the first record in ``timestamps``.
+        end: the index after the last record in ``timestamps``.
+        timestamps: the timestamps, in milliseconds; a single number applies to all records.
     """
     found: list[Delivery] = []
     number = start

@@ -1,8 +1,7 @@
-"""The result of a batch, which the deliveries of all its records read.
+"""The result of a batch, shared by the deliveries of its records (Kafka: ProduceRequestResult).
 
-(Kafka: ProduceRequestResult.) Separate from the batch, so that keeping a delivery does not keep the
-records. It is set only once: a response that arrives after a batch expired changes nothing
-(KAFKA-5429).
+The result is a separate object so that a delivery does not keep the records of the batch in memory.
+It is set only once; a response that arrives after the batch expired is ignored (KAFKA-5429).
 """
 
 # Compiled by mypyc.
@@ -20,7 +19,7 @@ from ._unseen_failures import FailureCount
 
 
 def maybe_written(error: Exception) -> Exception:
-    """Return a copy of an error, marked to say that its records may be in the log nevertheless."""
+    """Return a copy of an error with ``may_have_been_written`` set."""
     error = again(error)
     if isinstance(error, TrionetError):
         error.may_have_been_written = True
@@ -28,7 +27,10 @@ def maybe_written(error: Exception) -> Exception:
 
 
 class ProduceRequestResult:
-    """The result of one batch; positions count only the records that are sent.
+    """The result of one batch.
+
+    An *index* counts all records appended to the batch. A *position* does not count withdrawn
+    records.
 
     Args:
         topic_partition: the destination of the batch.
@@ -40,10 +42,10 @@ class ProduceRequestResult:
             :class:`.RecordMetadata`.
         log_append_time: the timestamp of all records, in milliseconds, if the broker sets it; else
             -1.
-        parts: the results of the batches that this one was split into, which replace it.
-        changed: set when the result is known or the batch is split; created by the first task that
-            waits.
-        unseen: counts the failed records whose deliveries have not been read.
+        parts: after a split, the position of the first record and the result of each new batch.
+        changed: an event set when the result becomes known or the batch is split; created by the
+            first waiting task.
+        unseen: the counter of failed records whose deliveries were not read.
     """
 
     __slots__ = (
@@ -76,10 +78,10 @@ class ProduceRequestResult:
     # Completion.
 
     def complete(self, base_offset: int, log_append_time: int = -1) -> bool:
-        """Complete the batch: the records were written.
+        """Set the outcome of a batch that was written.
 
         Returns:
-            Whether this set the outcome; False if it was set before.
+            Whether this call set the outcome; False if the outcome was already set.
         """
         if self.is_done:
             return False
@@ -89,14 +91,14 @@ class ProduceRequestResult:
         return True
 
     def fail(self, error: Exception, errors: Mapping[int, Exception] | None = None) -> bool:
-        """Fail the batch: the records were not, or may not have been, written.
+        """Set the outcome of a batch that was not, or may not have been, written.
 
         Args:
-            error: the reason.
-            errors: the errors of single records, by position, which made the others fail (KIP-467).
+            error: the error of all records without an entry in ``errors``.
+            errors: the errors of individually rejected records, by position (KIP-467).
 
         Returns:
-            Whether this set the outcome; False if it was set before.
+            Whether this call set the outcome; False if the outcome was already set.
         """
         if self.is_done:
             return False
@@ -106,7 +108,11 @@ class ProduceRequestResult:
         return True
 
     def split(self, parts: list[tuple[int, ProduceRequestResult]]) -> None:
-        """Replace the result by those of the parts, each with the position of its first record."""
+        """Replace the result after a split.
+
+        Args:
+            parts: the position of the first record and the result of each new batch.
+        """
         self.parts = parts
         for position in self._seen or ():
             part, place = self.of(position)
@@ -125,9 +131,9 @@ class ProduceRequestResult:
     # Waiting.
 
     async def until_done(self) -> None:  # noqa: ASYNC910 -- what is not done is waited for
-        """Wait until the outcome of all records is known; after a split, of all parts.
+        """Wait until the outcomes of all records are known, including all parts after a split.
 
-        Cancellation: changes nothing.
+        Cancellation: stops the wait.
         """
         if self.is_done:
             await trio.lowlevel.checkpoint()
@@ -148,7 +154,7 @@ class ProduceRequestResult:
     # Withdrawn records.
 
     def withdraw(self, index: int) -> bool:
-        """Withdraw a record before the batch is drained. Returns whether it was withdrawn."""
+        """Withdraw a record before the batch is drained. Returns False if it already was."""
         if self._withdrawn is None:
             self._withdrawn = set()
         if index in self._withdrawn:
@@ -162,11 +168,11 @@ class ProduceRequestResult:
         return frozenset(self._withdrawn or ())
 
     def is_withdrawn(self, index: int) -> bool:
-        """Whether a record was withdrawn."""
+        """Return whether a record was withdrawn."""
         return self._withdrawn is not None and index in self._withdrawn
 
     def position(self, index: int) -> int:
-        """Return the position of a record among those that are sent."""
+        """Return the position of a record, which does not count withdrawn records."""
         if self._withdrawn is None:
             return index
         return index - sum(each < index for each in self._withdrawn)
@@ -175,7 +181,7 @@ class ProduceRequestResult:
 
     @property
     def is_plain(self) -> bool:
-        """Whether all records were written, at consecutive offsets starting at the base offset."""
+        """Whether all appended records were written at consecutive offsets from ``base_offset``."""
         return (
             self.is_done
             and self.base_offset >= 0
@@ -184,7 +190,7 @@ class ProduceRequestResult:
         )
 
     def of(self, position: int) -> tuple[ProduceRequestResult, int]:
-        """Return the result that has a record, and its position there; not self after a split."""
+        """Return the result that contains a record, and its position there, following splits."""
         outcome = self
         while outcome.parts is not None:
             first = 0
@@ -197,11 +203,11 @@ class ProduceRequestResult:
 
     @property
     def seen_count(self) -> int:
-        """The number of records whose failure need not be raised at the end of the block."""
+        """The number of records whose failure need not be raised when the block exits."""
         return 0 if self._seen is None else len(self._seen)
 
     def mark_seen(self, position: int) -> None:
-        """Mark a record whose failure need not be raised later: it was seen, or its call ended."""
+        """Mark a record whose failure need not be raised when the block exits."""
         if self._seen is None:
             self._seen = set()
         if position not in self._seen:
@@ -210,7 +216,7 @@ class ProduceRequestResult:
                 self.unseen.records -= 1
 
     def error(self, position: int) -> Exception | None:
-        """Return why a record was not written; None if it was."""
+        """Return the error of a record; None if it was written, or the outcome is not known yet."""
         if self._errors is not None:
             error = self._errors.get(position)
             if error is not None:

@@ -1,8 +1,8 @@
-"""Counts failed records whose deliveries were not read, to be raised at the end of the block.
+"""The failed records whose deliveries were not read, which raise an error when the block exits.
 
-Neither batches nor their results are kept, so that a producer that runs for weeks does not
-accumulate them: a result refers to the counter of its records, which reading a delivery
-decrements.
+Only counters are kept, not batches or results, so that a long-running producer does not accumulate
+memory. The result of a batch refers to the counter of its records. Reading a delivery decrements
+the counter.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from ....errors import ApiError, TrionetError, UndeliveredError
 from ..._topic_partition import TopicPartition
 
-#: The number of partitions and kinds of errors counted separately; the rest is counted together.
+#: The maximum number of counters; all further failures share one counter.
 KINDS_MAX: Final = 100
 
 #: The class of an error, Kafka's error code, and whether the records may have been written.
@@ -20,7 +20,7 @@ _Kind: TypeAlias = tuple[type[Exception], int, bool]
 
 
 class FailureCount:
-    """Counts the records of one partition that failed with the same kind of error.
+    """The number of records of one partition that failed with the same kind of error.
 
     Args:
         error: the error of the first of these records.
@@ -38,14 +38,14 @@ class FailureCount:
 
 
 class UnseenFailures:
-    """All unseen failures of one producer."""
+    """The unseen failures of one producer."""
 
     def __init__(self) -> None:
         self._kinds: dict[tuple[TopicPartition, _Kind], FailureCount] = {}
         self._rest: FailureCount | None = None
 
     def add(self, partition: TopicPartition, error: Exception, records: int) -> FailureCount:
-        """Count the records of a failed batch. Returns their counter, for the batch's result."""
+        """Count the records of a failed batch, and return the counter for its result."""
         key = partition, _kind(error)
         found = self._kinds.get(key)
         if found is None or not found.records:
@@ -60,11 +60,11 @@ class UnseenFailures:
         return found
 
     def error(self, raised: Exception | None = None) -> UndeliveredError | None:
-        """Return the error for the end of the block; None if there is nothing to raise.
+        """Return the error to raise when the block exits; None if every failure was seen.
 
         Args:
-            raised: the error that ended the producer, if a call has raised it: records that failed
-                with it are not reported again.
+            raised: the fatal error of the producer, if a call has raised it; records that failed
+                with this error are not reported again.
         """
         failures = [
             (partition.topic, partition.partition, each.records, each.error)
@@ -84,5 +84,5 @@ def _kind(error: Exception) -> _Kind:
 
 
 def _is_same(error: Exception, other: Exception | None) -> bool:
-    """Whether one error is the other, or a copy of it."""
+    """Return whether two errors are equal in class and arguments, as an error and its copy are."""
     return other is not None and (type(error), error.args) == (type(other), other.args)

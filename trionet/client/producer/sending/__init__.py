@@ -1,1 +1,1 @@
-"""Sender: sends batches in Produce requests, retries and completes them."""
+"""Sending of batches in Produce requests, retries, and completion."""

@@ -1,17 +1,18 @@
-"""Decides which task runs the producer's sender: always exactly one.
+"""The baton, which decides which task runs the producer's sender.
 
-Any task can run the sender once; normally the *sending task* does. A task that waits for the
-response to its one record runs it itself, because being woken by another task costs a pass of the
-scheduler, a fifth of what a lone record takes. So the right to run is passed like a baton:
+Only one task at a time runs the sender, normally the *sending task*. A task that waits for the
+response to a single record runs the sender in the meantime, because being woken by another task
+costs a scheduler pass, a fifth of the latency of such a record. The right to run the sender is
+passed like a baton:
 
-* while another task holds it, the sending task *stands by*, asleep;
-* a task that has its result releases the baton. The sending task is woken at once if there is
-  work, and otherwise only after a pause: the next record is most likely awaited in the same way,
-  and waking the sending task in between costs a sixth of such a record;
-* new work wakes the sending task, unless the sender is running, which will see the work.
+* While another task holds the baton, the sending task *stands by*, asleep.
+* A task releases the baton when it has its result. The sending task is then woken immediately if
+  there is work to do, and otherwise after a pause, because most likely the next record is awaited
+  in the same way. Waking the sending task in between costs a sixth of the latency of a record.
+* New work wakes the sending task, unless the sender is already running and will notice the work.
 
-Rejected: a lock, which would enforce an order among waiting tasks that is not needed, and waking a
-task for every record. Reconsider if a pass of trio's scheduler ever costs less than a microsecond.
+Rejected: a lock, which would impose an unnecessary order on the waiting tasks, and waking a task
+for every record. Reconsider if a pass of trio's scheduler ever costs less than a microsecond.
 """
 
 # Compiled by mypyc.
@@ -24,20 +25,20 @@ from typing import Final
 
 import trio
 
-#: How long the sending task stays asleep after an awaited record, unless there is work.
+#: The time for which the sending task sleeps after an awaited record, unless new work wakes it.
 PAUSE_SECONDS: Final = 0.05
 
 
 class Baton:
-    """Passes the right to run one sender from task to task.
+    """The right to run a sender, which tasks pass to each other.
 
     Args:
         clock: returns the loop's time in seconds.
 
     Attributes:
         is_held: whether a task is running the sender.
-        has_ended: whether the sender has stopped for good.
-        waiting: the number of tasks that wait for a response while another runs the sender.
+        has_ended: whether the sender has stopped permanently.
+        waiting: the number of tasks that wait for a response while another task runs the sender.
     """
 
     __slots__ = ("_clock", "_stand_by", "has_ended", "is_held", "waiting")
@@ -49,7 +50,7 @@ class Baton:
         self.waiting = 0
 
     async def stand_by(self) -> None:
-        """Sleep, as the sending task, until it has to run the sender again."""
+        """Put the sending task to sleep until it must run the sender again."""
         with trio.CancelScope() as self._stand_by:
             await trio.sleep_forever()
         self._stand_by = None
@@ -60,7 +61,7 @@ class Baton:
             self._stand_by.cancel()
 
     def leave(self, *, has_work: bool) -> None:
-        """Return the baton to the sending task, at once if there is work, or else after a pause."""
+        """Wake the sending task, immediately if there is work, otherwise after a pause."""
         stand_by = self._stand_by
         if stand_by is None:
             return
@@ -70,6 +71,6 @@ class Baton:
             stand_by.deadline = self._clock() + PAUSE_SECONDS
 
     def end(self) -> None:
-        """Let the sending task end, since the sender has stopped for good."""
+        """Stop the sender permanently, and wake the sending task so that it returns."""
         self.has_ended = True
         self.call()

@@ -1,13 +1,13 @@
-"""Decides what happens to a batch after its request: complete, retry, split, or fail.
+"""The completion of batches: each batch succeeds, is retried, is split, or fails.
 
-(Kafka: Sender.handleProduceResponse, completeBatch, failBatch.) The hard part is to know whether a
-leader has appended a batch whose response reports an error, or never arrived. A retry of such a
-batch may write it twice unless it has a sequence number; failing it may report records as lost that
-are in the log. So every failure says whether its records may have been written
-(:attr:`.TrionetError.may_have_been_written`), and the error codes that leave this open are listed
-here, with the cases of Kafka's broker that produce them.
+(Kafka: Sender.handleProduceResponse, completeBatch, failBatch.) If a response reports an error or
+never arrives, the leader may nevertheless have appended the batch. A retry of such a batch may
+write the batch twice unless it has a sequence number. Failing such a batch may report records as
+lost although they are in the log. Therefore every failure states whether the records may have been
+written (:attr:`.TrionetError.may_have_been_written`). This module lists the inconclusive error
+codes and the situations in which Kafka's broker returns them.
 
-Nothing here waits; completing a batch wakes the tasks that wait for its deliveries.
+No function waits. Completing a batch wakes the tasks that wait for its deliveries.
 """
 
 # Compiled by mypyc.
@@ -22,6 +22,7 @@ from typing import Final
 import attrs
 import trio
 
+from ...._util._text import counted
 from ....errors import (
     ApiError,
     DeliveryTimeoutError,
@@ -46,12 +47,12 @@ from ._produce_requests import UNKNOWN, WRITTEN, PartitionResponse, partition_re
 
 logger = logging.getLogger("trionet.client")
 
-# The second: the leader has the batch already, and no longer knows at which offset (Kafka:
-# completeBatch).
+# DUPLICATE_SEQUENCE_NUMBER: the leader already has the batch, but no longer knows its offset
+# (Kafka: completeBatch).
 _WRITTEN: Final = frozenset({error_codes.NONE, error_codes.DUPLICATE_SEQUENCE_NUMBER})
-# After these errors a leader may have the batch nevertheless. With acks=all it returns the last
-# three also when the leader changes, its disk fails, or the topic is deleted while an appended
-# batch waits for the other replicas (Kafka: DelayedProduce.tryComplete).
+# After these errors the leader may nevertheless have appended the batch. With acks=all it returns
+# the last three errors also if the leader changes, its disk fails or the topic is deleted while an
+# appended batch waits for the other replicas (Kafka: DelayedProduce.tryComplete).
 _UNCERTAIN: Final = frozenset(
     {
         error_codes.NETWORK_EXCEPTION,
@@ -67,10 +68,11 @@ _UNCERTAIN: Final = frozenset(
 
 @attrs.frozen(kw_only=True)
 class DeliveryLimits:
-    """How long, and how often, a batch is tried.
+    """The limits on the time and the number of retries of a batch.
 
     Attributes:
-        seconds: the time from the creation of a batch to its outcome (``delivery.timeout.ms``).
+        seconds: the maximum time from the creation of a batch to its outcome
+            (``delivery.timeout.ms``).
         retries: the maximum number of retries (``retries``).
     """
 
@@ -79,19 +81,19 @@ class DeliveryLimits:
 
 
 class Completion:
-    """Tracks batches in flight and decides what happens to them.
+    """The batches in flight, and the handling of their responses and expiry.
 
     Args:
-        queues: take back batches for a retry, and free their memory.
-        metadata: refreshed when a leader has moved.
+        queues: the queues that take batches back for a retry, and free their memory.
+        metadata: the cluster metadata, which is refreshed when a leader has moved.
         transaction_manager: manages the sequence numbers; None without idempotence.
-        limits: how long and how often a batch is tried.
-        keeps_order: whether only one batch of a partition is in flight (``max.in.flight`` of 1).
+        limits: the limits on the time and the number of retries of a batch.
+        keeps_order: whether at most one batch per partition is in flight (``max.in.flight`` of 1).
         hook: called with the result of each batch.
         connection_problem: returns why a broker cannot be reached; empty if no problem is known.
 
     Attributes:
-        counters: counters of records by outcome.
+        counters: the counters of records, batches and requests.
     """
 
     def __init__(
@@ -121,7 +123,7 @@ class Completion:
     # In flight.
 
     def encodable(self, batches: Sequence[ProducerBatch]) -> list[ProducerBatch]:
-        """Return the batches that can be encoded; the others fail, without blocking these."""
+        """Return the batches that can be encoded, and fail all other batches."""
         encodable = []
         for batch in batches:
             try:
@@ -149,16 +151,16 @@ class Completion:
         return batch.created_at + self._limits.seconds
 
     def expiry_of_new(self, now: float) -> float:
-        """Return when a batch that is created now expires."""
+        """Return the time when a batch created at ``now`` expires."""
         return now + self._limits.seconds
 
     @property
     def next_expiry(self) -> float:
-        """Return when a batch may expire; never too late, and too early at most once per batch."""
+        """A lower bound of the time when the next batch expires."""
         return min(self._expires_at, self._queues.next_expiry)
 
     def expire(self, now: float) -> None:
-        """Fail batches that exceed ``delivery.timeout.ms``, in flight or not (KIP-91)."""
+        """Fail the batches that exceed ``delivery.timeout.ms``, queued or in flight (KIP-91)."""
         if now >= self._queues.next_expiry:
             for batch in self._queues.expired(now):
                 self._fail_late(batch)
@@ -166,7 +168,7 @@ class Completion:
         if now >= self._expires_at:
             late = [each for each in self._in_flight if now >= self._expiry_of(each)]
             for batch in late:
-                # Its memory stays taken until its request is complete (KAFKA-17862).
+                # The memory of the batch is kept until its request is complete (KAFKA-17862).
                 if not batch.outcome.is_done:  # else it expired the last time
                     batch.may_be_written = True
                     self._fail_late(batch)
@@ -179,8 +181,8 @@ class Completion:
         last = self._last_errors.get(batch.topic_partition)
         whys = [f"the last error was {last}" if last else "", self._connection_problem()]
         error = DeliveryTimeoutError(
-            f"{batch.record_count} records for {batch.topic_partition} were not acknowledged"
-            f" within {self._limits.seconds:g} s (delivery.timeout.ms)"
+            f"no acknowledgement of {counted(batch.record_count, 'record')} for"
+            f" {batch.topic_partition} within {self._limits.seconds:g} s (delivery.timeout.ms)"
             + "".join(f"; {why}" for why in whys if why)
         )
         self._fail(batch, error)
@@ -188,7 +190,7 @@ class Completion:
     # Responses.
 
     def handle_response(self, response: ClientResponse, batches: Sequence[ProducerBatch]) -> None:
-        """Complete, retry or fail the batches of a request, whether it got a response or not."""
+        """Complete, retry, split or fail the batches of a request, even if it got no response."""
         now = self._clock()
         leaders: dict[TopicPartition, tuple[int, int]] = {}
         for batch, partition in partition_responses(response, batches):
@@ -273,7 +275,7 @@ class Completion:
         why = _text(response)
         self._last_errors[batch.topic_partition] = why
         logger.warning(
-            "%s: %s; retrying %d records", batch.topic_partition, why, batch.record_count
+            "%s: %s; retrying %s", batch.topic_partition, why, counted(batch.record_count, "record")
         )
         self._queues.reenqueue(batch, now)
         self.counters.retried(batch)
@@ -292,7 +294,7 @@ class Completion:
             self._transaction_manager.fail(error)
 
     def aborted(self, batches: Sequence[ProducerBatch]) -> None:
-        """Report batches that were aborted."""
+        """Report aborted batches to the acknowledgement hook."""
         for batch in batches:
             error = batch.outcome.error(0)
             assert error is not None
@@ -324,10 +326,10 @@ def _error(batch: ProducerBatch, response: PartitionResponse) -> TrionetError:
 
 
 def _record_errors(batch: ProducerBatch, response: PartitionResponse) -> dict[int, Exception]:
-    """Build the errors of single records (KIP-467).
+    """Return the errors of individually rejected records, by index in the batch (KIP-467).
 
-    With several rejected records, the error code may apply to only one of them; the message of each
-    record explains its error.
+    If several records were rejected, the error code of the batch need not apply to each record, so
+    their errors have the code INVALID_RECORD. The messages come from the broker.
     """
     refused = response.record_errors
     code = response.error_code if len(refused) == 1 else error_codes.INVALID_RECORD

@@ -1,7 +1,4 @@
-"""Counters of what a producer has sent, for its metrics (Kafka: SenderMetricsRegistry).
-
-Counting a batch or a request costs a few additions.
-"""
+"""The sender's counters, from which its metrics are computed (Kafka: SenderMetricsRegistry)."""
 
 # Compiled by mypyc.
 
@@ -17,15 +14,15 @@ US: Final = 1e6
 
 
 class TopicCounters:
-    """Counters of one topic, which only grow.
+    """The counters of one topic, which never decrease.
 
     Attributes:
         records_sent: the number of records sent, counted again with each attempt.
         batches_sent: the number of batches sent, counted again with each attempt.
-        bytes_gathered: the size of these batches before compression.
-        bytes_sent: the size of these batches on the wire.
-        records_retried: the number of records queued for another attempt.
-        records_failed: the number of records whose deliveries failed.
+        bytes_gathered: the size of the sent batches before compression.
+        bytes_sent: the size of the sent batches on the wire.
+        records_retried: the number of records queued for a retry.
+        records_failed: the number of records that failed.
     """
 
     __slots__ = (
@@ -43,7 +40,7 @@ class TopicCounters:
 
     @classmethod
     def together(cls, topics: Iterable[TopicCounters]) -> TopicCounters:
-        """Return the sums of several counters."""
+        """Return the sums of the counters of several topics."""
         whole = cls()
         for each in topics:
             whole.records_sent += each.records_sent
@@ -56,18 +53,18 @@ class TopicCounters:
 
 
 class SenderCounters:
-    """Counters of Produce requests and of the batches in them.
+    """The counters of Produce requests and batches.
 
     Attributes:
         topics: the counters of each topic, by name.
         largest_batch: the largest recent batch, in bytes on the wire.
         batches_split: the number of batches that were split because they were too large.
-        queue_us: the total time from creating to sending batches, in microseconds.
-        longest_queue_us: the longest recent such time, in microseconds.
+        queue_us: the total time between the creation and the sending of batches, in microseconds.
+        longest_queue_us: the longest recent queue time, in microseconds.
         requests_sent: the number of Produce requests sent.
-        responses_received: the number of responses to these requests.
-        latency_us: the total time to these responses, in microseconds.
-        longest_latency_us: the longest recent such time, in microseconds.
+        responses_received: the number of Produce responses received.
+        latency_us: the total latency of Produce requests, in microseconds.
+        longest_latency_us: the longest recent latency, in microseconds.
         throttle_ms: the total throttle time of the responses, in milliseconds.
         longest_throttle_ms: the longest recent throttle time, in milliseconds.
     """
@@ -86,7 +83,7 @@ class SenderCounters:
         self.longest_throttle_ms: RollingMaximum = RollingMaximum()
 
     def sent(self, batch: ProducerBatch, now: float) -> None:
-        """Count a batch that is sent."""
+        """Count a sent batch."""
         topic = self._topic(batch)
         size = batch.sent_size
         topic.batches_sent += 1
@@ -99,11 +96,11 @@ class SenderCounters:
         _raise_to(self.longest_queue_us, queued_us)
 
     def retried(self, batch: ProducerBatch) -> None:
-        """Count a batch that is queued for another attempt."""
+        """Count a batch that is queued for a retry."""
         self._topic(batch).records_retried += batch.record_count
 
     def failed(self, batch: ProducerBatch) -> None:
-        """Count a batch whose deliveries failed."""
+        """Count a failed batch."""
         self._topic(batch).records_failed += batch.record_count
 
     def response_received(self, latency_seconds: float, throttle_ms: int) -> None:

@@ -1,6 +1,6 @@
-"""Calls the user's functions for each record and its result (Kafka: ProducerInterceptor).
+"""The hooks for records and their results (Kafka: ProducerInterceptor).
 
-As in Kafka, their errors are logged, and affect nothing else.
+As in Kafka, exceptions raised by hooks are only logged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ logger = logging.getLogger("trionet.client.producer")
 
 
 class ProducerRecord(NamedTuple):
-    """A record before it is appended.
+    """A record as passed to ``on_send``.
 
     Attributes:
         topic: the name of the topic.
@@ -46,9 +46,9 @@ class Acknowledgement:
         topic: the name of the topic.
         partition: the number of the partition.
         records: the number of records.
-        base_offset: the offset of the first record, which the others follow; -1 if it is not known,
-            or with an ``error``.
-        error: why the records were not, or may not have been, written; None if they were.
+        base_offset: the offset of the first record; -1 if it is not known, or with an ``error``.
+        error: the reason why the records were not, or may not have been, written; None if they were
+            written.
     """
 
     topic: str
@@ -59,10 +59,10 @@ class Acknowledgement:
 
 
 OnSend: TypeAlias = Callable[[ProducerRecord], ProducerRecord]
-"""Called with each record; returns it, or a replacement for the same topic and partition."""
+"""A hook that returns the record, or a replacement for the same topic and partition."""
 
 OnAcknowledgement: TypeAlias = Callable[[Acknowledgement], object]
-"""Called with the result of each batch."""
+"""A hook that receives the result of each batch."""
 
 Columns: TypeAlias = tuple[
     list[bytes | None], list[bytes | None], list[Headers], int | Sequence[int]
@@ -70,7 +70,7 @@ Columns: TypeAlias = tuple[
 
 
 class SendHook:
-    """Calls ``on_send`` with each record.
+    """The caller of ``on_send``.
 
     Args:
         on_send: the user's function.
@@ -80,7 +80,7 @@ class SendHook:
         self._on_send = on_send
 
     def apply(self, record: ProducerRecord) -> ProducerRecord:
-        """Return the record to send: the result of ``on_send``, or the record if that fails."""
+        """Return the result of ``on_send``, or the unchanged record if the hook fails."""
         try:
             changed = self._on_send(record)
             if changed[:2] != record[:2]:
@@ -99,7 +99,7 @@ class SendHook:
         headers: Sequence[Headers] | None,
         timestamps: int | Sequence[int],
     ) -> Columns:
-        """Apply the hook to columns; returns the values, keys, headers and timestamps to send."""
+        """Return columns of values, keys, headers and timestamps with the hook applied."""
         count = len(values)
         times = [timestamps] * count if isinstance(timestamps, int) else timestamps
         rows = zip(
@@ -122,11 +122,11 @@ class SendHook:
 
 
 class AcknowledgementHook:
-    """Reports the results of batches to ``on_acknowledgement``, or counts failures without it.
+    """The caller of ``on_acknowledgement``, which counts unseen failures if there is no hook.
 
     Args:
-        on_acknowledgement: the user's function, which sees all failures; None for none.
-        unseen_failures: counts failed records whose deliveries have not been read.
+        on_acknowledgement: the user's function; None for no hook.
+        unseen_failures: the counters of failed records whose deliveries were not read.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""Builds Produce requests from batches, and splits the responses by batch.
+"""The encoding of batches in Produce requests, and the decoding of the responses per batch.
 
-Pure. From version 13 on, requests and responses identify topics by id; these versions are used
-only if all ids are known (KIP-516).
+Pure. Since version 13, requests and responses identify topics by id. These versions are used only
+if the ids of all topics are known (KIP-516).
 """
 
 # Compiled by mypyc.
@@ -30,25 +30,25 @@ from ...requests._response import ClientResponse
 if TYPE_CHECKING:
     from ..batching._batch import ProducerBatch
 
-#: The last version that names topics.
+#: The last version that identifies topics by name.
 LAST_WITH_NAMES: Final = 12
 UNKNOWN: Final = -1
 
 
 class PartitionResponse:
-    """The response, or the lack of one, to one batch (Kafka: PartitionResponse).
+    """The response to one batch, or the reason for its absence (Kafka: PartitionResponse).
 
     Args:
         error_code: 0 if the batch was written.
-        message: the broker's error message, or why the connection was lost.
+        message: the broker's error message, or the reason why there was no response.
         base_offset: the offset of the first record; -1 if it is not known.
         log_append_time_ms: the timestamp of the records; -1 unless the topic uses
             ``LogAppendTime``.
         log_start_offset: the first offset of the log; -1 if it is not known.
-        record_errors: the errors of single records (KIP-467).
-        error: why the connection was lost, if there was no response.
+        record_errors: the errors of individually rejected records (KIP-467).
+        error: the error of the request, if there was no response.
         leader: the node id of the new leader; -1 if the response does not name it (KIP-951).
-        leader_epoch: the new leader's epoch.
+        leader_epoch: the epoch of the new leader.
     """
 
     def __init__(
@@ -81,10 +81,10 @@ WRITTEN: Final = PartitionResponse()
 def produce_request(
     batches: Sequence[ProducerBatch], cluster: Cluster, *, acks: int, timeout_ms: int
 ) -> tuple[ProduceRequest, int | None]:
-    """Build a request for several batches, each of a different partition.
+    """Return a request for several batches, each of a different partition.
 
     Returns:
-        The request, and the newest version that can carry it; None for any.
+        The request, and the newest version that can encode it; None for no limit.
     """
     topics: dict[str, TopicProduceData] = {}
     version_max = None
@@ -98,8 +98,8 @@ def produce_request(
                 version_max = LAST_WITH_NAMES
             topic = topics[name] = _topic(name, topic_id)
         topic.partition_data.append(_partition(partition, _records(batch)))
-    # Fields are assigned, here and below: constructors take keyword arguments, and these take
-    # longer than everything else that is done for a small request.
+    # Fields are assigned, here and below, because the keyword arguments of the constructors would
+    # take longer than all other work for a small request.
     request = new(ProduceRequest)
     request.transactional_id = None
     request.acks = acks
@@ -137,7 +137,7 @@ def _records(batch: ProducerBatch) -> Records:
 def partition_responses(
     response: ClientResponse, batches: Sequence[ProducerBatch]
 ) -> list[tuple[ProducerBatch, PartitionResponse]]:
-    """Return the response to each batch of a request, in the order of the batches."""
+    """Return each batch of a request with its response, in the order of the batches."""
     body: ProduceResponse | None = response.body
     if response.error is not None:
         failure = _without_response(response.error)

@@ -1,7 +1,7 @@
 """The topics whose metadata a producer needs (Kafka: ProducerMetadata).
 
-Pure. A topic is added with its first record, and dropped when it has not been used for
-``metadata.max.idle.ms``. As in Kafka, this is checked when metadata arrives.
+Pure. A topic is added with its first record, and dropped after it was idle for
+``metadata.max.idle.ms``. As in Kafka, idle topics are dropped when new metadata arrives.
 """
 
 # Compiled by mypyc.
@@ -14,7 +14,7 @@ from ...metadata._metadata import Metadata
 
 
 class ProducerMetadata:
-    """Tracks the topics in use.
+    """The topics in use, whose metadata is kept up to date.
 
     Args:
         metadata: the metadata of the producer's client.
@@ -28,20 +28,20 @@ class ProducerMetadata:
         self._updates = 0
 
     def use(self, topic: str, now: float) -> None:
-        """Record that a topic is used; the metadata of a new topic is requested at once."""
+        """Record that a topic is used, and request the metadata of a new topic immediately."""
         is_new = topic not in self._used_at
         self._used_at[topic] = now
         if is_new:
             self._metadata.set_topics(frozenset(self._used_at))
 
     def use_without_leader(self, topics: Iterable[str], now: float) -> None:
-        """Record that batches wait for partitions without a known leader."""
+        """Record the topics whose batches wait for an unknown leader, and request metadata."""
         for topic in topics:
             self.use(topic, now)
         self._metadata.request_update()
 
     def expire(self, now: float) -> None:
-        """Drop the topics that are not used, if metadata has arrived since the last call."""
+        """Drop the idle topics if metadata has arrived since the last call."""
         if self._metadata.updates == self._updates:
             return
         self._updates = self._metadata.updates

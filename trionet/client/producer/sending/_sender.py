@@ -1,18 +1,18 @@
-"""Sends the ready batches of the accumulator to the leaders of partitions (Kafka: Sender).
+"""The sender, which sends ready batches to partition leaders (Kafka: Sender).
 
-One task runs :meth:`Sender.run`, which calls :meth:`Sender.run_once` as Kafka's does: settle the
-sequence numbers, find the nodes that are ready, drain, send, poll. Two shortcuts keep the latency
-of lone records low, where being woken by another task is the main cost:
+The sending task runs :meth:`Sender.run`, which calls :meth:`Sender.run_once` in a loop: settle
+sequence numbers, find ready nodes, drain, send, poll. Two shortcuts reduce the latency of single
+records, most of which is the cost of waking another task:
 
-* An append of a record that may be sent at once does not wait for that task:
-  :meth:`Sender.send_now` does the first half of a run, which never waits, in the caller's task.
-* A task that waits for the response to one record runs the sender itself, unless another task is
-  running it (:meth:`Sender.wait_for`). The :class:`.Baton` decides whose turn it is.
+* A record that can be sent immediately does not wait for the sending task.
+  :meth:`Sender.send_now` executes the first half of a run, which never waits, in the calling task.
+* A task that waits for the response to a single record runs the sender itself, unless another task
+  is running it (:meth:`Sender.wait_for`). The :class:`.Baton` decides which task runs the sender.
 
-Rejected: a sender in a thread of its own, as Kafka's, which would need locks around the accumulator
-and a wake-up across threads for each record; and only the sending task, which costs two passes of
-the scheduler per lone record. Reconsider if a pass of trio's scheduler ever costs less than a
-microsecond.
+Rejected: a separate sender thread, as in Kafka, which would require locks around the accumulator
+and a wake-up across threads for each record. Also rejected: sending only in the sending task, which
+costs two scheduler passes per single record. Reconsider if a pass of trio's scheduler ever costs
+less than a microsecond.
 """
 
 # Compiled by mypyc.
@@ -48,20 +48,20 @@ logger = logging.getLogger("trionet.client")
 
 
 class Sender:
-    """The sending side of one producer.
+    """The sender of one producer.
 
     Args:
-        client: used by this producer alone.
+        client: the client, which is not shared with other producers.
         queues: the batches waiting to be sent.
-        completion: handles responses and expiry.
+        completion: the handler of responses and expiry.
         topics: the topics whose metadata the producer needs.
-        acks: the ``acks`` setting; -1 for all.
+        acks: the ``acks`` setting; -1 for all in-sync replicas.
         request_bytes_max: ``max.request.size``.
-        timeout_ms: ``request.timeout.ms``, for which a leader waits for the in-sync replicas.
+        timeout_ms: ``request.timeout.ms``; also how long a leader waits for the in-sync replicas.
 
     Attributes:
-        error: why nothing can be sent any more; None while sending is possible.
-        counters: counters of requests and batches.
+        error: the error that ended the producer; None while the producer works.
+        counters: the counters of requests and batches.
     """
 
     def __init__(
@@ -94,14 +94,14 @@ class Sender:
     def enable_idempotence(
         self, transaction_manager: TransactionManager, handler: InitProducerIdHandler
     ) -> None:
-        """Assign sequence numbers to batches, and hold them until there is a producer id."""
+        """Assign sequence numbers to batches, and delay sending until the producer id is known."""
         self._transaction_manager = transaction_manager
         self._init_producer_id = handler
 
     async def run(self) -> None:
-        """Run the sender, except while other tasks do, until cancelled.
+        """Run the sender until cancelled, except while other tasks run it.
 
-        An error ends the producer, and is raised by the next call of a user.
+        An unexpected error ends the producer; the next call of a producer method raises it.
         """
         baton = self._baton
         await trio.lowlevel.checkpoint()
@@ -109,19 +109,19 @@ class Sender:
             if baton.is_held:
                 await baton.stand_by()
             elif await self.run_once() and baton.waiting:
-                # Let a task run that has its response now: if it sends again at once, it takes the
-                # baton, and no wake-up of this task is needed for its next record.
+                # Yield to the task whose response has arrived. If it sends another record
+                # immediately, it takes the baton, and this task need not be woken.
                 await trio.lowlevel.checkpoint()
 
     async def run_once(self) -> bool:
-        """Send the ready batches, and poll. Returns whether responses were handled."""
+        """Send ready batches and poll the client. Returns whether any response was handled."""
         self._baton.is_held = True
         try:
             now = self._clock()
             self._next_run_at = self._send_ready(now)
             return bool(await self._client.poll(max(0.0, self._next_run_at - now)))
         except Exception as error:  # boundary: any task that runs the sender of one producer
-            # After the end the client is closed, also while a task of the user's runs the sender.
+            # The client is closed at the end, even while another task runs the sender.
             if not self._baton.has_ended:
                 logger.exception("the producer has failed")
                 self.fail(error)
@@ -133,10 +133,10 @@ class Sender:
     async def wait_for(self, delivery: Delivery) -> RecordMetadata:
         """Wait for the outcome of one record; see :meth:`.Delivery.result`.
 
-        If no other task runs the sender, this one does, and reads the response itself; see
+        The calling task runs the sender itself unless another task is running it; see
         :mod:`._baton`.
 
-        Cancellation: changes nothing; the sending task continues.
+        Cancellation: stops the wait; the sending task continues.
         """
         baton, is_decided = self._baton, delivery.is_done
         if is_decided or baton.is_held:
@@ -154,20 +154,20 @@ class Sender:
         return delivery.result()  # noqa: ASYNC910 -- what is not done was waited for
 
     def wake(self) -> None:
-        """Wake the sending task, since there are batches to send or requests to make."""
+        """Wake the sending task to send batches or requests."""
         self._baton.call()
 
     def send_now(self, now: float) -> None:
-        """Send the ready batches, and have the rest checked in time."""
+        """Send ready batches without waiting, and schedule the next check of all other batches."""
         self._run_by(self._send_ready(now))
         self.wake()
 
     def batch_began(self, partition: TopicPartition, now: float) -> None:
-        """Send after a record began a batch, which changes nothing for other partitions.
+        """Send the batches of a partition that are ready after a record began a new batch.
 
-        Other partitions are checked only if something can be sent; otherwise the cost of a record
-        that begins a batch would grow with the number of waiting partitions. A caller that does
-        not continue with :meth:`wait_for` calls :meth:`wake`.
+        Other partitions are checked only if this partition's leader can accept a request.
+        Otherwise the cost of a new batch would grow with the number of waiting partitions. A caller
+        that does not continue with :meth:`wait_for` must call :meth:`wake`.
         """
         leader, at = self._queues.next_of(partition, now)
         node = self._client.metadata.cluster.nodes.get(leader)
@@ -186,7 +186,7 @@ class Sender:
                     return
             else:
                 delay = self._client.connection(node).poll_delay(now)
-                # Without a delay it is connecting: a poll reports the result.
+                # Without a delay the connection is being opened; a poll reports the result.
                 at = now + delay if delay > 0 else math.inf
         self._run_by(min(at, self._completion.expiry_of_new(now)))
 
@@ -199,14 +199,14 @@ class Sender:
         """Raise the error that has ended the producer, if any.
 
         Raises:
-            Exception: that error; of any type if the sending task had a bug.
+            Exception: the error that ended the producer, of any type if the sender had a bug.
         """
         if self.error is not None:
             self._was_raised = True
             raise again(self.error)
 
     def check_unraised(self) -> None:
-        """Raise the error that has ended the producer, if no call has raised it yet."""
+        """Raise the error that has ended the producer, unless an earlier call has raised it."""
         if not self._was_raised:
             self.check()
 
@@ -216,13 +216,13 @@ class Sender:
         return self.error if self._was_raised else None
 
     def fail(self, error: Exception) -> None:
-        """End the producer: all buffered records fail, and so does every later call."""
+        """End the producer with an error, which fails all buffered records and all later calls."""
         if self.error is None:
             self.error = error
             self._completion.aborted(self._queues.abort_incomplete(error))
 
     def producer_id_refused(self, error: TrionetError) -> None:
-        """Fail the records that wait for a producer id, which was denied; later ones may get it."""
+        """Fail the queued records after a producer id was denied; new records request one again."""
         refused = self._queues.abort_undrained(error)
         self._completion.aborted(refused)
         for batch in refused:
@@ -230,14 +230,14 @@ class Sender:
                 self._transaction_manager.failed(batch)
 
     def end(self) -> None:
-        """Stop sending and waiting; all records without an outcome fail."""
+        """Stop the sender permanently, and fail all records without an outcome."""
         aborted = self._queues.abort_incomplete(
             DeliveryAbortedError("the producer was closed before the record was sent"),
             DeliveryAbortedError("the producer was closed before the response arrived"),
         )
         self._completion.aborted(aborted)
         self._baton.end()
-        self._client.wakeup()  # a task of the user's may be polling, and has to return
+        self._client.wakeup()  # another task may be polling, and must return
 
     def statistics(self) -> ClientStatistics:
         """See :meth:`.Producer.statistics`."""
@@ -250,7 +250,7 @@ class Sender:
     # The half of a run that does not wait.
 
     def _send_ready(self, now: float) -> float:
-        """Send all batches that can be sent. Returns when to check again if nothing happens."""
+        """Send all ready batches. Returns the time of the next check if nothing else happens."""
         next_run_at = self._prepare(now)
         if self.error is not None:
             return math.inf
@@ -274,7 +274,7 @@ class Sender:
         return self._init_producer_id.send_if_due(now)
 
     def _ready_nodes(self, now: float) -> tuple[dict[int, Node], float]:
-        """Return the nodes that have batches and can accept them, and when that may change."""
+        """Return the nodes that can accept ready batches, and the time of the next check."""
         cluster = self._client.metadata.cluster
         check = self._queues.ready(cluster, now)
         next_at = check.next_check_at

@@ -1,1 +1,1 @@
-"""TransactionManager: manages producer ids, epochs and sequence numbers."""
+"""The producer ids, epochs and sequence numbers of an idempotent producer."""

@@ -1,7 +1,7 @@
-"""Requests the producer id of an idempotent producer (KIP-98).
+"""The request for the producer id of an idempotent producer (KIP-98).
 
-(Kafka: TransactionManager.InitProducerIdHandler.) Any broker can assign one; the request goes to
-the least loaded node. Nothing here waits.
+(Kafka: TransactionManager.InitProducerIdHandler.) Any broker can assign a producer id, so the
+request is sent to the least loaded node. No function waits.
 """
 
 # Compiled by mypyc.
@@ -27,20 +27,20 @@ from ._transaction_manager import TransactionManager
 
 logger = logging.getLogger("trionet.client")
 
-# What is queued fails, but the ACL may be added: the next record requests an id again.
+# Queued records fail, but the ACL may be added later, so the next record requests an id again.
 _REFUSED: Final = frozenset({error_codes.CLUSTER_AUTHORIZATION_FAILED})
-# Brokers ignore it without a transactional id (Kafka sends Integer.MAX_VALUE, too).
+# Brokers ignore the timeout without a transactional id (Kafka also sends Integer.MAX_VALUE).
 _NO_TIMEOUT_MS: Final = 2**31 - 1
 
 
 class InitProducerIdHandler:
-    """Requests a producer id whenever the transaction manager needs one.
+    """The handler that requests a producer id when the transaction manager needs one.
 
     Args:
-        client: sends the request.
-        transaction_manager: receives the id.
+        client: the client that sends the request.
+        transaction_manager: the transaction manager, which receives the id.
         retry: the backoff after a failure.
-        rng: jitters the backoff.
+        rng: the random generator for the jitter of the backoff.
         on_refused: called if the brokers refuse to assign an id.
     """
 
@@ -62,10 +62,10 @@ class InitProducerIdHandler:
         self._not_before = -math.inf
 
     def send_if_due(self, now: float) -> float:
-        """Send a request if an id is needed.
+        """Send a request if an id is needed and no backoff is in progress.
 
         Returns:
-            The time at which to call this again, if nothing else happens before.
+            The time of the next call, if nothing else happens.
         """
         if self._is_in_flight or not self._transaction_manager.needs_id:
             return math.inf

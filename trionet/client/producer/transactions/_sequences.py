@@ -1,28 +1,29 @@
-"""The sequence numbers of one partition's batches, by which leaders detect duplicates and gaps.
+"""The sequence numbers of a partition, by which the leader detects duplicates and gaps (KIP-98).
 
-(KIP-98; Kafka: TxnPartitionEntry.) Pure. A batch has the sequence of its first record; the next
-batch continues after that of its last record. The batches of a partition that have numbers but no
-outcome are *in flight* here, in the order of their numbers, whether they are on the wire or queued
-for a retry.
+(Kafka: TxnPartitionEntry.) Pure. The sequence number of a batch is the number of its first record,
+and the numbers of the next batch continue after the last record. In this module, the batches *in
+flight* of a partition are the batches that have sequence numbers but no outcome, whether they are
+on the wire or queued for a retry. They are kept in sequence order.
 
-The hard case is a batch whose response was lost and which is out of order when it is sent again. A
-leader remembers the last five batches of a producer, but only the last one after a clean restart
-(Kafka: ProducerStateManager, its snapshots). So that batch may or may not be in the log,
-before those that follow it. Kafka's producer begins a new epoch and sends everything again, which
-writes it twice. Here the batches that follow are sent first, and their responses are used as
-evidence:
+The hard case is a batch whose response was lost and whose retry is rejected as out of order. A
+leader remembers the last five batches of a producer, but only the last batch after a clean restart
+(Kafka: the snapshots of ProducerStateManager). Therefore the log may or may not contain the
+rejected batch before the batches that follow it. Kafka's producer begins a new epoch and sends all
+batches again, which may write this batch twice. This producer sends the following batches first,
+and takes their responses as evidence:
 
-1. A leader that knows the producer accepts nothing but the next sequence. That it has the
-   following batch proves that it has this one, *if it knew the producer when both were sent*. A
-   leader that does not know the producer accepts any sequence (Kafka:
-   ProducerAppendInfo.checkSequence): if it rejects the first batch, it accepts the second one.
-   Therefore one batch is sent alone until the leader has acknowledged one of this epoch, and again
-   after a pause in which it may have forgotten the producer, and to a new leader
-   (:meth:`PartitionSequences.may_pipeline`).
-2. Offsets: between the last acknowledged record and the batch that follows there must be space for
-   this batch. This detects a leader that forgot the producer in between.
+1. A leader that knows the producer accepts only the next sequence number. If it has appended a
+   following batch, it must also have appended the rejected batch, *provided that it knew the
+   producer when both were sent*. A leader that does not know the producer accepts any sequence
+   number (Kafka: ProducerAppendInfo.checkSequence), so it might append the following batch without
+   the rejected batch. Therefore only one batch is in flight until the leader has acknowledged a
+   batch of this epoch. The same applies to a new leader, and after a pause in which the leader may
+   have forgotten the producer (:meth:`PartitionSequences.may_pipeline`).
+2. The offsets between the last acknowledged record and the following batch must leave space for the
+   rejected batch. This detects a leader that forgot the producer in the meantime.
 
-Only both together count as an acknowledgement. Anything less begins a new epoch.
+The rejected batch counts as acknowledged only if both conditions are met. Otherwise a new epoch
+begins.
 """
 
 # Compiled by mypyc.
@@ -39,18 +40,18 @@ SEQUENCE_MAX: Final = 2**31 - 1
 EPOCH_MAX: Final = 2**15 - 1
 NONE: Final = -1
 
-#: How long after an acknowledgement a leader is assumed to know the producer still. It forgets
-#: after the broker's producer.id.expiration.ms, a day by default; after a pause this long, sending
-#: one batch alone costs little.
+#: The time after an acknowledgement for which a leader is assumed to know the producer. A leader
+#: forgets a producer after ``producer.id.expiration.ms``, one day by default. A shorter time is
+#: safe and costs little, since only one batch after a pause is sent alone.
 KNOWN_SECONDS: Final = 10.0
 
 
 class ProducerIdentity(NamedTuple):
-    """A producer id with its epoch.
+    """A producer id and its epoch.
 
     Attributes:
-        id: the id assigned by a broker; -1 for none.
-        epoch: the epoch of the id; leaders reject batches of older epochs.
+        id: the producer id; -1 if none was assigned.
+        epoch: the producer epoch; leaders reject batches of older epochs.
     """
 
     id: int = NONE
@@ -65,7 +66,7 @@ NO_IDENTITY: Final = ProducerIdentity()
 
 
 class SequencedBatch(Protocol):
-    """The part of :class:`.ProducerBatch` that is used here."""
+    """The attributes of :class:`.ProducerBatch` that this module uses."""
 
     @property
     def topic_partition(self) -> TopicPartition: ...
@@ -92,12 +93,12 @@ class SequencedBatch(Protocol):
 
 
 def after(sequence: int, records: int) -> int:
-    """Return the sequence that comes ``records`` later; the largest one is followed by 0."""
+    """Return a sequence number increased by ``records``; the maximum is followed by 0."""
     return (sequence + records) & SEQUENCE_MAX
 
 
 def last_sequence(batch: SequencedBatch) -> int:
-    """Return the sequence of a batch's last record."""
+    """Return the sequence number of the last record of a batch."""
     return after(batch.base_sequence, batch.record_count - 1)
 
 
@@ -105,12 +106,12 @@ class PartitionSequences:
     """The sequence numbers of one partition.
 
     Args:
-        identity: the producer id and epoch of the numbers.
+        identity: the producer id and epoch to which the numbers belong.
 
     Attributes:
-        identity: the producer id and epoch of the numbers.
-        next: the sequence of the next new batch.
-        last_acked: the sequence of the last acknowledged record; -1 for none.
+        identity: the producer id and epoch to which the numbers belong.
+        next: the sequence number of the next new batch.
+        last_acked: the sequence number of the last acknowledged record; -1 for none.
     """
 
     __slots__ = (
@@ -129,15 +130,15 @@ class PartitionSequences:
         self.identity = identity
         self.next = 0
         self.last_acked = NONE
-        # The last acknowledgement: when it arrived, from which leader, and the offset after it.
+        # The last acknowledgement: its arrival time, leader epoch, and offset after the batch.
         self._acked_at = -math.inf
         self._leader_epoch = NONE
         self._end_offset = NONE
         self._in_flight: dict[SequencedBatch, None] = {}
-        # Batches in flight that the leader reports as out of order: the responses to the batches
-        # that follow decide whether they were written.
+        # In-flight batches that the leader has reported as out of order. The responses to the
+        # following batches show whether they were written.
         self._refused: dict[SequencedBatch, None] = {}
-        # Batches in flight that the leader must have, because it has one that follows.
+        # In-flight batches that the leader must have appended, because it has a following batch.
         self._shown_written: dict[SequencedBatch, None] = {}
 
     @property
@@ -146,20 +147,20 @@ class PartitionSequences:
 
     @property
     def first_in_flight(self) -> SequencedBatch | None:
-        """The first batch in flight that was not refused, on whose outcome the others depend."""
+        """The first batch in flight that the leader has not reported as out of order."""
         for batch in self._in_flight:
             if batch not in self._refused:
                 return batch
         return None
 
     def may_pipeline(self, leader_epoch: int, now: float) -> bool:
-        """Whether a new batch may be sent while others are in flight.
+        """Return whether a new batch may be sent while other batches are in flight.
 
-        Only a leader that knows this epoch of the producer may be sent one: another leader would
-        accept a batch without the preceding one.
+        The leader must know this epoch of the producer. Otherwise it would accept the new batch
+        without the preceding batches.
 
         Args:
-            leader_epoch: the epoch of the leader that the batch would be sent to.
+            leader_epoch: the epoch of the leader to which the batch would be sent.
             now: the current time, in seconds of the loop's clock.
         """
         return (
@@ -174,25 +175,25 @@ class PartitionSequences:
 
     @property
     def are_all_refused(self) -> bool:
-        """Whether all batches in flight are refused, so that no response can resolve them."""
+        """Whether all batches in flight are out of order, so that no response can resolve them."""
         return bool(self._in_flight) and len(self._refused) == len(self._in_flight)
 
     def is_refused(self, batch: SequencedBatch) -> bool:
         return batch in self._refused
 
     def refuse(self, batch: SequencedBatch) -> None:
-        """Record that the leader reported a batch as out of order: those that follow resolve it."""
+        """Record that the leader reported a batch as out of order."""
         self._refused[batch] = None
 
     def take_written(self) -> list[SequencedBatch]:
-        """Remove and return the refused batches that are shown to be written."""
+        """Remove and return the out-of-order batches that are now known to be written."""
         written = [each for each in self._refused if each in self._shown_written]
         for each in written:
             self.remove(each)
         return written
 
     def is_shown_written(self, batch: SequencedBatch) -> bool:
-        """Whether the leader must have a batch, because it has acknowledged one that follows."""
+        """Return whether the acknowledgement of a later batch proves that a batch was written."""
         return batch in self._shown_written
 
     def assign(self, batch: SequencedBatch) -> None:
@@ -202,11 +203,11 @@ class PartitionSequences:
         self._in_flight[batch] = None
 
     def is_of_current_epoch(self, batch: SequencedBatch) -> bool:
-        """Whether a batch was numbered in the current epoch."""
+        """Return whether a batch was numbered in the current epoch."""
         return (batch.producer_id, batch.producer_epoch) == self.identity
 
     def remove(self, batch: SequencedBatch) -> bool:
-        """Remove a batch that has its outcome. Returns whether it was in flight."""
+        """Remove a batch whose outcome is known. Returns whether it was in flight."""
         if batch not in self._in_flight:
             return False
         del self._in_flight[batch]
@@ -215,17 +216,17 @@ class PartitionSequences:
         return True
 
     def replace(self, batch: SequencedBatch, pieces: Iterable[SequencedBatch]) -> None:
-        """Replace a batch that was split by its parts, which divide its numbers among them."""
+        """Replace a split batch by its parts, which have its sequence numbers."""
         in_flight = list(self._in_flight)
         place = in_flight.index(batch)
         in_flight[place : place + 1] = pieces
         self._in_flight = dict.fromkeys(in_flight)
 
     def acked(self, batch: SequencedBatch, base_offset: int, now: float) -> None:
-        """Record that the leader has a batch of the current epoch.
+        """Record that the leader has appended a batch of the current epoch.
 
         Args:
-            batch: the batch; it may have failed before.
+            batch: the batch; it may already have failed, for example by a timeout.
             base_offset: the offset of the first record; -1 if the leader does not know it.
             now: the current time, in seconds of the loop's clock.
         """
@@ -234,8 +235,8 @@ class PartitionSequences:
         end_offset = base_offset + batch.record_count if base_offset >= 0 else NONE
         last = last_sequence(batch)
         if self.last_acked != NONE and not is_newer(last, self.last_acked):
-            # A batch that follows this one was acknowledged before. In the log of a leader that had
-            # forgotten the producer, this one comes after it and takes up offsets.
+            # A following batch was acknowledged earlier. If the leader had forgotten the producer,
+            # this batch comes after that batch in the log and takes up offsets.
             if self._end_offset != NONE:
                 self._end_offset = max(self._end_offset, end_offset)
             return
@@ -249,9 +250,9 @@ class PartitionSequences:
         self._end_offset = end_offset
 
     def _has_room_before(self, batch: SequencedBatch, base_offset: int) -> bool:
-        """Whether the log has space for the records between the last acknowledged and this batch.
+        """Return whether there are enough offsets for the unacknowledged records before a batch.
 
-        More space is no contradiction, since other producers append to the partition as well.
+        There may be more, since other producers also append to the partition.
         """
         if self._end_offset == NONE:
             return False
@@ -259,13 +260,14 @@ class PartitionSequences:
         return base_offset - self._end_offset >= missing
 
     def is_all_acked(self) -> bool:
-        """Whether the last numbered batch is acknowledged, so that no gap can follow."""
+        """Return whether the last assigned sequence number is acknowledged."""
         return self.next == (0 if self.last_acked == NONE else after(self.last_acked, 1))
 
     def start_again(self, identity: ProducerIdentity) -> None:
-        """Number from 0 in a new epoch, batches in flight included (KIP-360).
+        """Start a new epoch, and renumber the batches in flight from 0 (KIP-360).
 
-        None of these batches may be on the wire: the leader might have it with its old number.
+        None of these batches may be on the wire, since the leader might append it under its old
+        number as well.
         """
         self.identity = identity
         self.next = 0
@@ -279,5 +281,5 @@ class PartitionSequences:
 
 
 def is_newer(sequence: int, than: int) -> bool:
-    """Whether a sequence comes after another; the numbers wrap around."""
+    """Return whether one sequence number is after another; the numbers wrap around."""
     return 0 < (sequence - than) & SEQUENCE_MAX <= SEQUENCE_MAX // 2

@@ -1,18 +1,19 @@
-"""Exactly one copy of each batch, in order, across retries (KIP-98, KIP-360).
+"""The transaction manager, which makes a producer idempotent (KIP-98, KIP-360).
 
-(Kafka: TransactionManager, as used by a producer without transactions.) Pure: it decides which
-batch may be sent next, its sequence number, whether a rejected batch may be retried, and when a new
-producer id is needed; :class:`.InitProducerIdHandler` requests it.
+(Kafka: TransactionManager, without transactions.) Pure. The transaction manager decides which batch
+may be sent next, its sequence number, whether a rejected batch may be retried, and when a new
+producer id is needed. :class:`.InitProducerIdHandler` requests the id.
 
-When it is no longer known which batches a leader has, the epoch is bumped, and the batches in
-flight to that partition are numbered from 0 again: the leader accepts a new epoch that begins with
-0. Bumping is never safe while a batch that the leader may have is in flight, because it would be
-written a second time under its new number. What a leader has is known from its responses, and in
-one case from the responses to other batches, which :mod:`._sequences` explains.
+If the producer no longer knows which batches a leader has appended, it bumps the epoch and
+renumbers the in-flight batches of that partition from 0, since a leader accepts a new epoch only
+from 0. The epoch must not be bumped while the leader may have appended an in-flight batch, because
+that batch would be written again under its new number. The response to a batch shows whether the
+leader has appended it. In one case, responses to other batches show this, as :mod:`._sequences`
+explains.
 
-Rejected: bumping at once, as Kafka's producer does when a batch is out of order; it writes the
-batch twice if only its response was lost. Reconsider if brokers keep the last batches of a producer
-over a clean restart.
+Rejected: bumping the epoch immediately when a batch is out of order, as Kafka's producer does. It
+writes the batch twice if only the response was lost. Reconsider if brokers keep the last batches of
+a producer across a clean restart.
 """
 
 # Compiled by mypyc.
@@ -52,18 +53,18 @@ _SEQUENCE_ERRORS: Final = frozenset(
 
 
 class TransactionManager:
-    """Manages the sequence numbers of all partitions of one producer.
+    """The producer id, epoch and sequence numbers of one producer.
 
     Attributes:
         identity: the producer id and epoch of new batches; invalid until a broker has assigned one.
-        error: why nothing can be sent any more; None while sending is possible.
+        error: the fatal error of the producer; None while it can send.
     """
 
     def __init__(self) -> None:
         self.identity: ProducerIdentity = NO_IDENTITY
         self.error: TrionetError | None = None
         self._partitions: dict[TopicPartition, PartitionSequences] = {}
-        # Partitions where a batch failed, and it is not known yet whether its numbers are a gap.
+        # Partitions with a failed batch whose sequence numbers may be a gap.
         self._unresolved: dict[TopicPartition, None] = {}
         self._start_again: dict[TopicPartition, None] = {}
         self._is_bump_due = False
@@ -76,30 +77,29 @@ class TransactionManager:
         return not self.identity.is_valid and self.error is None
 
     def take_id(self, producer_id: int, epoch: int) -> None:
-        """Use the id that a broker assigned."""
+        """Set the id and epoch that a broker assigned."""
         self.identity = ProducerIdentity(producer_id, epoch)
         self._number_again()
         logger.debug("producer id %d, epoch %d", producer_id, epoch)
 
     def fail(self, error: TrionetError) -> None:
-        """Fail the producer: nothing can be sent any more."""
+        """Set the fatal error of the producer, unless it already has one."""
         if self.error is None:
             self.error = error
 
     # Sending.
 
     def may_drain(self, batch: SequencedBatch, leader_epoch: int, now: float) -> bool:
-        """Whether the first batch of a partition's queue may be sent now.
+        """Return whether the first batch of a partition's queue may be sent now.
 
-        A retry waits until it is the first batch in flight: all batches before it then have their
-        outcome, so that retries cannot overtake each other. A new batch waits while those before it
-        are numbered in another epoch, or may have been written (Kafka:
-        RecordAccumulator.shouldStopDrainBatchesForPartition), and while the leader may not know the
-        producer (:meth:`.PartitionSequences.may_pipeline`).
+        A retry waits until it is the first batch in flight, so that retries cannot overtake each
+        other. A new batch waits while the preceding batches belong to another epoch or may have
+        been written (Kafka: RecordAccumulator.shouldStopDrainBatchesForPartition). It also waits
+        while the leader may not know the producer (:meth:`.PartitionSequences.may_pipeline`).
 
         Args:
             batch: the batch.
-            leader_epoch: the epoch of the leader that the batch would be sent to.
+            leader_epoch: the epoch of the leader to which the batch would be sent.
             now: the current time, in seconds of the loop's clock.
         """
         if not self.identity.is_valid:
@@ -112,8 +112,8 @@ class TransactionManager:
             if batch.topic_partition in self._unresolved or sequences.has_refused:
                 return False
             return first is None or (
-                # A leader remembers the last five batches. If more follow one that it may have, it
-                # can no longer recognise a retry of that one as a duplicate.
+                # A leader remembers the last five batches. If more batches follow a batch that it
+                # may have appended, it cannot recognise a retry of that batch as a duplicate.
                 not first.may_be_written
                 and sequences.identity == self.identity
                 and sequences.may_pipeline(leader_epoch, now)
@@ -121,14 +121,14 @@ class TransactionManager:
         return first is None or first is batch
 
     def passes_over(self, batch: SequencedBatch) -> bool:
-        """Whether the batches after this one are sent first, to find out whether it was written."""
+        """Return whether a batch is out of order, so that the following batches are sent first."""
         sequences = self._partitions.get(batch.topic_partition)
         return sequences is not None and sequences.is_refused(batch)
 
     def assign(self, batch: SequencedBatch) -> None:
-        """Number a batch that is about to be sent; it keeps its number if it was sent before.
+        """Assign a sequence number to a batch that is about to be sent, unless it has one.
 
-        With another number, a leader that already has the batch would append it once more.
+        Under a new number, a leader that already has the batch would append it again.
         """
         if batch.base_sequence != NONE:
             return
@@ -148,7 +148,7 @@ class TransactionManager:
     def completed(
         self, batch: SequencedBatch, base_offset: int, now: float
     ) -> Sequence[SequencedBatch]:
-        """Record that a batch was written, by this attempt or by an earlier one.
+        """Record that a batch was written, by this attempt or an earlier attempt.
 
         Args:
             batch: the batch.
@@ -156,7 +156,7 @@ class TransactionManager:
             now: the current time, in seconds of the loop's clock.
 
         Returns:
-            Batches whose queued retry is not needed, because they were written before this one.
+            Earlier batches that are now known to be written, so that they need no retry.
         """
         partition = batch.topic_partition
         sequences = self._partitions.get(partition)
@@ -171,14 +171,14 @@ class TransactionManager:
         if sequences.are_all_refused:
             logger.warning(
                 "%s: the leader lost the state of this producer and appended batches out of"
-                " order; the missing batches are sent again, and come after them",
+                " order; the missing batches are resent and will be appended after later ones",
                 partition,
             )
             self._bump(partition)
         return written
 
     def is_written(self, batch: SequencedBatch, error_code: int) -> bool:
-        """Whether a batch that the leader reports as out of order is nevertheless in its log."""
+        """Return whether an out-of-order batch is known to be in the leader's log nevertheless."""
         sequences = self._partitions.get(batch.topic_partition)
         return (
             error_code == error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -187,18 +187,18 @@ class TransactionManager:
         )
 
     def can_retry(self, batch: SequencedBatch, error_code: int, log_start_offset: int) -> bool:
-        """Whether a retry of a rejected batch may succeed; may request a new epoch for it.
+        """Return whether to retry a rejected batch, and bump the epoch if the retry requires it.
 
         Args:
             batch: the batch.
             error_code: the error code with which the batch was rejected.
-            log_start_offset: the first offset of the partition; -1 if it is not known.
+            log_start_offset: the log start offset of the partition; -1 if it is not known.
         """
         sequences = self._partitions.get(batch.topic_partition)
         if error_code in _SEQUENCE_ERRORS:
-            # With UNKNOWN_PRODUCER_ID the leader has no batch of this producer any more, for
-            # example because its records were deleted. If it does not know where its log starts,
-            # the partition has just moved, and the next response may differ.
+            # With UNKNOWN_PRODUCER_ID the leader no longer has a batch of this producer, perhaps
+            # because the records were deleted. If it does not know the log start offset, the
+            # partition has just moved, and the next response may differ.
             is_settled = error_code != error_codes.UNKNOWN_PRODUCER_ID or log_start_offset != NONE
             if sequences is not None and is_settled:
                 self._out_of_order(batch, sequences)
@@ -208,30 +208,31 @@ class TransactionManager:
     def _out_of_order(self, batch: SequencedBatch, sequences: PartitionSequences) -> None:
         first = sequences.first_in_flight
         if first is not None and first is not batch:
-            return  # it fails because of the one before it, which is retried
-        # The batches that follow are sent first, even if this one was never written: they may have
-        # been written, and a new epoch would number everything in flight again.
+            return  # it fails because of the preceding batch, which is retried
+        # The following batches are sent first, even if this batch was never written. They may have
+        # been written, and a new epoch would renumber all batches in flight.
         sequences.refuse(batch)
         if sequences.are_all_refused:
             self._bump(batch.topic_partition)
 
     def failed(self, batch: SequencedBatch) -> None:
-        """Record that a batch failed for good."""
+        """Record that a batch has failed and will not be retried."""
         sequences = self._partitions.get(batch.topic_partition)
         if sequences is None or batch.base_sequence == NONE or not sequences.remove(batch):
             return
-        # Its numbers are a gap, unless it was written. The batches in flight decide this: a new
-        # epoch before their responses would renumber batches that the leader may have.
+        # The numbers of the batch are a gap unless it was written. The responses to the batches in
+        # flight decide this, since an earlier new epoch would renumber batches that the leader
+        # may have appended.
         self._unresolved[batch.topic_partition] = None
         if sequences.are_all_refused:
             self._bump(batch.topic_partition)
 
     def is_fatal(self, error_code: int) -> bool:
-        """Whether an error ends the producer."""
+        """Return whether an error code is fatal for the producer."""
         return error_code in _FATAL
 
     def split(self, batch: SequencedBatch, pieces: Sequence[SequencedBatch]) -> None:
-        """Replace a batch that was too large by its parts, which divide its numbers among them."""
+        """Replace a split batch by its parts, which have its sequence numbers."""
         sequences = self._partitions.get(batch.topic_partition)
         if sequences is not None and batch.base_sequence != NONE:
             sequences.replace(batch, pieces)
@@ -243,7 +244,7 @@ class TransactionManager:
         self._start_again[partition] = None
 
     def settle(self) -> None:
-        """Resolve unresolved sequences, and bump the epoch if due; called before each drain.
+        """Resolve sequence numbers after failures, and bump the epoch if due, before a drain.
 
         (Kafka: maybeResolveSequences, bumpIdempotentEpochAndResetIdIfNeeded.)
         """

@@ -1,1 +1,1 @@
-"""Records as columns: NumPy arrays and Apache Arrow (extra ``spark``)."""
+"""Decoding of records into NumPy arrays and Arrow columns (extra ``spark``)."""

@@ -1,8 +1,8 @@
-"""Decodes a batch into Arrow columns. Imports pyarrow and numpy (extra ``spark``).
+"""The decoding of a batch into Arrow columns. Imports pyarrow and numpy (extra ``spark``).
 
-The positions ``[start, end, start, end, ...]`` of all values in a batch are ascending, so they are
-valid offsets of an Arrow array in which every second element is a value, and the others are the
-gaps between. Taking every second element copies all values at once, in C++.
+The positions ``[start, end, start, end, ...]`` of the values in a batch are ascending. They are
+therefore valid offsets of an Arrow array in which the values alternate with the gaps between them.
+Taking every second element copies all values in a single call to C++.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ SCHEMA: Final = pa.schema(
     ]
 )
 
-#: The mean size of values from which copying them twice costs more than taking as many again.
+#: The mean value size from which :func:`binary_column` doubles the allocation of Arrow.
 _LARGE_BYTES: Final = 256
 
-#: Arrow's offsets of a binary column are int32.
+#: The maximum size of a binary column, since its offsets are int32.
 _BYTES_MAX: Final = 2**31 - 1
 
 
 def decode_arrow(buf: Bytes, pos: int = 0, *, inflated_bytes_max: int = INFLATED_BYTES_MAX) -> Any:
-    """Decode the batch at ``pos`` to a ``pyarrow.RecordBatch``; its checksum is not verified.
+    """Decode the batch at ``pos`` to a ``pyarrow.RecordBatch``, without verifying its checksum.
 
-    Its columns are those of ``SCHEMA``; headers are null for a record without headers.
+    The columns are defined by ``SCHEMA``; the headers of a record without headers are null.
 
     Args:
-        buf: contains the complete batch.
-        pos: where the batch starts.
+        buf: the buffer that contains the complete batch.
+        pos: the position of the batch.
         inflated_bytes_max: the limit of the decompressed size of the records; 2 GB at most.
 
     Raises:
@@ -67,14 +67,14 @@ def decode_arrow(buf: Bytes, pos: int = 0, *, inflated_bytes_max: int = INFLATED
 
 
 def number_column(type: Any, numbers: NDArray[Any], nulls: NDArray[np.bool_] | None = None) -> Any:
-    """Wrap a NumPy array as an Arrow column without copying.
+    """Return an Arrow column that shares the memory of a NumPy array.
 
-    ``pa.array`` would import pandas, if it is installed: half a second, and 40 MB.
+    ``pa.array`` would import pandas if it is installed, which takes half a second and 40 MB.
 
     Args:
         type: the Arrow type, of the same width as the numbers.
         numbers: a contiguous array.
-        nulls: a mask of the nulls, or None if there are none.
+        nulls: a mask of the nulls, or None for no nulls.
     """
     valid = None
     if nulls is not None:
@@ -83,7 +83,7 @@ def number_column(type: Any, numbers: NDArray[Any], nulls: NDArray[np.bool_] | N
 
 
 def binary_column(body: Bytes, starts: Numbers, lengths: Numbers) -> Any:
-    """Build a column of slices of a buffer in ascending order; negative lengths are nulls."""
+    """Return a column of ascending slices of a buffer; a negative length means null."""
     count = len(starts)
     nulls = lengths < 0
     if nulls.all():
@@ -109,7 +109,7 @@ def binary_column(body: Bytes, starts: Numbers, lengths: Numbers) -> Any:
 
 
 def headers_column(columns: NumpyColumns) -> Any:
-    """Build the column of headers, null for records without headers."""
+    """Return the column of headers, which is null for records without headers."""
     count = len(columns.offsets)
     if not columns.headers:
         return pa.nulls(count, HEADERS)

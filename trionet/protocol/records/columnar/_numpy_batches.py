@@ -1,7 +1,8 @@
-"""Decodes the headers of many batches at once, and finds the start of each of their records.
+"""The decoding of many batch headers, and the search for the start of each record.
 
-A record starts where the previous one ends, so within a batch they can only be found one by one;
-but this is done in all batches of a response at the same time. Imports numpy (extra ``spark``).
+A record starts where the previous record ends, so the records of a batch can only be found
+sequentially. The search therefore advances through all batches of a response in parallel. Imports
+numpy (extra ``spark``).
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from trionet.protocol.records._records import INFLATED_BYTES_MAX, RECORD_BYTES_M
 from trionet.protocol.records.columnar._numpy_varints import Numbers, Spans
 from trionet.protocol.records.compression._codecs import decompress
 
-#: Elements of ``BATCH_HEADER``.
+#: An array of elements of the type ``BATCH_HEADER``.
 BatchHeaders: TypeAlias = NDArray[Any]
 
-#: The layout of :class:`.BatchHeader` in a batch.
+#: The binary layout of :class:`.BatchHeader`.
 BATCH_HEADER: Final = np.dtype(
     list(
         zip(
@@ -48,16 +49,16 @@ BATCH_HEADER: Final = np.dtype(
     )
 )
 
-#: The mask of the codec in the attributes.
+#: The bit mask of the codec in the batch attributes.
 CODEC: Final = 7
 
-#: The number of records per record of the largest batch from which stepping through all batches at
-#: once is faster than a loop over their records.
+#: The ratio of all records to the records of the largest batch from which the parallel search is
+#: faster than a loop over the records.
 LANES_MIN: Final = 64
 
 
 def read_headers(buf: Bytes, places: Numbers) -> BatchHeaders:
-    """Decode the headers of the batches at these positions, which must be complete."""
+    """Decode the headers of the batches at ``places``, which must be complete."""
     # A view with a header at every byte; those at the positions are copied.
     count = max(len(buf) - HEADER_SIZE + 1, 0)
     every = np.ndarray((count,), BATCH_HEADER, buf, strides=(1,))
@@ -66,13 +67,12 @@ def read_headers(buf: Bytes, places: Numbers) -> BatchHeaders:
 
 
 class OpenedBatches(NamedTuple):
-    """Batches with their decompressed records in one buffer: the arguments of
-    :func:`.decode_batches`.
+    """Batches whose decompressed records are in one buffer, as :func:`.decode_batches` expects.
 
     Attributes:
-        body: contains the records of all batches.
-        starts: where the records of each batch start.
-        ends: where they end.
+        body: the buffer that contains the records of all batches.
+        starts: the start of the records of each batch.
+        ends: the end of the records of each batch.
         headers: the headers of the batches.
     """
 
@@ -85,13 +85,15 @@ class OpenedBatches(NamedTuple):
 def open_batches(
     buf: Bytes, places: Numbers, headers: BatchHeaders, bytes_max: int
 ) -> Iterator[OpenedBatches]:
-    """Open batches in groups of a limited size; only compressed batches are copied.
+    """Decompress batches and yield them in groups of limited size.
+
+    If no batch is compressed, nothing is copied.
 
     Args:
-        buf: contains the batches.
+        buf: the buffer that contains the batches.
         places: the positions of the batches.
         headers: the headers of the batches.
-        bytes_max: a group ends with the batch that reaches this size.
+        bytes_max: the approximate size of a group in bytes.
 
     Raises:
         WireFormatError: a batch cannot be decompressed, or is too small for its record count.
@@ -127,7 +129,7 @@ def _joined(bodies: list[Bytes], headers: BatchHeaders) -> OpenedBatches:
 
 
 def _check_counts(starts: Numbers, ends: Numbers, headers: BatchHeaders) -> None:
-    """Check that record counts are possible before memory is allocated for them."""
+    """Reject impossible record counts before memory is allocated for the records."""
     wrong = np.flatnonzero(
         (headers["count"] < 0) | (headers["count"] > (ends - starts) // RECORD_BYTES_MIN)
     )
@@ -140,13 +142,13 @@ def record_starts(body: Bytes, starts: Numbers, ends: Numbers, counts: Numbers) 
     """Return the start of each record, which is the position of its length.
 
     Args:
-        body: contains the records.
-        starts: where the records of each batch start.
-        ends: where they end.
+        body: the buffer that contains the records.
+        starts: the start of the records of each batch.
+        ends: the end of the records of each batch.
         counts: the number of records of each batch.
 
     Raises:
-        WireFormatError: the records of a batch are truncated, or end before the batch does.
+        WireFormatError: the records of a batch are truncated, or end before the end of the batch.
     """
     if len(counts) and counts.sum() >= LANES_MIN * counts.max():
         try:
@@ -159,9 +161,9 @@ def record_starts(body: Bytes, starts: Numbers, ends: Numbers, counts: Numbers) 
 
 
 def _in_parallel(body: Bytes, starts: Numbers, ends: Numbers, counts: Numbers) -> Numbers | None:
-    """Advance all batches by one record per step.
+    """Find the start of each record, advancing all batches by one record per step.
 
-    Returns None if a record's length has more than two bytes.
+    Returns None if the length of a record has more than two bytes.
     """
     records = Spans(np.frombuffer(body, np.uint8))
     order = np.argsort(-counts, kind="stable")  # so that batches with a next record come first

@@ -1,7 +1,7 @@
-"""Decodes the fields of batches into NumPy arrays; keys and values are not copied.
+"""The decoding of batches into NumPy arrays, without copying keys and values.
 
-Only the sizes of records have to be read one after the other. Everything else is decoded for all
-records at once, without creating an object per record. Imports numpy (extra ``spark``).
+Only the sizes of records must be read sequentially. All other fields are decoded with vectorized
+operations, without creating an object per record. Imports numpy (extra ``spark``).
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from trionet.protocol.records.columnar._numpy_batches import (
 )
 from trionet.protocol.records.columnar._numpy_varints import Numbers, varints
 
-#: The attribute of timestamp type LogAppendTime.
+#: The attribute bit of the timestamp type LogAppendTime.
 TIMESTAMP_OF_LOG: Final = 0x8
 
 
 class NumpyColumns(NamedTuple):
-    """The records of a batch, as arrays of int64.
+    """The records of one or more batches, as arrays of int64.
 
     Attributes:
-        body: contains the keys and values: the batch itself, or its decompressed records.
+        body: the buffer that contains the keys and values: the batch, or its decompressed records.
         offsets: the offsets.
         timestamps: the timestamps, in milliseconds.
         key_starts: the position of each key in ``body``.
         key_lengths: the length of each key in bytes; -1 for null.
         value_starts: the position of each value in ``body``.
         value_lengths: the length of each value in bytes; -1 for null.
-        headers: the headers of the records that have any, by their index.
+        headers: the headers by record index, without records that have no headers.
     """
 
     body: Bytes
@@ -53,11 +53,11 @@ class NumpyColumns(NamedTuple):
 def decode_numpy(
     buf: Bytes, pos: int = 0, *, inflated_bytes_max: int = INFLATED_BYTES_MAX
 ) -> NumpyColumns:
-    """Decode the batch at ``pos`` to arrays; its checksum is not verified.
+    """Decode the batch at ``pos`` to arrays, without verifying its checksum.
 
     Args:
-        buf: contains the complete batch; bytes are not copied.
-        pos: where the batch starts.
+        buf: the buffer that contains the complete batch; bytes are not copied.
+        pos: the position of the batch.
         inflated_bytes_max: the limit of the decompressed size of the records.
 
     Raises:
@@ -76,14 +76,14 @@ def decode_batches(
     *,
     with_headers: bool = True,
 ) -> NumpyColumns:
-    """Decode the records of several batches at once; the cost depends little on their sizes.
+    """Decode the records of several batches with vectorized operations.
 
     Args:
-        body: contains the decompressed records of all batches; it is not copied.
-        starts: where the records of each batch start.
-        ends: where they end.
+        body: the buffer that contains the decompressed records of all batches; it is not copied.
+        starts: the start of the records of each batch.
+        ends: the end of the records of each batch.
         headers: the headers of the batches.
-        with_headers: whether to decode the headers of records, not skip them.
+        with_headers: whether to decode record headers; otherwise they are skipped.
 
     Raises:
         WireFormatError: the records of a batch are malformed.
@@ -108,12 +108,12 @@ def decode_batches(
 
 
 def _of_records(headers: BatchHeaders, name: str, counts: Numbers) -> Numbers:
-    """Repeat a field of the headers for each record."""
+    """Return a field of the batch headers, repeated for each record."""
     return np.repeat(headers[name].astype(np.int64), counts)
 
 
 def _columns(body: Bytes, starts: Numbers, with_headers: bool) -> NumpyColumns:
-    """Decode the records; offsets and timestamps remain relative to those of the batch."""
+    """Decode records, with offsets and timestamps relative to the base values of the batch."""
     data = np.frombuffer(body, np.uint8)
     sizes, at = varints(data, starts)
     ends = at + sizes
@@ -140,7 +140,7 @@ def _columns(body: Bytes, starts: Numbers, with_headers: bool) -> NumpyColumns:
 
 
 def _checked(lengths: Numbers, size: int) -> Numbers:
-    """Check the lengths of keys or values, and replace null by 0."""
+    """Check the lengths of keys or values, and return them with 0 for null."""
     if len(lengths) and lengths.min() < -1:
         raise WireFormatError(f"record field of negative length {lengths.min()}")
     if len(lengths) and lengths.max() > size:

@@ -1,8 +1,8 @@
-"""Decodes varints at many positions at once, by a table of those with one or two bytes.
+"""Vectorized decoding of varints, with a lookup table for varints of one or two bytes.
 
-Nearly all varints have one or two bytes, and there are 65,536 pairs of bytes. Looking up the pairs
-is one call of numpy for all positions; shifting and masking would be a dozen calls, whose overhead
-dominates if there are few positions. Imports numpy (extra ``spark``).
+Nearly all varints have one or two bytes, and only 65,536 pairs of bytes exist. Looking up the pairs
+takes one numpy call for all positions. Shifting and masking would take a dozen calls, whose
+overhead dominates if the number of positions is small. Imports numpy (extra ``spark``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from trionet.errors import WireFormatError
 
 Numbers: TypeAlias = NDArray[np.int64]
 
-#: The largest shift of the last byte of a varint.
+#: The shift of the tenth and last byte of the longest varint.
 _SHIFT_MAX: Final = 63
 
 _PAIRS: Final = np.arange(1 << 16, dtype=np.uint16)
@@ -24,20 +24,24 @@ _FIRST: Final = _PAIRS & 255
 _SECOND: Final = _PAIRS >> 8
 _UNSIGNED: Final = np.where(_FIRST < 128, _FIRST, _SECOND << 7 | _FIRST & 127)
 
-#: By pair of bytes: the size of the varint that starts with it, or 0 if more than two.
+#: By byte pair: the size of the varint at the start of the pair; 0 if it has more than two bytes.
 _WIDTHS: Final = np.where(_FIRST < 128, 1, np.where(_SECOND < 128, 2, 0)).astype(np.int8)
-#: By pair of bytes: the zigzag-decoded number.
+#: By byte pair: the zigzag-decoded number.
 _NUMBERS: Final = (_UNSIGNED >> 1).view(np.int16) ^ -(_UNSIGNED & 1).view(np.int16)
-#: By pair of bytes: if the number is a length, its varint's size plus the length; 0 if unknown.
+#: By byte pair: the size of the varint plus the length that it encodes; 0 if the length is negative
+#: or has more than two bytes.
 _SPANS: Final = np.where((_WIDTHS > 0) & (_NUMBERS >= 0), _WIDTHS + _NUMBERS, 0).astype(np.int16)
 
 
 def varints(data: NDArray[np.uint8], at: Numbers) -> tuple[Numbers, Numbers]:
-    """Decode the zigzag varints at these positions; returns the numbers, and where they end.
+    """Decode the zigzag varints at these positions.
 
     Args:
-        data: contains the varints, and a byte after each.
-        at: the positions.
+        data: the buffer, with at least one byte after each varint.
+        at: the positions of the varints.
+
+    Returns:
+        The numbers, and the positions after the varints.
 
     Raises:
         IndexError: a varint extends past the end of the data.
@@ -56,7 +60,7 @@ def varints(data: NDArray[np.uint8], at: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def _long_varints(data: NDArray[np.uint8], at: Numbers) -> tuple[Numbers, Numbers]:
-    """Decode varints of any length, one byte of all numbers at a time."""
+    """Decode varints of any length, one byte of each varint per step."""
     byte = data[at]
     numbers = (byte & 127).astype(np.uint64)
     at = at + 1
@@ -77,7 +81,7 @@ def _long_varints(data: NDArray[np.uint8], at: Numbers) -> tuple[Numbers, Number
 
 
 class Spans:
-    """Skips adjacent items of a buffer that start with their length, such as records.
+    """A buffer of adjacent items that start with their length, such as records.
 
     Args:
         data: the buffer.
@@ -89,13 +93,14 @@ class Spans:
         self._pairs: NDArray[Any] = np.ndarray((count,), "<u2", data, strides=(1,))
 
     def skip(self, at: Numbers) -> bool:
-        """Advance the positions, in place, by the items at them.
+        """Advance each position, in place, past the item at the position.
 
         Returns:
-            False if a length is negative or has more than two bytes; its position is not advanced.
+            False if any length is negative or has more than two bytes; the positions of these items
+            are not advanced.
 
         Raises:
-            IndexError: a position is at the last byte of the buffer, or beyond.
+            IndexError: a position is at or beyond the last byte of the buffer.
         """
         spans = _SPANS.take(self._pairs[at])
         at += spans

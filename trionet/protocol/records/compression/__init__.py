@@ -1,1 +1,1 @@
-"""The codecs of batches and message sets: gzip, snappy, lz4 and zstd, with bounded output."""
+"""The compression codecs gzip, snappy, lz4 and zstd, with bounded decompression."""

@@ -1,4 +1,4 @@
-"""Collects the output of a decompressor, up to a limit."""
+"""The output of a decompressor, up to a size limit."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from trionet.errors import WireFormatError
 
 Part: TypeAlias = bytes | bytearray | memoryview | cramjam.Buffer
 
-#: Parts are joined when there are this many: a peer can cause parts of one byte, each of which
-#: takes two hundred bytes as an object.
+#: The number of parts after which they are joined. A peer can cause parts of a single byte, each of
+#: which takes two hundred bytes as an object.
 _PARTS_MAX: Final = 1024
 
 
 class BoundedOutput:
-    """The parts of a decompressed result, which are joined at the end.
+    """The parts of the output of a decompressor.
 
     Args:
-        limit: the maximum size of the result.
+        limit: the maximum total size in bytes.
 
     Attributes:
-        left: how many more bytes may be added.
+        left: the number of bytes that may still be added.
     """
 
     __slots__ = ("_joined", "_limit", "_parts", "left")
@@ -50,11 +50,11 @@ class BoundedOutput:
                 self._parts.clear()
 
     def joined(self) -> bytes:
-        """Return the result; a single part that is ``bytes`` is not copied."""
+        """Return the joined parts; a single part of type ``bytes`` is not copied."""
         parts = self._joined + self._parts if self._joined else self._parts
         return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
 
 
 def too_large(limit: int) -> WireFormatError:
-    """Create the error for records whose decompressed size exceeds the limit."""
+    """Return the error for records whose decompressed size exceeds the limit."""
     return WireFormatError(f"records are larger than {limit} bytes when decompressed")

@@ -1,10 +1,10 @@
-"""The four compression codecs of record batches, in the framing that Kafka uses.
+"""The four compression codecs of record batches, with Kafka's framing.
 
-All decompression is bounded: a few kilobytes of zstd can expand to hundreds of megabytes.
+Decompression is bounded, because a few kilobytes of zstd can expand to hundreds of megabytes.
 
-Only cramjam is used, also where other packages are installed: ``zstandard``, which can reuse its
-context, would save 3 to 5 microseconds for a small batch, which is not worth a second code path;
-Python 3.14's own module would save nothing.
+For snappy, lz4 and zstd only cramjam is used, even if other packages are installed. ``zstandard``
+can reuse its context, but this would only save 3 to 5 microseconds per small batch, which is not
+worth a second code path. The zstd module of Python 3.14 would save nothing.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ SNAPPY: Final = 2
 LZ4: Final = 3
 ZSTD: Final = 4
 
-#: Kafka's names, as in ``compression.type``.
+#: The codec names, as in ``compression.type``.
 NAMES: Final = {NONE: "none", GZIP: "gzip", SNAPPY: "snappy", LZ4: "lz4", ZSTD: "zstd"}
 
-#: Kafka's defaults of ``compression.gzip.level``, ``.lz4.level`` and ``.zstd.level`` (KIP-390).
+#: The default compression levels, as in Kafka (KIP-390).
 DEFAULT_LEVELS: Final = {GZIP: -1, LZ4: FAST_LEVEL, ZSTD: 3}
 
-#: The maximum compression ratio of each format: deflate repeats 258 bytes by two bits, Snappy 64
-#: by three bytes, LZ4 255 by one, and zstd encodes a block of 128 KB of one byte in four.
+#: The maximum compression ratio of each format. Two bits of deflate repeat 258 bytes, three bytes
+#: of snappy 64 bytes, one byte of lz4 255 bytes, and four bytes of zstd a block of 128 KB.
 DECOMPRESSION_RATIO_MAX: Final = {NONE: 1, GZIP: 1032, SNAPPY: 22, LZ4: 255, ZSTD: 32768}
 
 _GZIP_WINDOW: Final = 31
@@ -54,7 +54,7 @@ _GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP_IN_BYTES: Final = 64 * 1024
 _GZIP_OUT_BYTES: Final = 256 * 1024
 
-#: The first guess of a decompressed size: twice the usual ratio, and never very small.
+#: The first guess of a decompressed size: twice the usual ratio, with a lower limit.
 _GUESS_RATIO: Final = 8
 _GUESS_BYTES_MIN: Final = 16 * 1024
 
@@ -69,10 +69,10 @@ def compress(codec: int, data: Bytes, level: int | None = None) -> bytes:
     Args:
         codec: the number of the codec in the attributes of a batch.
         data: the records.
-        level: see ``compression.gzip.level``; None for Kafka's default. Snappy has no levels.
+        level: the compression level; None for Kafka's default. Snappy has no levels.
 
     Raises:
-        ValueError: the codec is unknown, or has no levels although one is given.
+        ValueError: the codec is unknown, or a level is given but the codec has no levels.
     """
     if level is None:
         level = DEFAULT_LEVELS.get(codec, 0)
@@ -96,16 +96,17 @@ def decompress(codec: int, data: Bytes, limit: int) -> bytes:
 
     Args:
         codec: the number of the codec in the attributes of a batch.
-        data: the body of the batch.
+        data: the compressed records.
         limit: the maximum size of the result, in bytes.
 
     Raises:
-        WireFormatError: the codec is unknown, the data are malformed, or the result would exceed
+        WireFormatError: the codec is unknown, the data is malformed, or the result would exceed
             ``limit``.
 
-    Memory: rejected data use at most ``limit`` bytes, with zstd twice that, as the window of a
-    frame may be as large as its contents. A result may temporarily exist twice, the second time in
-    parts. Another megabyte is possible in any case. The error keeps no reference to the data.
+    Rejected data uses at most ``limit`` bytes of memory, or twice ``limit`` with zstd, since the
+    window of a frame may be as large as its contents. A result may temporarily exist twice, once as
+    separate parts. Up to one additional megabyte may be used in all cases. The exception keeps no
+    reference to the data.
     """
     if codec == NONE:
         if len(data) > limit:
@@ -126,7 +127,7 @@ def decompress(codec: int, data: Bytes, limit: int) -> bytes:
 
 
 def _decompress_gzip(data: Bytes, limit: int) -> bytes:
-    """Decompress all members, as RFC 1952, Java and aiokafka do (librdkafka: only the first)."""
+    """Decompress all gzip members, as Java and aiokafka do (librdkafka reads only the first)."""
     output = BoundedOutput(limit)
     view = memoryview(data)
     pos = 0
@@ -135,11 +136,11 @@ def _decompress_gzip(data: Bytes, limit: int) -> bytes:
         if pos == len(view):
             return output.joined()
         if bytes(view[pos : pos + 2]) != _GZIP_MAGIC:
-            raise WireFormatError("gzip records followed by other data")
+            raise WireFormatError("gzip records are followed by other data")
 
 
 def _decompress_member(view: memoryview, pos: int, output: BoundedOutput) -> int:
-    """Decompress the gzip member at ``pos``; returns the end of the member."""
+    """Decompress the gzip member at ``pos``, and return its end."""
     stream = zlib.decompressobj(_GZIP_WINDOW)
     while True:
         data = stream.unconsumed_tail or view[pos : pos + _GZIP_IN_BYTES]
@@ -171,7 +172,7 @@ def _decompress_zstd(data: Bytes, limit: int) -> bytes:
 
 
 def _zstd_size(data: Bytes) -> int | None:
-    """Return the content size in the frame header; streams, the most frequent case, have none."""
+    """Return the content size in the frame header; None if absent, as usual in streams."""
     if len(data) < 6 or data[:4] != _ZSTD_MAGIC:
         return None
     flags = data[4]
@@ -187,11 +188,12 @@ def _zstd_size(data: Bytes) -> int | None:
 def _decompress_frames(
     decompress_into: _DecompressInto, data: Bytes, guess: int, limit: int
 ) -> bytes:
-    """Decompress into a buffer of fixed size: cramjam's other functions trust the frame's size.
+    """Decompress into a buffer of fixed size.
 
-    Concatenated frames are read as one, as lz4 and zstd specify and Java's zstd does. If the guess
-    was too small, an anonymous map of the limit is used, of which only the pages written to are
-    allocated; a bytearray of that size would be filled with zeros first.
+    The other functions of cramjam trust the content size of the frame. Concatenated frames are
+    decompressed together, as lz4 and zstd specify and Java's zstd does. If the guess is too small,
+    the buffer is an anonymous memory map with the size of the limit, which allocates only the pages
+    that are written. A bytearray of this size would first be filled with zeros.
     """
     try:
         return _decompress_within(decompress_into, data, bytearray(min(guess, limit)))

@@ -1,12 +1,13 @@
-"""The lz4 frame format as Kafka uses it: independent blocks of 64 KB without checksums.
+"""Kafka's lz4 frame format, with independent blocks of 64 KB and without checksums.
 
-Frames are assembled from blocks here. lz4's own frame functions spend several times the cost of a
-small batch on their state, and cramjam's write blocks of 4 MB with checksums, for which a Java
-consumer allocates 4 MB (Kafka: Lz4BlockOutputStream, Lz4BlockInputStream).
+This module assembles frames from blocks. The frame functions of lz4 would spend several times the
+cost of a small batch on their state. The frame functions of cramjam write blocks of 4 MB with
+checksums, for which a Java consumer allocates 4 MB (Kafka: Lz4BlockOutputStream,
+Lz4BlockInputStream).
 
 Kafka's first lz4 streams included the magic number of the frame in the header checksum. Clients of
-that time expect it, so message format 0 keeps it; since format 1 the checksum is that of lz4
-(KIP-57; Kafka: Lz4BlockOutputStream, ``useBrokenFlagDescriptorChecksum``).
+message format 0 still expect this checksum. Message format 1 and later use the standard checksum
+of lz4 (KIP-57; Kafka: Lz4BlockOutputStream, ``useBrokenFlagDescriptorChecksum``).
 """
 
 from __future__ import annotations
@@ -21,17 +22,18 @@ from trionet.protocol.records.compression._bounded_output import BoundedOutput
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
-#: Kafka's default level selects lz4's fast compressor, every other one lz4hc (KIP-390).
+#: Kafka's default level, which selects the fast compressor; all other levels select lz4hc
+#: (KIP-390).
 FAST_LEVEL: Final = 9
 
 # lz4hc has no lower levels, and higher ones are not better.
 _HC_LEVEL_MIN: Final = 3
 _HC_LEVEL_MAX: Final = 12
 
-#: The maximum block size, by the block descriptor in the header.
+#: The maximum block size, by the block descriptor of the frame header.
 _BLOCK_BYTES_MAX: Final = {0x40: 1 << 16, 0x50: 1 << 18, 0x60: 1 << 20, 0x70: 1 << 22}
 
-#: Where the descriptor (flags and block size) starts: after the magic number.
+#: The position of the descriptor (flags and block size), which follows the magic number.
 _DESCRIPTOR: Final = 4
 _HAS_CONTENT_SIZE: Final = 0x08
 _HAS_DICTIONARY: Final = 0x01
@@ -43,12 +45,12 @@ _PRIME_3: Final = 0xC2B2AE3D
 _PRIME_4: Final = 0x27D4EB2F
 _PRIME_5: Final = 0x165667B1
 
-#: Longer data need a part of the algorithm that is not implemented; a header has at most 14 bytes.
+#: The limit of the implemented part of xxHash; a header has at most 14 bytes.
 _SHORT_BYTES: Final = 16
 
 
 def xxh32(data: bytes) -> int:
-    """Compute the 32-bit xxHash, with seed 0, of fewer than 16 bytes."""
+    """Return the 32-bit xxHash, with seed 0, of fewer than 16 bytes."""
     assert len(data) < _SHORT_BYTES, "longer data need another algorithm"
     value = _PRIME_5 + len(data)
     whole = len(data) & ~3
@@ -69,7 +71,7 @@ def _rotated(value: int, bits: int) -> int:
 
 
 def _header(block_descriptor: int) -> bytes:
-    """Build a header: version 1, independent blocks, no checksums but the header's own."""
+    """Return a frame header: version 1, independent blocks, only a header checksum."""
     descriptor = bytes((0x60, block_descriptor))
     return b"\x04\x22\x4d\x18" + descriptor + bytes((xxh32(descriptor) >> 8 & 0xFF,))
 
@@ -81,16 +83,16 @@ _BLOCK_BYTES: Final = 64 * 1024
 _IS_STORED: Final = 0x80000000
 _block_size: Final = struct.Struct("<I")
 
-#: The first guess of a decompressed block's size: four times the usual ratio.
+#: The first guess of the decompressed size of a block: four times the usual ratio.
 _GUESS_RATIO: Final = 12
 
 
 def compress_frame(data: Bytes, level: int = FAST_LEVEL) -> bytes:
-    """Compress data to one frame.
+    """Compress data to a single frame.
 
     Args:
         data: the data.
-        level: Kafka's level, from 1 to 17; 9 is the fast compressor.
+        level: Kafka's compression level, from 1 to 17; 9 selects the fast compressor.
     """
     if level != FAST_LEVEL:
         level = min(max(level, _HC_LEVEL_MIN), _HC_LEVEL_MAX)
@@ -112,11 +114,11 @@ def compress_frame(data: Bytes, level: int = FAST_LEVEL) -> bytes:
 
 
 def decompress_plain_frame(data: Bytes, limit: int) -> bytes | None:
-    """Decompress a frame of independent blocks without checksums, as clients write them.
+    """Decompress a single frame of independent blocks without checksums, the usual case.
 
     Returns:
-        The data, or None if the frame is of another kind, to be decompressed by lz4's own
-        functions: with linked blocks, checksums, a content size, a wrong header checksum, or a
+        The data; None if the frame functions of lz4 must decompress the frame, because it has
+        linked blocks, checksums, a content size or a wrong header checksum, or is followed by a
         second frame.
 
     Raises:
@@ -149,7 +151,7 @@ def decompress_plain_frame(data: Bytes, limit: int) -> bytes | None:
 
 
 def _decompress_block(block: memoryview, limit: int) -> bytearray:
-    """Decompress a block, first into a small buffer: a bytearray is filled with zeros."""
+    """Decompress a block, first into a small buffer, which is cheaper to fill with zeros."""
     guess = min(len(block) * _GUESS_RATIO, limit)
     out = bytearray(guess)
     try:
@@ -167,7 +169,7 @@ def _decompress_block(block: memoryview, limit: int) -> bytearray:
 
 
 def with_standard_checksum(frame: Bytes) -> bytes:
-    """Set the header checksum of a frame to lz4's own, whatever it is.
+    """Replace the header checksum of a frame by the standard checksum of lz4.
 
     Raises:
         WireFormatError: the header is truncated, or requires a dictionary.
@@ -177,7 +179,7 @@ def with_standard_checksum(frame: Bytes) -> bytes:
 
 
 def with_legacy_checksum(frame: Bytes) -> bytes:
-    """Set the header checksum of a frame to the one that clients of message format 0 expect.
+    """Replace the header checksum of a frame by the checksum of message format 0.
 
     Raises:
         WireFormatError: the header is truncated, or requires a dictionary.
@@ -187,7 +189,7 @@ def with_legacy_checksum(frame: Bytes) -> bytes:
 
 
 def _header_end(frame: Bytes) -> int:
-    """Return where the descriptor ends, which is the position of its checksum."""
+    """Return the end of the descriptor, which is the position of the header checksum."""
     if len(frame) <= _DESCRIPTOR:
         raise WireFormatError("truncated lz4 records")
     flags = frame[_DESCRIPTOR]

@@ -1,8 +1,8 @@
-"""Snappy in the stream format of snappy-java, which Kafka's clients write, and raw (librdkafka).
+"""Snappy streams, in the format of snappy-java, and raw snappy blocks.
 
-A stream has a header of 16 bytes, then blocks, each preceded by its size as an int32. The two
-version numbers in the header are ignored: there is only one version, and Redpanda writes them with
-their bytes swapped.
+Kafka's clients write streams, and librdkafka writes raw blocks. A stream is a header of 16 bytes
+followed by blocks, each preceded by its size as an int32. The two version numbers in the header are
+ignored, since only one version exists and Redpanda writes the numbers with swapped bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _block_size: Final = struct.Struct(">i")
 
 
 def compress_stream(data: Bytes) -> bytes:
-    """Compress data to a stream, in blocks of 32 KB."""
+    """Compress data to a stream of 32 KB blocks."""
     view = memoryview(data)
     parts: list[Bytes | cramjam.Buffer] = [_HEADER]
     for start in range(0, len(view), _BLOCK_BYTES):
@@ -37,7 +37,7 @@ def decompress_stream(data: Bytes, limit: int) -> bytes:
     """Decompress a stream, or a raw block.
 
     Raises:
-        WireFormatError, cramjam.DecompressionError, struct.error: the data are truncated or
+        WireFormatError, cramjam.DecompressionError, struct.error: the data is truncated or
             malformed, or the result would exceed ``limit`` bytes.
     """
     view = memoryview(data)
@@ -59,7 +59,7 @@ def decompress_stream(data: Bytes, limit: int) -> bytes:
 
 
 def _decompress_block(block: memoryview, left: int, limit: int) -> cramjam.Buffer:
-    """Decompress a block, checking its size first, for which cramjam allocates memory."""
+    """Decompress a block, after a check of the size that cramjam would allocate."""
     if cramjam.snappy.decompress_raw_len(block) > left:
         raise too_large(limit)
     return cramjam.snappy.decompress_raw(block)

@@ -1,1 +1,1 @@
-"""Message sets (formats 0 and 1): reading them, and conversion from and to batches."""
+"""Message sets (formats 0 and 1), and their conversion to and from batches."""

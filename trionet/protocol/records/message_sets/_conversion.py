@@ -1,16 +1,18 @@
-"""Converts message sets to batches for old producers, and batches back for old consumers.
+"""Conversion of message sets to batches for old producers, and of batches for old consumers.
 
-Up-conversion: the records of Produce v0 to v2 are stored as batches (Kafka before 4.0:
-LogValidator). Down-conversion: Fetch v0 to v3 return stored batches as messages
-(RecordsUtil.downConvert). The old formats have neither headers nor control records, so these are
-dropped; offsets are kept, and compressed records stay compressed.
+Up-conversion stores the records of Produce v0 to v2 as batches (Kafka before 4.0: LogValidator).
+Down-conversion returns stored batches as messages in Fetch v0 to v3 (RecordsUtil.downConvert). It
+drops headers and control records, which the old formats do not support, and keeps offsets and
+compression.
 
-A set can be of any size, and converting a megabyte in Python takes tens of milliseconds. In a
-thread it would still block the event loop, which would have to wait for the GIL. So each conversion
-runs in :mod:`._steps` of less than a millisecond, between which the event loop serves others; only
-compression, which releases the GIL, is offered as work for a thread. Storing message sets as they
-are would avoid up-conversion, but then everything that reads the log would have to know three
-formats. Kafka 4.0 has removed both conversions; so may trionet, with those API versions.
+Converting one megabyte in Python takes tens of milliseconds, and message sets can be larger. In a
+thread, the conversion would still block the event loop, which needs the GIL. Therefore conversions
+run in :mod:`._steps` of less than a millisecond, between which the event loop can run other tasks.
+Only compression, which releases the GIL, may run in a thread.
+
+Rejected: storing message sets unchanged. It would avoid up-conversion, but all code that reads the
+log would have to support three formats. Kafka 4.0 has removed both conversions. trionet can remove
+them together with the old API versions.
 """
 
 from __future__ import annotations
@@ -39,39 +41,39 @@ from trionet.protocol.records.message_sets._message_set import (
     read_message_header,
 )
 
-#: The limit of decompressed records in one conversion, all of which are in memory.
+#: The maximum decompressed size of one conversion, which bounds its memory.
 CONVERTED_BYTES_MAX: Final = 32 * 1024 * 1024
-#: The limit of records in one batch to convert, for the same reason.
+#: The maximum number of records in a batch to convert, which bounds the memory as well.
 CONVERTED_RECORDS_MAX: Final = 1024 * 1024
 
-#: Records per step: Python converts these in less than a millisecond.
+#: The number of records per step, which take less than a millisecond.
 STEP_RECORDS: Final = 96
-#: Bytes per step, for large records.
+#: The number of bytes per step, which limits steps with large records.
 STEP_BYTES: Final = 64 * 1024
 
-#: The usual compression ratio, to estimate the work of a codec.
+#: The usual compression ratio, for estimates of the cost of a codec.
 _USUAL_RATIO: Final = 8
 
 
 def up_convert(message_set: Bytes, batch_bytes_max: int) -> list[bytes]:
-    """Up-convert in one go, see :func:`up_steps`."""
+    """Up-convert a message set in the calling thread; see :func:`up_steps`."""
     return run_steps(up_steps(message_set, batch_bytes_max))
 
 
 def up_steps(message_set: Bytes, batch_bytes_max: int) -> Steps[list[bytes]]:
     """Convert a message set to batches, each with offsets from 0.
 
-    A compressed set becomes one batch with the same codec, whatever its size. Uncompressed messages
-    become as few batches as the limit allows: for the client the limit applies to each message.
+    A compressed message set becomes one batch with the same codec, regardless of its size.
+    Uncompressed messages become as few batches as the limit allows.
 
     Args:
-        message_set: complete messages of format 0 or 1, and nothing else.
+        message_set: complete messages of format 0 or 1.
         batch_bytes_max: the maximum size of a message, and of a batch of several messages.
 
     Raises:
-        WireFormatError: see :func:`decode_message_set`; or a message is truncated, the messages
-            differ in format or attributes, or a timestamp is invalid.
-        ApiError: MESSAGE_TOO_LARGE, if a message as received exceeds the limit.
+        WireFormatError: see :func:`decode_message_set`. Also raised if a message is truncated, the
+            messages differ in format or attributes, or a timestamp is invalid.
+        ApiError: MESSAGE_TOO_LARGE if a received message exceeds the limit.
     """
     return (yield from _UpConversion(message_set, batch_bytes_max).convert())
 
@@ -148,16 +150,16 @@ class _UpConversion:
         if magic and last_offset and found > last_offset:
             raise WireFormatError(
                 f"the offset of a compressed set is {last_offset}, "
-                f"but its last message is number {found}"
+                f"but its last message has the relative offset {found}"
             )
 
     def _add(self, records: list[Record]) -> Steps[None]:
-        """Append records to the current batch, starting another if it is full.
+        """Append records to the current batch, starting a new batch when it is full.
 
-        A message that is within the limit is within it as a record, too: beside key and value a
-        record has at most 32 bytes (six varints, of which the timestamp has up to 10 bytes, and one
-        byte), fewer than a message of format 1; and with format 0 all timestamps are -1, so they
-        take one byte, and the record is again smaller than the message.
+        A record is always smaller than its message, so it does not exceed the limit. Besides key
+        and value, a record has at most 32 bytes (six varints, of which the timestamp has up to 10
+        bytes, and one byte), less than a message of format 1. In format 0 all timestamps are -1,
+        which take one byte in the record.
         """
         builder = self._builder
         for _, timestamp, key, value, _ in records:
@@ -191,13 +193,13 @@ class DownConverted(NamedTuple):
     record_count: int
     """The number of converted records."""
     next_offset: int
-    """The offset after the last batch that was read, or -1 if there was none."""
+    """The offset after the last batch that was read; -1 if no batch was read."""
 
 
 def down_convert(
     batches: Bytes, magic: int, first_offset: int, bytes_max: int, *, min_one_message: bool
 ) -> DownConverted:
-    """Down-convert in one go, see :func:`down_steps`."""
+    """Down-convert batches in the calling thread; see :func:`down_steps`."""
     return run_steps(
         down_steps(batches, magic, first_offset, bytes_max, min_one_message=min_one_message)
     )
@@ -208,15 +210,16 @@ def down_steps(
 ) -> Steps[DownConverted]:
     """Convert batches to messages of an old format, up to the requested size.
 
-    Conversion stops before a batch that cannot be converted. Control batches are skipped.
+    Conversion stops before a batch that cannot be converted, and skips control batches.
 
     Args:
-        batches: the batches; if the last one is truncated it is ignored.
-        magic: 0 or 1.
-        first_offset: the offset to start at; earlier records are dropped, unless they are
-            compressed, as a wrapper contains all of a batch.
-        bytes_max: the maximum size; the last message is truncated there, as old clients expect.
-        min_one_message: return the first message completely, even if it is larger (KIP-74).
+        batches: the batches; a truncated last batch is ignored.
+        magic: the message format, 0 or 1.
+        first_offset: the first offset to return; earlier records are dropped, except in compressed
+            batches, which are converted as a whole.
+        bytes_max: the size at which the last message is truncated, as old clients expect.
+        min_one_message: whether to return the first message completely even if it exceeds
+            ``bytes_max`` (KIP-74).
 
     Raises:
         WireFormatError: the first batch is malformed, or too large to be converted.
@@ -250,7 +253,7 @@ def down_steps(
 def _messages(
     batches: Bytes, position: int, header: BatchHeader, magic: int, first_offset: int
 ) -> Steps[tuple[list[bytes], int]]:
-    """Convert one batch; returns chunks of complete messages, and the number of records."""
+    """Convert one batch, and return chunks of complete messages and the number of records."""
     codec = header.codec
     if codec == ZSTD:
         raise UnsupportedVersionError("message formats 0 and 1 do not support zstd")
@@ -293,7 +296,7 @@ def _messages(
 
 
 def _read(body: bytes, start: int, count: int, header: BatchHeader) -> tuple[list[Record], int]:
-    """Decode some records of a batch from ``start`` on; returns the records and their end."""
+    """Decode ``count`` records of a batch at ``start``, and return the records and their end."""
     bases = header.base_offset, header.base_timestamp
     try:
         records, end = implementation.reader.read_rows(body, start, count, *bases)

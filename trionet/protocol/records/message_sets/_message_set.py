@@ -1,9 +1,10 @@
-"""Message sets: the record formats 0 and 1, before record batches (format 2).
+"""Message sets, the record formats 0 and 1, which precede record batches (format 2).
 
-A set is a sequence of messages, each with an offset, a CRC-32 and, in format 1, a timestamp. A
-compressed set is one message, the wrapper, whose value is the compressed set; its offset is that of
-its last message. Inside, format 0 has absolute offsets, and format 1 offsets relative to the first
-message (KIP-31), so that a broker need not compress again. (Kafka: LegacyRecord,
+A message set is a sequence of messages, each with an offset, a CRC-32 and, in format 1, a
+timestamp. A compressed message set is a single message, the *wrapper*, whose value contains the
+compressed messages. The offset of the wrapper is the offset of its last message. The messages in a
+wrapper have absolute offsets in format 0. In format 1, they have offsets relative to the first
+message, so that a broker need not compress the set again (KIP-31). (Kafka: LegacyRecord,
 AbstractLegacyRecordBatch.)
 """
 
@@ -25,21 +26,21 @@ from trionet.protocol.records.compression._lz4_frame import (
     with_standard_checksum,
 )
 
-#: The magics of both formats, and the position of the magic, which is the same in all formats.
+#: The magic numbers of both formats, and the position of the magic number in all formats.
 MAGICS: Final = (0, 1)
 MAGIC_AT: Final = 16
 
-#: Where the part covered by the checksum starts: at the magic.
+#: The position from which the checksum is computed.
 CRC_START: Final = 16
 
-#: The timestamp of messages without one, such as those of format 0.
+#: The timestamp of messages without a timestamp, such as messages of format 0.
 NO_TIMESTAMP: Final = -1
 
 CODEC_MASK: Final = 0x07
 
-#: The minimum length of a message, without the offset and the length, by magic.
+#: The minimum length of a message, without the offset and length fields, by magic number.
 _LENGTH_MIN: Final = (14, 22)
-#: The size of a message without key and value, by magic.
+#: The size of a message without key and value, by magic number.
 OVERHEAD: Final = (26, 34)
 
 _unpack_head: Final = struct.Struct(">qiIbb").unpack_from
@@ -52,7 +53,7 @@ _LENGTH_AT: Final = 8
 _TIMESTAMP_AT: Final = 18
 _KEY_AT: Final = (22, 30)
 
-#: Greater than the number of messages in any set.
+#: A limit that the number of messages in a set cannot reach.
 RECORDS_MAX: Final = 2**31
 
 _pack_start: Final = struct.Struct(">qiI").pack
@@ -67,11 +68,12 @@ class MessageHeader(NamedTuple):
 
     Attributes:
         offset: the offset of the message, or of the last message in a wrapper.
-        length: the size of the message in bytes, without the first 12.
-        crc: the CRC-32 of everything from ``magic`` on.
-        magic: 0 or 1.
-        attributes: codec (bits 0-2), timestamp type (bit 3).
-        timestamp: milliseconds; in a wrapper the largest of its messages; -1 for none.
+        length: the size of the message in bytes, without the first 12 bytes.
+        crc: the CRC-32 of the message from the field ``magic``.
+        magic: the format, 0 or 1.
+        attributes: the codec (bits 0-2) and the timestamp type (bit 3).
+        timestamp: the timestamp, in milliseconds; -1 for none. The timestamp of a wrapper is the
+            maximum timestamp of its messages.
     """
 
     offset: int
@@ -88,12 +90,12 @@ class MessageHeader(NamedTuple):
 
     @property
     def codec(self) -> int:
-        """The number of the compression codec; 0 for a message that is not a wrapper."""
+        """The number of the compression codec; 0 if the message is not a wrapper."""
         return self.attributes & CODEC_MASK
 
     @property
     def timestamp_type(self) -> int:
-        """0 if the producer set the timestamp, 1 if the broker did at the append."""
+        """The timestamp type: 0 if the producer sets timestamps, 1 if the broker sets them."""
         return self.attributes >> 3 & 1
 
 
@@ -113,13 +115,13 @@ def read_message_header(buf: Bytes, pos: int = 0) -> MessageHeader:
 
 
 def iter_messages(buf: Bytes, pos: int = 0) -> Iterator[tuple[int, MessageHeader]]:
-    """Yield the position and header of every complete message from ``pos`` on.
+    """Yield the position and header of every complete message after ``pos``.
 
-    Wrappers are not opened. Stops without an error at a truncated message, as a fetch response may
-    end anywhere, and before a batch.
+    Wrappers are not decompressed. Iteration stops without an error at a batch, or at a truncated
+    message, since a fetch response may end within a message.
 
     Raises:
-        WireFormatError: a length or a magic is invalid.
+        WireFormatError: a length or a magic number is invalid.
     """
     end = len(buf)
     while end - pos > MAGIC_AT and buf[pos + MAGIC_AT] != BATCH_MAGIC:
@@ -140,7 +142,7 @@ def _check_length(magic: int, length: int) -> None:
 
 
 def check_message_crc(buf: Bytes, pos: int, header: MessageHeader) -> bool:
-    """Whether the message at ``pos`` is complete and matches the checksum in its header."""
+    """Return whether the message at ``pos`` is complete and matches the checksum in its header."""
     end = pos + header.size
     return end <= len(buf) and crc32(memoryview(buf)[pos + CRC_START : end]) == header.crc
 
@@ -148,19 +150,19 @@ def check_message_crc(buf: Bytes, pos: int, header: MessageHeader) -> bool:
 def decode_message_set(
     buf: Bytes, pos: int = 0, *, inflated_bytes_max: int = INFLATED_BYTES_MAX
 ) -> tuple[list[Record], int]:
-    """Decode the messages from ``pos`` on, including those in wrappers; verifies checksums.
+    """Decode all messages after ``pos``, including messages in wrappers, and verify checksums.
 
-    Messages of format 0 have the timestamp -1, and no message has headers. Offsets are absolute;
-    where a producer has set the offset of its wrapper to 0, they are counted from 0, as in Kafka.
+    Messages of format 0 have the timestamp -1, and no message has headers. Offsets are absolute. If
+    a producer has set the offset of a wrapper to 0, offsets in the wrapper start at 0, as in Kafka.
 
     Args:
-        buf: contains the set.
-        pos: where the set starts.
-        inflated_bytes_max: the limit of the decompressed size of all wrappers together.
+        buf: the buffer that contains the message set.
+        pos: the position of the message set.
+        inflated_bytes_max: the limit of the total decompressed size of all wrappers.
 
     Returns:
-        The records, and the position after them: the end, a truncated message, which may be the
-        last one of a fetch response, or a batch (format 2).
+        The records, and the position after the last record, where the buffer ends, or a batch
+        (format 2) or a truncated message begins.
 
     Raises:
         WireFormatError: a message is malformed or of an unknown format, its checksum is wrong, or a
@@ -173,20 +175,20 @@ def decode_message_set(
 def decode_messages(
     buf: bytes, magic: int, records_max: int, attributes: int | None = None
 ) -> tuple[list[Record], int]:
-    """Decode some messages that are not wrappers, such as those inside one, with their own offsets.
+    """Decode messages that are not wrappers, such as messages in a wrapper, with unchanged offsets.
 
     Args:
-        buf: starts with a message; the last one may be truncated.
-        magic: the magic of all messages.
+        buf: the messages, of which the last may be truncated.
+        magic: the expected magic number of all messages.
         records_max: the maximum number of messages to decode.
-        attributes: the attributes of all messages, or None for any.
+        attributes: the expected attributes of all messages, or None for any.
 
     Returns:
-        The records, and the position of their end.
+        The records, and the position after the last record.
 
     Raises:
-        WireFormatError: see :func:`decode_message_set`; or a message has another magic or other
-            attributes.
+        WireFormatError: see :func:`decode_message_set`. Also raised if a message has another magic
+            number or other attributes.
     """
     return _decode(buf, 0, 0, magic, records_max, attributes)
 
@@ -199,7 +201,7 @@ def _decode(
     records_max: int = RECORDS_MAX,
     common_attributes: int | None = None,
 ) -> tuple[list[Record], int]:
-    """Decode messages; ``wrapper`` is the magic that messages inside a wrapper must have."""
+    """Decode messages; ``wrapper`` is the magic number required of messages in a wrapper."""
     records: list[Record] = []
     put = records.append
     end = len(buf)
@@ -260,10 +262,10 @@ def _decode(
 
 
 def decompress_message(message: Bytes, inflated_bytes_max: int) -> bytes:
-    """Decompress a wrapper to the messages in it, unchanged.
+    """Decompress a wrapper, and return its encoded messages.
 
     Args:
-        message: the complete wrapper, and nothing else.
+        message: the complete wrapper.
         inflated_bytes_max: the limit of the decompressed size.
 
     Raises:
@@ -300,7 +302,7 @@ def _decompressed(header: MessageHeader, value: Bytes | None, limit: int) -> byt
 
 
 def _unwrap(header: MessageHeader, body: bytes) -> list[Record]:
-    """Decode the messages of a wrapper, with absolute offsets and their effective timestamps."""
+    """Decode the messages of a wrapper, with absolute offsets and effective timestamps."""
     records, end = _decode(body, 0, 0, header.magic)
     if end != len(body):
         raise WireFormatError("the last message of a compressed set is truncated")
@@ -313,7 +315,7 @@ def _unwrap(header: MessageHeader, body: bytes) -> list[Record]:
     if base < 0:
         raise WireFormatError(
             f"the offset of a compressed set is {header.offset}, "
-            f"but its last message is number {records[-1][0]}"
+            f"but its last message has the relative offset {records[-1][0]}"
         )
     if header.timestamp_type:  # LogAppendTime: one timestamp for all messages
         time = header.timestamp
@@ -326,16 +328,17 @@ def _unwrap(header: MessageHeader, body: bytes) -> list[Record]:
 def encode_message_set(
     records: Iterable[Record], *, magic: int, codec: int = NONE, timestamp_type: int = 0
 ) -> bytes:
-    """Encode records as messages, in a wrapper if there is a codec; no records give no bytes.
+    """Encode records as a message set, which is a wrapper if a codec is given.
 
-    Headers are dropped: these formats have none. Format 0 has no timestamps, either.
+    Both formats drop headers, and format 0 also drops timestamps. Without records, the result is
+    empty.
 
     Args:
-        records: offset, timestamp in milliseconds, key, value and headers of each; offsets ascend.
-        magic: 0 or 1.
-        codec: the number of the compression codec, not zstd.
-        timestamp_type: 0 if the producer set the timestamps, 1 if the broker did; then they must
-            all be equal.
+        records: the records, with ascending offsets.
+        magic: the format, 0 or 1.
+        codec: the number of the compression codec, except zstd.
+        timestamp_type: 0 if the producer sets timestamps; 1 if the broker sets them, in which case
+            all timestamps must be equal.
 
     Raises:
         ValueError: ``magic`` is not 0 or 1.
@@ -369,14 +372,14 @@ def _encode_wrapper(rows: Sequence[Record], magic: int, codec: int, attributes: 
 def encode_wrapper(
     body: Bytes, last_offset: int, newest_ms: int, magic: int, attributes: int
 ) -> bytes:
-    """Encode a wrapper.
+    """Compress messages and encode them as a wrapper.
 
     Args:
         body: the messages in the wrapper, from :func:`encode_messages`.
         last_offset: the absolute offset of the last message.
-        newest_ms: the largest timestamp.
-        magic: 0 or 1.
-        attributes: codec and timestamp type.
+        newest_ms: the maximum timestamp, in milliseconds.
+        magic: the format, 0 or 1.
+        attributes: the codec and the timestamp type.
     """
     codec = attributes & CODEC_MASK
     value = compress(codec, body)
@@ -392,9 +395,10 @@ def encode_messages(
 
     Args:
         rows: the records.
-        magic: 0 or 1.
+        magic: the format, 0 or 1.
         attributes: the attributes of each message.
-        base_offset: subtracted from all offsets; inside a wrapper of format 1 the first offset.
+        base_offset: the offset to subtract from all offsets; the first offset for a wrapper of
+            format 1.
 
     Raises:
         struct.error: a number does not fit into its field.
