@@ -227,7 +227,7 @@ Refused = dict[str, tuple[dict[str, Any], str]]
 
 
 def refused_pem(tmp_path: Path) -> Refused:
-    """What makes our settings useless, and a part of the error: key stores in PEM."""
+    """What makes our settings useless, and a part of the error: keystores in PEM."""
     text = {"keystore_type": "PEM", "keystore_key": encrypted_key()}
     file = {
         "keystore_key": None,
@@ -253,7 +253,7 @@ def refused_pem(tmp_path: Path) -> Refused:
 
 
 def refused_pkcs12(tmp_path: Path) -> Refused:
-    """Key stores that are not PEM."""
+    """Keystores that are not PEM."""
     java = tmp_path / "java.jks"
     java.write_bytes(b"\xfe\xed\xfe\xed\0\0\0\2")
     file = {
@@ -274,7 +274,7 @@ def refused_pkcs12(tmp_path: Path) -> Refused:
 
 
 def refused_trust(tmp_path: Path) -> Refused:
-    """Trust stores."""
+    """Truststores."""
     java = tmp_path / "java.jks"
     java.write_bytes(b"\xfe\xed\xfe\xed\0\0\0\2")
     folder = tmp_path / "folder"

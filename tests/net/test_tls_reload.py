@@ -98,7 +98,7 @@ def test_more_names_in_a_new_certificate_are_fine(tmp_path: Path) -> None:
 
 
 def test_a_new_trust_store_changes_who_is_accepted_and_a_bad_one_does_not(tmp_path: Path) -> None:
-    """T21: a new trust store decides about new clients; a bad one is refused, and the old stays."""
+    """T21: a new truststore decides about new clients; a bad one is refused, and the old stays."""
     path = tmp_path / "trust.pem"
     write_trust(path, "ca")
     contexts = TlsContexts(

@@ -42,13 +42,13 @@ def certificate(
 
 
 def write_pem(path: Path, leaf: trustme.LeafCert) -> str:
-    """A key store as one PEM file: the key and its certificates."""
+    """A keystore as one PEM file: the key and its certificates."""
     path.write_bytes(leaf.private_key_and_cert_chain_pem.bytes())
     return str(path)
 
 
 def write_trust(path: Path, *names: str) -> str:
-    """A trust store as one PEM file: the certificates of authorities."""
+    """A truststore as one PEM file: the certificates of authorities."""
     path.write_bytes(b"".join(authority(name).cert_pem.bytes() for name in names or ("ca",)))
     return str(path)
 

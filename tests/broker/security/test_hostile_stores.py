@@ -1,4 +1,4 @@
-"""Clients that alter a key store's path to what is no file: a broker in a process of its own."""
+"""Clients that alter a keystore's path to what is no file: a broker in a process of its own."""
 
 from __future__ import annotations
 

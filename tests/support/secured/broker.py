@@ -122,7 +122,7 @@ def _token(expires_in: int) -> str:
 
 
 def _write_client(path: Path, leaf: trustme.LeafCert) -> None:
-    """A key store in PEM whose key is in the one form that Java reads (PKCS8)."""
+    """A keystore in PEM whose key is in the one form that Java reads (PKCS8)."""
     key = load_pem_private_key(leaf.private_key_pem.bytes(), None)
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     path.write_bytes(pem + b"".join(each.bytes() for each in leaf.cert_chain_pems))

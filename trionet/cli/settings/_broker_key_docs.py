@@ -152,7 +152,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
             "most elements of arrays, arrays, and tags in a request; a request with more closes "
             "its connection"
         ),
-        "ssl.store.max.bytes": "largest key store or trust store",
+        "ssl.store.max.bytes": "largest keystore or truststore",
         "response.max.bytes": (
             "most bytes of a response built in memory, excluding records; a larger one closes "
             "its connection"

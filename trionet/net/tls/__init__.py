@@ -1,1 +1,1 @@
-"""TLS: contexts and key stores, the transport with its handshake, certificates."""
+"""TLS: contexts and keystores, the transport with its handshake, certificates."""

@@ -1,6 +1,6 @@
 """A parser that splits ASN.1 data in BER, which includes DER, into elements.
 
-Certificates and key stores consist of such elements.
+Certificates and keystores consist of such elements.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Key stores and trust stores: PEM with the standard library, PKCS12 with ``cryptography``.
+"""Keystores and truststores: PEM with the standard library, PKCS12 with ``cryptography``.
 
 Java's own format, JKS, is not supported. Since Java 9, however, files of that "type" contain
 PKCS12, and such files are read.
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
 
 STORE_BYTES_MAX: Final = 4 * 1024 * 1024
-"""The default of ``ssl.store.max.bytes``: twenty times the size of a system's trust store."""
-# The limit for a folder that is a trust store.
+"""The default of ``ssl.store.max.bytes``: twenty times the size of a system's truststore."""
+# The limit for a folder that is a truststore.
 _FILES_MAX = 10_000
 # How much of an unreadable path is quoted in an error.
 _PATH_CHARS_MAX = 4096
@@ -157,7 +157,7 @@ def read_trust_store(settings: StoreSettings) -> list[bytes] | None:
         if password is not None:
             raise ConfigError(
                 "ssl.truststore.password is not allowed with ssl.truststore.type=PEM, since a PEM"
-                " trust store is not encrypted"
+                " truststore is not encrypted"
             )
         if os.path.isdir(location):
             return _certificates_of_folder(location, bytes_max)

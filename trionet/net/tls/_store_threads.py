@@ -1,4 +1,4 @@
-"""Threads that read key stores and trust stores, and that can be abandoned.
+"""Threads that read keystores and truststores, and that can be abandoned.
 
 A path may lead to a disk that does not respond, and decrypting a key may take seconds. Neither may
 prevent a broker from being reconfigured or stopped, or use up the threads that other tasks need.
@@ -53,6 +53,6 @@ async def in_bounded_time(function: Callable[[*Ts], T], *args: *Ts) -> T:
     with trio.move_on_after(STORE_SECONDS_MAX):
         return await in_store_thread(function, *args)
     raise ConfigError(
-        f"the key and trust stores could not be read within {STORE_SECONDS_MAX:.0f} s; make"
+        f"the keystores and truststores could not be read within {STORE_SECONDS_MAX:.0f} s; make"
         " sure that the disk responds, and that decrypting the keys takes less time"
     )

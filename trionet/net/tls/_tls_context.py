@@ -185,7 +185,7 @@ def _fingerprint(path: str) -> tuple[int, int, int] | None:
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
-# Shared by the contexts of clients and servers: key and trust stores, versions and suites.
+# Shared by the contexts of clients and servers: keystores and truststores, versions and suites.
 
 
 def new_context(protocol: ssl._SSLMethod, settings: StoreSettings) -> ssl.SSLContext:
@@ -196,7 +196,7 @@ def new_context(protocol: ssl._SSLMethod, settings: StoreSettings) -> ssl.SSLCon
     """
     context = ssl.SSLContext(protocol)
     context.options |= ssl.OP_NO_RENEGOTIATION
-    # As in Java, all certificates in the trust store are trusted, even intermediates and leaves.
+    # As in Java, all certificates in the truststore are trusted, even intermediates and leaves.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     _set_versions(context, settings.enabled_protocols)
     if settings.cipher_suites:
@@ -276,7 +276,7 @@ def load_trust(
     certificates = read_trust_store(settings)
     if certificates is None:
         if purpose is not None:
-            context.load_default_certs(purpose)  # as Java's own trust store
+            context.load_default_certs(purpose)  # as Java's own truststore
         return
     try:
         for certificate in certificates:
@@ -284,7 +284,7 @@ def load_trust(
             context.load_verify_locations(cadata=certificate.decode("ascii", "replace"))
     except (ssl.SSLError, ValueError) as error:
         raise ConfigError(
-            f"the trust store {settings.truststore_location or 'in the settings'} contains no"
+            f"the truststore {settings.truststore_location or 'in the settings'} contains no"
             f" readable certificates ({describe(error)})"
         ) from None
 
@@ -311,7 +311,7 @@ def _private_file(content: bytes) -> Iterator[str]:
 class ClientTlsSettings(StoreSettings):
     """The ``ssl.*`` settings of a client; see Kafka's keys of the same names.
 
-    A key store is only needed for brokers that require a client certificate. Without a trust store,
+    A keystore is only needed for brokers that require a client certificate. Without a truststore,
     the system's certificates are trusted.
 
     Attributes:
