@@ -75,7 +75,9 @@ def loaded():
     start = "trionet.protocol.messages."
     return sorted(name.removeprefix(start) for name in sys.modules if name.startswith(start))
 print(loaded())
-lookup(3, 12)
+lookup(0, 12)
+print(loaded())
+lookup(0, 8)
 print(loaded())
 lookup(3, 8)
 print(loaded())
@@ -86,6 +88,7 @@ print(loaded())
 
     assert found.stdout.splitlines() == [
         "['registry']",
-        "['metadata', 'registry']",
-        "['metadata', 'older', 'older.metadata', 'registry']",
+        "['produce', 'registry']",
+        "['older', 'older.produce', 'produce', 'registry']",
+        "['metadata', 'older', 'older.produce', 'produce', 'registry']",
     ]

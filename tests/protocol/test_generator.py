@@ -10,10 +10,11 @@ from kio.schema.index import api_key_map
 from protocol.generator import cli
 from protocol.generator.apis import APIS, DATA, LEFT_OUT
 from protocol.generator.classes import span
-from protocol.generator.lines import WIDTH, wrap
+from protocol.generator.lines import wrap
 from protocol.generator.meanings import MEANINGS
 from protocol.samples import api_of
 from trionet.protocol.messages.fetch import FetchPartition, NodeEndpoint
+from trionet.protocol.unrolling._source import WIDTH
 
 
 def test_every_api_of_kio_is_generated_or_left_out_for_a_reason() -> None:

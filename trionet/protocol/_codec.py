@@ -1,7 +1,7 @@
 """The lookup of the codec for an API key and version.
 
-The module of an API is imported when a codec from it is first requested. Versions before the first
-flexible version are in a separate module.
+The module of an API is imported when a codec from it is first requested. Some codecs of versions
+before the first flexible version are in a separate module.
 """
 
 # Compiled by mypyc.
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from trionet.protocol._wire import Chunk, Decode, Message
 from trionet.protocol.api_keys import API_VERSIONS
-from trionet.protocol.messages.registry import APIS
+from trionet.protocol.messages.registry import APIS, OLDER
 
 Encode = Callable[[Any, list[Chunk]], None]
 
@@ -95,8 +95,9 @@ def lookup(api_key: int, version: int) -> ApiVersionCodec | None:
 def _load(api_key: int, version: int) -> ApiVersionCodec | None:
     if version not in schema_versions(api_key):
         return None  # not cached: peers may send any number
-    module_name, name, _, last, first_flexible = APIS[api_key]
-    folder = "messages.older" if version < first_flexible <= last else "messages"
+    module_name, name, _, _, first_flexible = APIS[api_key]
+    is_older = version < first_flexible and module_name in OLDER
+    folder = "messages.older" if is_older else "messages"
     module = importlib.import_module(f"trionet.protocol.{folder}.{module_name}")
     codec = ApiVersionCodec(
         api_key,

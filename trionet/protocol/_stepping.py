@@ -1,10 +1,10 @@
-"""Generated codecs that run in steps, as generators that yield at every array element.
+"""Codecs that run in steps, as generators that yield at every array element.
 
 A frame of 100 MB may contain 250,000 elements, which take half a second to decode. The event loop
 must be able to serve other connections in the meantime. For small messages, however, generators are
-slower than functions. Therefore the generated codecs are functions. When a function must first run
-in steps, a generator is derived from its source, which has a ``yield`` at the start of each loop
-body and no other changes. Both forms read and write the same bytes and raise the same errors.
+slower than functions. Therefore codecs are functions. When a function must first run in steps, a
+generator is derived from its source, which has a ``yield`` at the start of each loop body and no
+other changes. Both forms read and write the same bytes and raise the same errors.
 
 Rejected: decoding in a thread. It would hold the GIL for 5 ms at each system call of the event
 loop.

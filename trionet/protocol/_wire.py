@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence, Sized
     from typing import Any, ClassVar, Final, NoReturn, Protocol, TypeAlias, TypeVar
 
-    _M = TypeVar("_M")
     _M_co = TypeVar("_M_co", covariant=True)
     _Formats = dict[Any, Callable[..., Any]]
 
@@ -63,9 +62,6 @@ TAGS_MAX: Final = 1000
 Pack: TypeAlias = "Callable[..., bytes]"
 Unpack: TypeAlias = "Callable[..., tuple[Any, ...]]"
 
-#: The decoder and the encoder of a message, by version.
-Codecs: TypeAlias = "dict[int, tuple[Decode[_M], Callable[[_M, list[Sized]], None]]]"
-
 #: The UUID that stands for no UUID (Kafka: Uuid.ZERO_UUID).
 NO_UUID: Final = bytes(16)
 
@@ -100,6 +96,7 @@ class Message:
     """The base class of all generated structs, with equality and repr based on the fields."""
 
     __slots__: tuple[str, ...] = ()
+    _layout: tuple[str, ...] = ()
     _uuids: tuple[str, ...] = ()
 
     unknown_tags: tuple[tuple[int, bytes], ...]

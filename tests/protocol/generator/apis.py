@@ -80,6 +80,28 @@ APIS: Final = (
     "delete_share_group_offsets",
 )
 
+#: The APIs whose codecs are checked in, and from which version on; all others are made when a peer
+#: first uses them. These are the requests that clients send all the time, and those of every
+#: producer and member of a group before its first record, which would wait 10 ms longer for them.
+#: Versions before the flexible ones are for clients in Python (aiokafka, kafka-python) and those
+#: built before Kafka 2.4.
+UNROLLED: Final = {
+    "produce": 3,
+    "fetch": 4,
+    "list_offsets": 6,
+    "metadata": 9,
+    "offset_commit": 8,
+    "offset_fetch": 8,
+    "find_coordinator": 4,
+    "join_group": 6,
+    "heartbeat": 4,
+    "leave_group": 4,
+    "sync_group": 4,
+    "api_versions": 3,
+    "init_producer_id": 4,
+    "consumer_group_heartbeat": 0,
+}
+
 _RAFT: Final = "runs between the controllers of a quorum"
 _CONTROLLER: Final = "is what a broker sends to its controller"
 _SHARE_STATE: Final = "is what a broker sends to the one that keeps the state of a share group"

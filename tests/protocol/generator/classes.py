@@ -5,7 +5,9 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass
 
-from .lines import WIDTH, Lines
+from trionet.protocol.unrolling._source import WIDTH, Lines
+
+from .lines import wrapped
 from .meanings import MEANINGS
 from .schema import Field, Message, Struct
 
@@ -25,7 +27,7 @@ class Merged:
 
     field: Field
     versions: list[int]
-    nullable: bool
+    nullable: list[int]
 
 
 def merge(message: Message) -> dict[str, list[Merged]]:
@@ -58,10 +60,15 @@ def _add(known: list[Merged], struct: Struct, version: int) -> None:
             assert (each.field.kind, each.field.array) == (field.kind, field.array), field
             assert each.field.default == field.default, field
             each.versions.insert(0, version)
-            each.nullable |= field.nullable
+            each.nullable[:0] = [version] * field.nullable
+            assert (each.field.tag, each.field.ignorable) == (field.tag, field.ignorable), field
         else:
-            known.insert(place, Merged(field, [version], field.nullable))
+            known.insert(place, Merged(field, [version], [version] * field.nullable))
         place += 1
+    present = {field.name for field in struct.fields}
+    assert [each.field.name for each in known if each.field.name in present] == [
+        field.name for field in struct.fields
+    ]
 
 
 def missing_fields(
@@ -89,6 +96,9 @@ def class_text(name: str, what: str, fields: list[Merged], versions: list[int]) 
         write("")
         names = [f'"{each.field.name}"' for each in fields]
         _tuple(write, "__slots__", [*names, '"unknown_tags"'])
+        layout = [f'"{_layout(each, versions)}"' for each in fields]
+        if layout:
+            _tuple(write, "_layout", layout)
         uuids = [f'"{each.field.name}"' for each in fields if each.field.kind == "uuid"]
         if uuids:
             _tuple(write, "_uuids", uuids)
@@ -104,7 +114,29 @@ def class_text(name: str, what: str, fields: list[Merged], versions: list[int]) 
             for each in fields:
                 write(f"self.{each.field.name}: {_type(each)} = {_initial(each)}")
             write("self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags")
-    return "\n".join(line.rstrip() for line in write.text().split("\n"))
+    return "\n".join(line.rstrip() for line in wrapped(write.text()).split("\n"))
+
+
+def _layout(each: Merged, versions: list[int]) -> str:
+    """A field in the notation of `trionet.protocol.unrolling._layout`."""
+    field = each.field
+    kind = field.struct.name if field.struct else field.kind
+    words = [field.name, f"[{kind}]" if field.array else kind]
+    if each.versions != versions:
+        words.append(_range(each.versions, versions))
+    if each.nullable:
+        same = each.nullable == each.versions
+        words.append("null" if same else f"null={_range(each.nullable, versions)}")
+    if field.tag is not None:
+        words.append(f"tag={field.tag}")
+    if each.versions != versions and field.side == "request" and field.ignorable:
+        words.append("ignorable")
+    return " ".join(words)
+
+
+def _range(some: list[int], versions: list[int]) -> str:
+    assert some == list(range(some[0], some[-1] + 1)), some
+    return f"{some[0]}+" if some[-1] == versions[-1] else f"{some[0]}-{some[-1]}"
 
 
 def _docstring(write: Lines, name: str, what: str, fields: list[Merged]) -> None:
@@ -160,7 +192,7 @@ def _type(each: Merged) -> str:
     if field.struct is not None:
         kind = field.struct.name
     elif field.kind == "records":
-        return _records_type(field.side, each.nullable)
+        return _records_type(field.side, bool(each.nullable))
     else:
         kind = PYTHON.get(field.kind, "int")
     if field.array:

@@ -1,97 +1,13 @@
-"""Source text: indentation, long lines, and the ``struct`` formats a module needs."""
+"""Source text that is checked in: no line is too long."""
 
 from __future__ import annotations
 
-import re
-import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-WIDTH = 100
+from trionet.protocol.unrolling._source import WIDTH
 
 
-class Formats:
-    """The ``struct`` formats used by one module, named after their characters."""
-
-    def __init__(self) -> None:
-        self._readers: set[str] = set()
-        self._writers: set[str] = set()
-        self._array_readers: set[tuple[str, bool]] = set()
-        self._array_writers: set[str] = set()
-
-    def reader(self, codes: str) -> str:
-        self._readers.add(codes)
-        return _format_name("U", codes)
-
-    def writer(self, codes: str) -> str:
-        self._writers.add(codes)
-        return _format_name("P", codes)
-
-    def array_reader(self, code: str, flexible: bool) -> str:
-        """Readers of arrays of numbers, to be indexed by the count as it is on the wire."""
-        self._array_readers.add((code, flexible))
-        return _format_name("UA", f"{'B' if flexible else 'i'}n{code}")
-
-    def array_writer(self, codes: str) -> str:
-        """Writers of a run with arrays of numbers, to be indexed by their counts on the wire.
-
-        Args:
-            codes: the format, with ``n`` after each count and before the code of its numbers.
-        """
-        self._array_writers.add(codes)
-        return _format_name("PA", codes)
-
-    def definitions(self, known: set[str]) -> list[str]:
-        """Their definitions, but for the names that are known from elsewhere."""
-        reads = [
-            f'{_format_name("U", codes)}: Unpack = Struct(">{codes}").unpack_from'
-            for codes in sorted(self._readers)
-        ]
-        writes = [
-            f'{_format_name("P", codes)}: Pack = Struct(">{codes}").pack'
-            for codes in sorted(self._writers)
-        ]
-        array_reads = [
-            f"{self.array_reader(code, flexible)}: ArrayReaders"
-            f" = ArrayReaders({code!r}, {flexible:d})"
-            for code, flexible in sorted(self._array_readers)
-        ]
-        array_writes = [
-            f"{self.array_writer(codes)}: ArrayWriters = ArrayWriters({codes!r}, {'Bn' in codes:d})"
-            for codes in sorted(self._array_writers)
-        ]
-        every = reads + writes + array_reads + array_writes
-        return [text for text in every if re.split(r"\W", text, maxsplit=1)[0] not in known]
-
-
-def _format_name(prefix: str, codes: str) -> str:
-    return f"{prefix}_{codes.replace('?', 'o')}"
-
-
-def width_of(codes: str) -> int:
-    """How many bytes a format takes on the wire."""
-    return struct.calcsize(">" + codes)
-
-
-class Lines:
-    """A growing block of source text."""
-
-    def __init__(self, depth: int = 0) -> None:
-        self._lines: list[str] = []
-        self._depth = depth
-
-    def __call__(self, text: str) -> None:
-        self._lines.extend(wrap("    " * self._depth + text))
-
-    @contextmanager
-    def indented(self, header: str) -> Iterator[None]:
-        self(header)
-        self._depth += 1
-        yield
-        self._depth -= 1
-
-    def text(self) -> str:
-        return "\n".join(self._lines)
+def wrapped(text: str) -> str:
+    """The text with its long lines broken."""
+    return "\n".join(part for line in text.split("\n") for part in wrap(line))
 
 
 def wrap(line: str) -> list[str]:

@@ -51,8 +51,6 @@ CONSUMER: Final = "consumer"
 """The protocol type of Kafka's consumer protocol."""
 
 _VERSION_BYTES: Final = 2
-# All versions, even unknown newer versions, begin with the fields of the first version.
-_decode = MESSAGES[0][0]
 
 
 class Group:
@@ -488,13 +486,15 @@ def subscribed_topics(group: Group) -> frozenset[str] | None:
     """
     if group.protocol_type != CONSUMER or group.protocol_name is None:
         return None if len(group.members) else frozenset()
+    # All versions, even unknown newer versions, begin with the fields of the first version.
+    decode, _ = MESSAGES[0]
     topics: set[str] = set()
     for member in group.members:
         metadata = member.protocols.get(group.protocol_name)
         if metadata is None:
             return None
         try:
-            topics.update(_decode(metadata, _VERSION_BYTES).topics)
+            topics.update(decode(metadata, _VERSION_BYTES).topics)
         except WireFormatError:
             return None
     return frozenset(topics)

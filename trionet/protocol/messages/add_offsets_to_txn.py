@@ -4,41 +4,12 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""AddOffsetsToTxn (API key 25), v0-4, with the codecs of v3-4."""
+"""AddOffsetsToTxn (API key 25), v0-4."""
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    U_ihB,
-    bad_end,
-    bad_length,
-    malformed,
-    new,
-    read_tags,
-    text_length,
-    text_size,
-    unencodable,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_qhB: Unpack = Struct(">qhB").unpack_from
-P_ihx: Pack = Struct(">ihx").pack
-P_qh: Pack = Struct(">qh").pack
-P_qhB: Pack = Struct(">qhB").pack
+from trionet.protocol._wire import Message
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class AddOffsetsToTxnRequest(Message):
@@ -49,6 +20,12 @@ class AddOffsetsToTxnRequest(Message):
     """
 
     __slots__ = ("transactional_id", "producer_id", "producer_epoch", "group_id", "unknown_tags")
+    _layout = (
+        "transactional_id string",
+        "producer_id int64",
+        "producer_epoch int16",
+        "group_id string",
+    )
 
     def __init__(
         self,
@@ -75,6 +52,7 @@ class AddOffsetsToTxnResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "error_code", "unknown_tags")
+    _layout = ("throttle_time_ms int32", "error_code int16")
 
     def __init__(
         self,
@@ -88,96 +66,6 @@ class AddOffsetsToTxnResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_3(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> AddOffsetsToTxnRequest:
-    size = len(buf)
-    try:
-        message = new(AddOffsetsToTxnRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "AddOffsetsToTxnRequest.transactional_id")
-        if n == 0:
-            bad_length("AddOffsetsToTxnRequest.transactional_id", n)
-        message.transactional_id = buf[pos : (pos := pos + n - 1)].decode()
-        message.producer_id, message.producer_epoch, n = U_qhB(buf, pos)
-        pos += 11
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "AddOffsetsToTxnRequest.group_id")
-        if n == 0:
-            bad_length("AddOffsetsToTxnRequest.group_id", n)
-        message.group_id = buf[pos : (pos := pos + n - 1)].decode()
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AddOffsetsToTxnRequest", error) from error
-    if pos > size:
-        raise bad_end("AddOffsetsToTxnRequest", pos - size)
-    return message
+REQUESTS: Codecs[AddOffsetsToTxnRequest] = Codecs(AddOffsetsToTxnRequest, "request", 0, 4, 3)
 
-
-def encode_request_3(message: AddOffsetsToTxnRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        raw = message.transactional_id.encode()
-        n = len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "transactional_id"))
-        put(raw)
-        raw = message.group_id.encode()
-        n = len(raw) + 1
-        if n < 128:
-            put(P_qhB(message.producer_id, message.producer_epoch, n))
-        else:
-            put(P_qh(message.producer_id, message.producer_epoch))
-            put(text_size(n, "group_id"))
-        put(raw)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("AddOffsetsToTxnRequest", error) from error
-
-
-def decode_response_3(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> AddOffsetsToTxnResponse:
-    size = len(buf)
-    try:
-        message = new(AddOffsetsToTxnResponse)
-        message.throttle_time_ms, message.error_code, k = U_ihB(buf, pos)
-        pos += 7
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AddOffsetsToTxnResponse", error) from error
-    if pos > size:
-        raise bad_end("AddOffsetsToTxnResponse", pos - size)
-    return message
-
-
-def encode_response_3(message: AddOffsetsToTxnResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        put(P_ihx(message.throttle_time_ms, message.error_code))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("AddOffsetsToTxnResponse", error) from error
-
-
-REQUESTS: Codecs[AddOffsetsToTxnRequest] = {
-    3: (decode_request_3, encode_request_3),
-    4: (decode_request_3, encode_request_3),
-}
-
-RESPONSES: Codecs[AddOffsetsToTxnResponse] = {
-    3: (decode_response_3, encode_response_3),
-    4: (decode_response_3, encode_response_3),
-}
+RESPONSES: Codecs[AddOffsetsToTxnResponse] = Codecs(AddOffsetsToTxnResponse, "response", 0, 4, 3)

@@ -4,63 +4,19 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""AddPartitionsToTxn (API key 24), v0-5, with the codecs of v3-5."""
+"""AddPartitionsToTxn (API key 24), v0-5."""
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    PA_Bnix,
-    P_i,
-    P_iB,
-    P_ih,
-    P_ihB,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UA_Bni,
-    UNENCODABLE,
-    UNSET,
-    U_iB,
-    U_ihB,
-    bad_count,
-    bad_end,
-    bad_length,
-    join_array,
-    malformed,
-    missing_field,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_qhoB: Unpack = Struct(">qh?B").unpack_from
-U_qhB: Unpack = Struct(">qhB").unpack_from
-P_ihx: Pack = Struct(">ihx").pack
-P_qh: Pack = Struct(">qh").pack
-P_qho: Pack = Struct(">qh?").pack
-P_qhoB: Pack = Struct(">qh?B").pack
-P_qhB: Pack = Struct(">qhB").pack
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class AddPartitionsToTxnTopic(Message):
     """Part of AddPartitionsToTxnRequest, v0-5."""
 
     __slots__ = ("name", "partitions", "unknown_tags")
+    _layout = ("name string", "partitions [int32]")
 
     def __init__(
         self,
@@ -90,6 +46,13 @@ class AddPartitionsToTxnTransaction(Message):
         "verify_only",
         "topics",
         "unknown_tags",
+    )
+    _layout = (
+        "transactional_id string",
+        "producer_id int64",
+        "producer_epoch int16",
+        "verify_only bool",
+        "topics [AddPartitionsToTxnTopic]",
     )
 
     def __init__(
@@ -121,6 +84,13 @@ class AddPartitionsToTxnRequest(Message):
         "transactions",
         "unknown_tags",
     )
+    _layout = (
+        "v3_and_below_transactional_id string 0-3",
+        "v3_and_below_producer_id int64 0-3",
+        "v3_and_below_producer_epoch int16 0-3",
+        "v3_and_below_topics [AddPartitionsToTxnTopic] 0-3",
+        "transactions [AddPartitionsToTxnTransaction] 4+",
+    )
 
     def __init__(
         self,
@@ -148,6 +118,7 @@ class AddPartitionsToTxnPartitionResult(Message):
     """Part of AddPartitionsToTxnResponse, v0-5."""
 
     __slots__ = ("partition_index", "partition_error_code", "unknown_tags")
+    _layout = ("partition_index int32", "partition_error_code int16")
 
     def __init__(
         self,
@@ -165,6 +136,7 @@ class AddPartitionsToTxnTopicResult(Message):
     """Part of AddPartitionsToTxnResponse, v0-5."""
 
     __slots__ = ("name", "results_by_partition", "unknown_tags")
+    _layout = ("name string", "results_by_partition [AddPartitionsToTxnPartitionResult]")
 
     def __init__(
         self,
@@ -184,6 +156,7 @@ class AddPartitionsToTxnResult(Message):
     """Part of AddPartitionsToTxnResponse, v4-5."""
 
     __slots__ = ("transactional_id", "topic_results", "unknown_tags")
+    _layout = ("transactional_id string", "topic_results [AddPartitionsToTxnTopicResult]")
 
     def __init__(
         self,
@@ -214,6 +187,12 @@ class AddPartitionsToTxnResponse(Message):
         "results_by_transaction",
         "unknown_tags",
     )
+    _layout = (
+        "throttle_time_ms int32",
+        "results_by_topic_v3_and_below [AddPartitionsToTxnTopicResult] 0-3",
+        "error_code int16 4+",
+        "results_by_transaction [AddPartitionsToTxnResult] 4+",
+    )
 
     def __init__(
         self,
@@ -235,551 +214,8 @@ class AddPartitionsToTxnResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_3(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> AddPartitionsToTxnRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(AddPartitionsToTxnRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = (
-                text_length(buf, pos, n, "AddPartitionsToTxnRequest.v3_and_below_transactional_id")
-            )
-        if n == 0:
-            bad_length("AddPartitionsToTxnRequest.v3_and_below_transactional_id", n)
-        message.v3_and_below_transactional_id = buf[pos : (pos := pos + n - 1)].decode()
-        message.v3_and_below_producer_id, message.v3_and_below_producer_epoch, n = U_qhB(buf, pos)
-        pos += 11
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("AddPartitionsToTxnRequest.v3_and_below_topics", n)
-        left -= n
-        if left < 0:
-            bad_count("AddPartitionsToTxnRequest.v3_and_below_topics", n - 1, size - pos)
-        v3_and_below_topics: list[AddPartitionsToTxnTopic] = []
-        message.v3_and_below_topics = v3_and_below_topics
-        for _ in range(1, n):
-            add_partitions_to_txn_topic = new(AddPartitionsToTxnTopic)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "AddPartitionsToTxnTopic.name")
-            if n == 0:
-                bad_length("AddPartitionsToTxnTopic.name", n)
-            add_partitions_to_txn_topic.name = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("AddPartitionsToTxnTopic.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("AddPartitionsToTxnTopic.partitions", n - 1, size - pos)
-            add_partitions_to_txn_topic.partitions = [*UA_Bni[n](buf, pos)]
-            pos += 4 * (n - 1)
-            k = buf[pos]
-            pos += 1
-            if k:
-                add_partitions_to_txn_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                add_partitions_to_txn_topic.unknown_tags = ()
-            v3_and_below_topics.append(add_partitions_to_txn_topic)
-        k = buf[pos]
-        pos += 1
-        message.transactions = []
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AddPartitionsToTxnRequest", error) from error
-    if pos > size:
-        raise bad_end("AddPartitionsToTxnRequest", pos - size)
-    return message
+REQUESTS: Codecs[AddPartitionsToTxnRequest] = Codecs(AddPartitionsToTxnRequest, "request", 0, 5, 3)
 
-
-def encode_request_3(message: AddPartitionsToTxnRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.transactions:
-            missing_field("AddPartitionsToTxnRequest.transactions")
-        raw = message.v3_and_below_transactional_id.encode()
-        n = len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "v3_and_below_transactional_id"))
-        put(raw)
-        v3_and_below_topics = message.v3_and_below_topics
-        n = len(v3_and_below_topics) + 1
-        if n < 128:
-            put(P_qhB(message.v3_and_below_producer_id, message.v3_and_below_producer_epoch, n))
-        else:
-            put(P_qh(message.v3_and_below_producer_id, message.v3_and_below_producer_epoch))
-            put(varint(n))
-        for add_partitions_to_txn_topic in v3_and_below_topics:
-            raw = add_partitions_to_txn_topic.name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            partitions = add_partitions_to_txn_topic.partitions
-            partitions_n = len(partitions) + 1
-            if partitions_n < 128:
-                put(PA_Bnix[partitions_n](partitions_n, *partitions))
-            else:
-                put(varint(partitions_n))
-                put(join_array("i", partitions))
-                put(b"\0")
-            if add_partitions_to_txn_topic.unknown_tags:
-                write_tags(out, add_partitions_to_txn_topic.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("AddPartitionsToTxnRequest", error) from error
-
-
-def decode_request_4(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> AddPartitionsToTxnRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(AddPartitionsToTxnRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("AddPartitionsToTxnRequest.transactions", n)
-        left -= n
-        if left < 0:
-            bad_count("AddPartitionsToTxnRequest.transactions", n - 1, size - pos)
-        transactions: list[AddPartitionsToTxnTransaction] = []
-        message.transactions = transactions
-        for _ in range(1, n):
-            add_partitions_to_txn_transaction = new(AddPartitionsToTxnTransaction)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "AddPartitionsToTxnTransaction.transactional_id")
-            if n == 0:
-                bad_length("AddPartitionsToTxnTransaction.transactional_id", n)
-            add_partitions_to_txn_transaction.transactional_id = (
-                buf[pos : (pos := pos + n - 1)].decode()
-            )
-            (
-                add_partitions_to_txn_transaction.producer_id,
-                add_partitions_to_txn_transaction.producer_epoch,
-                add_partitions_to_txn_transaction.verify_only, n,
-            ) = U_qhoB(buf, pos)
-            pos += 12
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("AddPartitionsToTxnTransaction.topics", n)
-            left -= n
-            if left < 0:
-                bad_count("AddPartitionsToTxnTransaction.topics", n - 1, size - pos)
-            topics: list[AddPartitionsToTxnTopic] = []
-            add_partitions_to_txn_transaction.topics = topics
-            for _ in range(1, n):
-                add_partitions_to_txn_topic = new(AddPartitionsToTxnTopic)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "AddPartitionsToTxnTopic.name")
-                if n == 0:
-                    bad_length("AddPartitionsToTxnTopic.name", n)
-                add_partitions_to_txn_topic.name = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("AddPartitionsToTxnTopic.partitions", n)
-                left -= n
-                if left < 0:
-                    bad_count("AddPartitionsToTxnTopic.partitions", n - 1, size - pos)
-                add_partitions_to_txn_topic.partitions = [*UA_Bni[n](buf, pos)]
-                pos += 4 * (n - 1)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    add_partitions_to_txn_topic.unknown_tags, pos, left = (
-                        read_tags(buf, pos, k, left)
-                    )
-                else:
-                    add_partitions_to_txn_topic.unknown_tags = ()
-                topics.append(add_partitions_to_txn_topic)
-            k = buf[pos]
-            pos += 1
-            if k:
-                add_partitions_to_txn_transaction.unknown_tags, pos, left = (
-                    read_tags(buf, pos, k, left)
-                )
-            else:
-                add_partitions_to_txn_transaction.unknown_tags = ()
-            transactions.append(add_partitions_to_txn_transaction)
-        k = buf[pos]
-        pos += 1
-        message.v3_and_below_topics = []
-        message.v3_and_below_transactional_id = ""
-        message.v3_and_below_producer_id = 0
-        message.v3_and_below_producer_epoch = 0
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AddPartitionsToTxnRequest", error) from error
-    if pos > size:
-        raise bad_end("AddPartitionsToTxnRequest", pos - size)
-    return message
-
-
-def encode_request_4(message: AddPartitionsToTxnRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.v3_and_below_transactional_id:
-            missing_field("AddPartitionsToTxnRequest.v3_and_below_transactional_id")
-        if message.v3_and_below_producer_id != 0:
-            missing_field("AddPartitionsToTxnRequest.v3_and_below_producer_id")
-        if message.v3_and_below_producer_epoch != 0:
-            missing_field("AddPartitionsToTxnRequest.v3_and_below_producer_epoch")
-        if message.v3_and_below_topics:
-            missing_field("AddPartitionsToTxnRequest.v3_and_below_topics")
-        transactions = message.transactions
-        n = len(transactions) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for add_partitions_to_txn_transaction in transactions:
-            raw = add_partitions_to_txn_transaction.transactional_id.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "transactional_id"))
-            put(raw)
-            topics = add_partitions_to_txn_transaction.topics
-            n = len(topics) + 1
-            if n < 128:
-                put(
-                    P_qhoB(
-                        add_partitions_to_txn_transaction.producer_id,
-                        add_partitions_to_txn_transaction.producer_epoch,
-                        add_partitions_to_txn_transaction.verify_only, n,
-                    ),
-                )
-            else:
-                put(
-                    P_qho(
-                        add_partitions_to_txn_transaction.producer_id,
-                        add_partitions_to_txn_transaction.producer_epoch,
-                        add_partitions_to_txn_transaction.verify_only,
-                    ),
-                )
-                put(varint(n))
-            for add_partitions_to_txn_topic in topics:
-                raw = add_partitions_to_txn_topic.name.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "name"))
-                put(raw)
-                partitions = add_partitions_to_txn_topic.partitions
-                partitions_n = len(partitions) + 1
-                if partitions_n < 128:
-                    put(PA_Bnix[partitions_n](partitions_n, *partitions))
-                else:
-                    put(varint(partitions_n))
-                    put(join_array("i", partitions))
-                    put(b"\0")
-                if add_partitions_to_txn_topic.unknown_tags:
-                    write_tags(out, add_partitions_to_txn_topic.unknown_tags)
-            put(b"\0")
-            if add_partitions_to_txn_transaction.unknown_tags:
-                write_tags(out, add_partitions_to_txn_transaction.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("AddPartitionsToTxnRequest", error) from error
-
-
-def decode_response_3(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> AddPartitionsToTxnResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(AddPartitionsToTxnResponse)
-        message.throttle_time_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("AddPartitionsToTxnResponse.results_by_topic_v3_and_below", n)
-        left -= n
-        if left < 0:
-            bad_count("AddPartitionsToTxnResponse.results_by_topic_v3_and_below", n - 1, size - pos)
-        results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult] = []
-        message.results_by_topic_v3_and_below = results_by_topic_v3_and_below
-        for _ in range(1, n):
-            add_partitions_to_txn_topic_result = new(AddPartitionsToTxnTopicResult)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "AddPartitionsToTxnTopicResult.name")
-            if n == 0:
-                bad_length("AddPartitionsToTxnTopicResult.name", n)
-            add_partitions_to_txn_topic_result.name = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("AddPartitionsToTxnTopicResult.results_by_partition", n)
-            left -= n
-            if left < 0:
-                bad_count("AddPartitionsToTxnTopicResult.results_by_partition", n - 1, size - pos)
-            results_by_partition: list[AddPartitionsToTxnPartitionResult] = []
-            add_partitions_to_txn_topic_result.results_by_partition = results_by_partition
-            for _ in range(1, n):
-                add_partitions_to_txn_partition_result = new(AddPartitionsToTxnPartitionResult)
-                (
-                    add_partitions_to_txn_partition_result.partition_index,
-                    add_partitions_to_txn_partition_result.partition_error_code, k,
-                ) = U_ihB(buf, pos)
-                pos += 7
-                if k:
-                    add_partitions_to_txn_partition_result.unknown_tags, pos, left = (
-                        read_tags(buf, pos, k, left)
-                    )
-                else:
-                    add_partitions_to_txn_partition_result.unknown_tags = ()
-                results_by_partition.append(add_partitions_to_txn_partition_result)
-            k = buf[pos]
-            pos += 1
-            if k:
-                add_partitions_to_txn_topic_result.unknown_tags, pos, left = (
-                    read_tags(buf, pos, k, left)
-                )
-            else:
-                add_partitions_to_txn_topic_result.unknown_tags = ()
-            results_by_topic_v3_and_below.append(add_partitions_to_txn_topic_result)
-        k = buf[pos]
-        pos += 1
-        message.results_by_transaction = []
-        message.error_code = 0
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AddPartitionsToTxnResponse", error) from error
-    if pos > size:
-        raise bad_end("AddPartitionsToTxnResponse", pos - size)
-    return message
-
-
-def encode_response_3(message: AddPartitionsToTxnResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        results_by_topic_v3_and_below = message.results_by_topic_v3_and_below
-        n = len(results_by_topic_v3_and_below) + 1
-        if n < 128:
-            put(P_iB(message.throttle_time_ms, n))
-        else:
-            put(P_i(message.throttle_time_ms))
-            put(varint(n))
-        for add_partitions_to_txn_topic_result in results_by_topic_v3_and_below:
-            raw = add_partitions_to_txn_topic_result.name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            results_by_partition = add_partitions_to_txn_topic_result.results_by_partition
-            n = len(results_by_partition) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for add_partitions_to_txn_partition_result in results_by_partition:
-                put(
-                    P_ihx(
-                        add_partitions_to_txn_partition_result.partition_index,
-                        add_partitions_to_txn_partition_result.partition_error_code,
-                    ),
-                )
-                if add_partitions_to_txn_partition_result.unknown_tags:
-                    write_tags(out, add_partitions_to_txn_partition_result.unknown_tags)
-            put(b"\0")
-            if add_partitions_to_txn_topic_result.unknown_tags:
-                write_tags(out, add_partitions_to_txn_topic_result.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("AddPartitionsToTxnResponse", error) from error
-
-
-def decode_response_4(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> AddPartitionsToTxnResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(AddPartitionsToTxnResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
-        pos += 7
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("AddPartitionsToTxnResponse.results_by_transaction", n)
-        left -= n
-        if left < 0:
-            bad_count("AddPartitionsToTxnResponse.results_by_transaction", n - 1, size - pos)
-        results_by_transaction: list[AddPartitionsToTxnResult] = []
-        message.results_by_transaction = results_by_transaction
-        for _ in range(1, n):
-            add_partitions_to_txn_result = new(AddPartitionsToTxnResult)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "AddPartitionsToTxnResult.transactional_id")
-            if n == 0:
-                bad_length("AddPartitionsToTxnResult.transactional_id", n)
-            add_partitions_to_txn_result.transactional_id = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("AddPartitionsToTxnResult.topic_results", n)
-            left -= n
-            if left < 0:
-                bad_count("AddPartitionsToTxnResult.topic_results", n - 1, size - pos)
-            topic_results: list[AddPartitionsToTxnTopicResult] = []
-            add_partitions_to_txn_result.topic_results = topic_results
-            for _ in range(1, n):
-                add_partitions_to_txn_topic_result = new(AddPartitionsToTxnTopicResult)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "AddPartitionsToTxnTopicResult.name")
-                if n == 0:
-                    bad_length("AddPartitionsToTxnTopicResult.name", n)
-                add_partitions_to_txn_topic_result.name = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("AddPartitionsToTxnTopicResult.results_by_partition", n)
-                left -= n
-                if left < 0:
-                    bad_count(
-                        "AddPartitionsToTxnTopicResult.results_by_partition", n - 1, size - pos,
-                    )
-                results_by_partition: list[AddPartitionsToTxnPartitionResult] = []
-                add_partitions_to_txn_topic_result.results_by_partition = results_by_partition
-                for _ in range(1, n):
-                    add_partitions_to_txn_partition_result = new(AddPartitionsToTxnPartitionResult)
-                    (
-                        add_partitions_to_txn_partition_result.partition_index,
-                        add_partitions_to_txn_partition_result.partition_error_code, k,
-                    ) = U_ihB(buf, pos)
-                    pos += 7
-                    if k:
-                        add_partitions_to_txn_partition_result.unknown_tags, pos, left = (
-                            read_tags(buf, pos, k, left)
-                        )
-                    else:
-                        add_partitions_to_txn_partition_result.unknown_tags = ()
-                    results_by_partition.append(add_partitions_to_txn_partition_result)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    add_partitions_to_txn_topic_result.unknown_tags, pos, left = (
-                        read_tags(buf, pos, k, left)
-                    )
-                else:
-                    add_partitions_to_txn_topic_result.unknown_tags = ()
-                topic_results.append(add_partitions_to_txn_topic_result)
-            k = buf[pos]
-            pos += 1
-            if k:
-                add_partitions_to_txn_result.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                add_partitions_to_txn_result.unknown_tags = ()
-            results_by_transaction.append(add_partitions_to_txn_result)
-        k = buf[pos]
-        pos += 1
-        message.results_by_topic_v3_and_below = []
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AddPartitionsToTxnResponse", error) from error
-    if pos > size:
-        raise bad_end("AddPartitionsToTxnResponse", pos - size)
-    return message
-
-
-def encode_response_4(message: AddPartitionsToTxnResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        results_by_transaction = message.results_by_transaction
-        n = len(results_by_transaction) + 1
-        if n < 128:
-            put(P_ihB(message.throttle_time_ms, message.error_code, n))
-        else:
-            put(P_ih(message.throttle_time_ms, message.error_code))
-            put(varint(n))
-        for add_partitions_to_txn_result in results_by_transaction:
-            raw = add_partitions_to_txn_result.transactional_id.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "transactional_id"))
-            put(raw)
-            topic_results = add_partitions_to_txn_result.topic_results
-            n = len(topic_results) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for add_partitions_to_txn_topic_result in topic_results:
-                raw = add_partitions_to_txn_topic_result.name.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "name"))
-                put(raw)
-                results_by_partition = add_partitions_to_txn_topic_result.results_by_partition
-                n = len(results_by_partition) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                for add_partitions_to_txn_partition_result in results_by_partition:
-                    put(
-                        P_ihx(
-                            add_partitions_to_txn_partition_result.partition_index,
-                            add_partitions_to_txn_partition_result.partition_error_code,
-                        ),
-                    )
-                    if add_partitions_to_txn_partition_result.unknown_tags:
-                        write_tags(out, add_partitions_to_txn_partition_result.unknown_tags)
-                put(b"\0")
-                if add_partitions_to_txn_topic_result.unknown_tags:
-                    write_tags(out, add_partitions_to_txn_topic_result.unknown_tags)
-            put(b"\0")
-            if add_partitions_to_txn_result.unknown_tags:
-                write_tags(out, add_partitions_to_txn_result.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("AddPartitionsToTxnResponse", error) from error
-
-
-REQUESTS: Codecs[AddPartitionsToTxnRequest] = {
-    3: (decode_request_3, encode_request_3),
-    4: (decode_request_4, encode_request_4),
-    5: (decode_request_4, encode_request_4),
-}
-
-RESPONSES: Codecs[AddPartitionsToTxnResponse] = {
-    3: (decode_response_3, encode_response_3),
-    4: (decode_response_4, encode_response_4),
-    5: (decode_response_4, encode_response_4),
-}
+RESPONSES: Codecs[AddPartitionsToTxnResponse] = Codecs(
+    AddPartitionsToTxnResponse, "response", 0, 5, 3
+)

@@ -8,55 +8,15 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    NO_UUID,
-    P_ih,
-    P_ihB,
-    P_ox,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    U_ihB,
-    U_oB,
-    bad_count,
-    bad_end,
-    bad_length,
-    bad_uuid,
-    malformed,
-    missing_field,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_HB: Unpack = Struct(">HB").unpack_from
-U_ii16sB: Unpack = Struct(">ii16sB").unpack_from
-P_Hx: Pack = Struct(">Hx").pack
-P_ii16s: Pack = Struct(">ii16s").pack
-P_ii16sB: Pack = Struct(">ii16sB").pack
+from trionet.protocol._wire import Message, NO_UUID, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class Listener(Message):
     """Part of AddRaftVoterRequest, v0-1."""
 
     __slots__ = ("name", "host", "port", "unknown_tags")
+    _layout = ("name string", "host string", "port uint16")
 
     def __init__(
         self,
@@ -87,6 +47,14 @@ class AddRaftVoterRequest(Message):
         "listeners",
         "ack_when_committed",
         "unknown_tags",
+    )
+    _layout = (
+        "cluster_id string null",
+        "timeout_ms int32",
+        "voter_id int32",
+        "voter_directory_id uuid",
+        "listeners [Listener]",
+        "ack_when_committed bool 1+",
     )
     _uuids = ("voter_directory_id",)
 
@@ -119,6 +87,7 @@ class AddRaftVoterResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "unknown_tags")
+    _layout = ("throttle_time_ms int32", "error_code int16", "error_message string null")
 
     def __init__(
         self,
@@ -134,250 +103,6 @@ class AddRaftVoterResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> AddRaftVoterRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(AddRaftVoterRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "AddRaftVoterRequest.cluster_id")
-        message.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        message.timeout_ms, message.voter_id, message.voter_directory_id, n = U_ii16sB(buf, pos)
-        pos += 25
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("AddRaftVoterRequest.listeners", n)
-        left -= n
-        if left < 0:
-            bad_count("AddRaftVoterRequest.listeners", n - 1, size - pos)
-        listeners: list[Listener] = []
-        message.listeners = listeners
-        for _ in range(1, n):
-            listener = new(Listener)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "Listener.name")
-            if n == 0:
-                bad_length("Listener.name", n)
-            listener.name = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "Listener.host")
-            if n == 0:
-                bad_length("Listener.host", n)
-            listener.host = buf[pos : (pos := pos + n - 1)].decode()
-            listener.port, k = U_HB(buf, pos)
-            pos += 3
-            if k:
-                listener.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                listener.unknown_tags = ()
-            listeners.append(listener)
-        k = buf[pos]
-        pos += 1
-        message.ack_when_committed = True
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AddRaftVoterRequest", error) from error
-    if pos > size:
-        raise bad_end("AddRaftVoterRequest", pos - size)
-    return message
+REQUESTS: Codecs[AddRaftVoterRequest] = Codecs(AddRaftVoterRequest, "request", 0, 1, 0)
 
-
-def encode_request_0(message: AddRaftVoterRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.ack_when_committed != True:
-            missing_field("AddRaftVoterRequest.ack_when_committed")
-        text = message.cluster_id
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "cluster_id"))
-        put(raw)
-        if len(message.voter_directory_id) != 16:
-            bad_uuid("voter_directory_id")
-        listeners = message.listeners
-        n = len(listeners) + 1
-        if n < 128:
-            put(P_ii16sB(message.timeout_ms, message.voter_id, message.voter_directory_id, n))
-        else:
-            put(P_ii16s(message.timeout_ms, message.voter_id, message.voter_directory_id))
-            put(varint(n))
-        for listener in listeners:
-            raw = listener.name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            raw = listener.host.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "host"))
-            put(raw)
-            put(P_Hx(listener.port))
-            if listener.unknown_tags:
-                write_tags(out, listener.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("AddRaftVoterRequest", error) from error
-
-
-def decode_request_1(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> AddRaftVoterRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(AddRaftVoterRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "AddRaftVoterRequest.cluster_id")
-        message.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        message.timeout_ms, message.voter_id, message.voter_directory_id, n = U_ii16sB(buf, pos)
-        pos += 25
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("AddRaftVoterRequest.listeners", n)
-        left -= n
-        if left < 0:
-            bad_count("AddRaftVoterRequest.listeners", n - 1, size - pos)
-        listeners: list[Listener] = []
-        message.listeners = listeners
-        for _ in range(1, n):
-            listener = new(Listener)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "Listener.name")
-            if n == 0:
-                bad_length("Listener.name", n)
-            listener.name = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "Listener.host")
-            if n == 0:
-                bad_length("Listener.host", n)
-            listener.host = buf[pos : (pos := pos + n - 1)].decode()
-            listener.port, k = U_HB(buf, pos)
-            pos += 3
-            if k:
-                listener.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                listener.unknown_tags = ()
-            listeners.append(listener)
-        message.ack_when_committed, k = U_oB(buf, pos)
-        pos += 2
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AddRaftVoterRequest", error) from error
-    if pos > size:
-        raise bad_end("AddRaftVoterRequest", pos - size)
-    return message
-
-
-def encode_request_1(message: AddRaftVoterRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.cluster_id
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "cluster_id"))
-        put(raw)
-        if len(message.voter_directory_id) != 16:
-            bad_uuid("voter_directory_id")
-        listeners = message.listeners
-        n = len(listeners) + 1
-        if n < 128:
-            put(P_ii16sB(message.timeout_ms, message.voter_id, message.voter_directory_id, n))
-        else:
-            put(P_ii16s(message.timeout_ms, message.voter_id, message.voter_directory_id))
-            put(varint(n))
-        for listener in listeners:
-            raw = listener.name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            raw = listener.host.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "host"))
-            put(raw)
-            put(P_Hx(listener.port))
-            if listener.unknown_tags:
-                write_tags(out, listener.unknown_tags)
-        put(P_ox(message.ack_when_committed))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("AddRaftVoterRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> AddRaftVoterResponse:
-    size = len(buf)
-    try:
-        message = new(AddRaftVoterResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
-        pos += 7
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "AddRaftVoterResponse.error_message")
-        message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AddRaftVoterResponse", error) from error
-    if pos > size:
-        raise bad_end("AddRaftVoterResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: AddRaftVoterResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(P_ihB(message.throttle_time_ms, message.error_code, n))
-        else:
-            put(P_ih(message.throttle_time_ms, message.error_code))
-            put(text_size(n, "error_message"))
-        put(raw)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("AddRaftVoterResponse", error) from error
-
-
-REQUESTS: Codecs[AddRaftVoterRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_1, encode_request_1),
-}
-
-RESPONSES: Codecs[AddRaftVoterResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_0, encode_response_0),
-}
+RESPONSES: Codecs[AddRaftVoterResponse] = Codecs(AddRaftVoterResponse, "response", 0, 1, 0)

@@ -4,56 +4,19 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""AlterClientQuotas (API key 49), v0-1, with the codecs of v1."""
+"""AlterClientQuotas (API key 49), v0-1."""
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    P_h,
-    P_hB,
-    P_i,
-    P_iB,
-    P_ox,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    U_hB,
-    U_iB,
-    U_oB,
-    bad_count,
-    bad_end,
-    bad_length,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_doB: Unpack = Struct(">d?B").unpack_from
-P_dox: Pack = Struct(">d?x").pack
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class RequestEntityData(Message):
     """Part of AlterClientQuotasRequest, v0-1."""
 
     __slots__ = ("entity_type", "entity_name", "unknown_tags")
+    _layout = ("entity_type string", "entity_name string null")
 
     def __init__(
         self,
@@ -71,6 +34,7 @@ class OpData(Message):
     """Part of AlterClientQuotasRequest, v0-1."""
 
     __slots__ = ("key", "value", "remove", "unknown_tags")
+    _layout = ("key string", "value float64", "remove bool")
 
     def __init__(
         self,
@@ -90,6 +54,7 @@ class RequestEntryData(Message):
     """Part of AlterClientQuotasRequest, v0-1."""
 
     __slots__ = ("entity", "ops", "unknown_tags")
+    _layout = ("entity [RequestEntityData]", "ops [OpData]")
 
     def __init__(
         self,
@@ -111,6 +76,7 @@ class AlterClientQuotasRequest(Message):
     """
 
     __slots__ = ("entries", "validate_only", "unknown_tags")
+    _layout = ("entries [RequestEntryData]", "validate_only bool")
 
     def __init__(
         self,
@@ -128,6 +94,7 @@ class ResponseEntityData(Message):
     """Part of AlterClientQuotasResponse, v0-1."""
 
     __slots__ = ("entity_type", "entity_name", "unknown_tags")
+    _layout = ("entity_type string", "entity_name string null")
 
     def __init__(
         self,
@@ -145,6 +112,7 @@ class ResponseEntryData(Message):
     """Part of AlterClientQuotasResponse, v0-1."""
 
     __slots__ = ("error_code", "error_message", "entity", "unknown_tags")
+    _layout = ("error_code int16", "error_message string null", "entity [ResponseEntityData]")
 
     def __init__(
         self,
@@ -169,6 +137,7 @@ class AlterClientQuotasResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "entries", "unknown_tags")
+    _layout = ("throttle_time_ms int32", "entries [ResponseEntryData]")
 
     def __init__(
         self,
@@ -182,284 +151,8 @@ class AlterClientQuotasResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_1(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> AlterClientQuotasRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(AlterClientQuotasRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("AlterClientQuotasRequest.entries", n)
-        left -= n
-        if left < 0:
-            bad_count("AlterClientQuotasRequest.entries", n - 1, size - pos)
-        entries: list[RequestEntryData] = []
-        message.entries = entries
-        for _ in range(1, n):
-            request_entry_data = new(RequestEntryData)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("RequestEntryData.entity", n)
-            left -= n
-            if left < 0:
-                bad_count("RequestEntryData.entity", n - 1, size - pos)
-            entity: list[RequestEntityData] = []
-            request_entry_data.entity = entity
-            for _ in range(1, n):
-                request_entity_data = new(RequestEntityData)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "RequestEntityData.entity_type")
-                if n == 0:
-                    bad_length("RequestEntityData.entity_type", n)
-                request_entity_data.entity_type = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "RequestEntityData.entity_name")
-                request_entity_data.entity_name = (
-                    buf[pos : (pos := pos + n - 1)].decode() if n else None
-                )
-                k = buf[pos]
-                pos += 1
-                if k:
-                    request_entity_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    request_entity_data.unknown_tags = ()
-                entity.append(request_entity_data)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("RequestEntryData.ops", n)
-            left -= n
-            if left < 0:
-                bad_count("RequestEntryData.ops", n - 1, size - pos)
-            ops: list[OpData] = []
-            request_entry_data.ops = ops
-            for _ in range(1, n):
-                op_data = new(OpData)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "OpData.key")
-                if n == 0:
-                    bad_length("OpData.key", n)
-                op_data.key = buf[pos : (pos := pos + n - 1)].decode()
-                op_data.value, op_data.remove, k = U_doB(buf, pos)
-                pos += 10
-                if k:
-                    op_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    op_data.unknown_tags = ()
-                ops.append(op_data)
-            k = buf[pos]
-            pos += 1
-            if k:
-                request_entry_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                request_entry_data.unknown_tags = ()
-            entries.append(request_entry_data)
-        message.validate_only, k = U_oB(buf, pos)
-        pos += 2
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AlterClientQuotasRequest", error) from error
-    if pos > size:
-        raise bad_end("AlterClientQuotasRequest", pos - size)
-    return message
+REQUESTS: Codecs[AlterClientQuotasRequest] = Codecs(AlterClientQuotasRequest, "request", 0, 1, 1)
 
-
-def encode_request_1(message: AlterClientQuotasRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        entries = message.entries
-        n = len(entries) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for request_entry_data in entries:
-            entity = request_entry_data.entity
-            n = len(entity) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for request_entity_data in entity:
-                raw = request_entity_data.entity_type.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "entity_type"))
-                put(raw)
-                text = request_entity_data.entity_name
-                raw = b"" if text is None else text.encode()
-                n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "entity_name"))
-                put(raw)
-                put(b"\0")
-                if request_entity_data.unknown_tags:
-                    write_tags(out, request_entity_data.unknown_tags)
-            ops = request_entry_data.ops
-            n = len(ops) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for op_data in ops:
-                raw = op_data.key.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "key"))
-                put(raw)
-                put(P_dox(op_data.value, op_data.remove))
-                if op_data.unknown_tags:
-                    write_tags(out, op_data.unknown_tags)
-            put(b"\0")
-            if request_entry_data.unknown_tags:
-                write_tags(out, request_entry_data.unknown_tags)
-        put(P_ox(message.validate_only))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("AlterClientQuotasRequest", error) from error
-
-
-def decode_response_1(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> AlterClientQuotasResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(AlterClientQuotasResponse)
-        message.throttle_time_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("AlterClientQuotasResponse.entries", n)
-        left -= n
-        if left < 0:
-            bad_count("AlterClientQuotasResponse.entries", n - 1, size - pos)
-        entries: list[ResponseEntryData] = []
-        message.entries = entries
-        for _ in range(1, n):
-            response_entry_data = new(ResponseEntryData)
-            response_entry_data.error_code, n = U_hB(buf, pos)
-            pos += 3
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "ResponseEntryData.error_message")
-            response_entry_data.error_message = (
-                buf[pos : (pos := pos + n - 1)].decode() if n else None
-            )
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("ResponseEntryData.entity", n)
-            left -= n
-            if left < 0:
-                bad_count("ResponseEntryData.entity", n - 1, size - pos)
-            entity: list[ResponseEntityData] = []
-            response_entry_data.entity = entity
-            for _ in range(1, n):
-                response_entity_data = new(ResponseEntityData)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "ResponseEntityData.entity_type")
-                if n == 0:
-                    bad_length("ResponseEntityData.entity_type", n)
-                response_entity_data.entity_type = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "ResponseEntityData.entity_name")
-                response_entity_data.entity_name = (
-                    buf[pos : (pos := pos + n - 1)].decode() if n else None
-                )
-                k = buf[pos]
-                pos += 1
-                if k:
-                    response_entity_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    response_entity_data.unknown_tags = ()
-                entity.append(response_entity_data)
-            k = buf[pos]
-            pos += 1
-            if k:
-                response_entry_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                response_entry_data.unknown_tags = ()
-            entries.append(response_entry_data)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AlterClientQuotasResponse", error) from error
-    if pos > size:
-        raise bad_end("AlterClientQuotasResponse", pos - size)
-    return message
-
-
-def encode_response_1(message: AlterClientQuotasResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        entries = message.entries
-        n = len(entries) + 1
-        if n < 128:
-            put(P_iB(message.throttle_time_ms, n))
-        else:
-            put(P_i(message.throttle_time_ms))
-            put(varint(n))
-        for response_entry_data in entries:
-            text = response_entry_data.error_message
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(P_hB(response_entry_data.error_code, n))
-            else:
-                put(P_h(response_entry_data.error_code))
-                put(text_size(n, "error_message"))
-            put(raw)
-            entity = response_entry_data.entity
-            n = len(entity) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for response_entity_data in entity:
-                raw = response_entity_data.entity_type.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "entity_type"))
-                put(raw)
-                text = response_entity_data.entity_name
-                raw = b"" if text is None else text.encode()
-                n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "entity_name"))
-                put(raw)
-                put(b"\0")
-                if response_entity_data.unknown_tags:
-                    write_tags(out, response_entity_data.unknown_tags)
-            put(b"\0")
-            if response_entry_data.unknown_tags:
-                write_tags(out, response_entry_data.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("AlterClientQuotasResponse", error) from error
-
-
-REQUESTS: Codecs[AlterClientQuotasRequest] = {
-    1: (decode_request_1, encode_request_1),
-}
-
-RESPONSES: Codecs[AlterClientQuotasResponse] = {
-    1: (decode_response_1, encode_response_1),
-}
+RESPONSES: Codecs[AlterClientQuotasResponse] = Codecs(
+    AlterClientQuotasResponse, "response", 0, 1, 1
+)

@@ -4,57 +4,19 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""AlterConfigs (API key 33), v0-2, with the codecs of v2."""
+"""AlterConfigs (API key 33), v0-2."""
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    P_b,
-    P_bB,
-    P_h,
-    P_hB,
-    P_i,
-    P_iB,
-    P_ox,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    U_bB,
-    U_hB,
-    U_iB,
-    U_oB,
-    bad_count,
-    bad_end,
-    bad_length,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs
-
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class AlterableConfig(Message):
     """Part of AlterConfigsRequest, v0-2."""
 
     __slots__ = ("name", "value", "unknown_tags")
+    _layout = ("name string", "value string null")
 
     def __init__(
         self,
@@ -72,6 +34,7 @@ class AlterConfigsResource(Message):
     """Part of AlterConfigsRequest, v0-2."""
 
     __slots__ = ("resource_type", "resource_name", "configs", "unknown_tags")
+    _layout = ("resource_type int8", "resource_name string", "configs [AlterableConfig]")
 
     def __init__(
         self,
@@ -95,6 +58,7 @@ class AlterConfigsRequest(Message):
     """
 
     __slots__ = ("resources", "validate_only", "unknown_tags")
+    _layout = ("resources [AlterConfigsResource]", "validate_only bool")
 
     def __init__(
         self,
@@ -112,6 +76,12 @@ class AlterConfigsResourceResponse(Message):
     """Part of AlterConfigsResponse, v0-2."""
 
     __slots__ = ("error_code", "error_message", "resource_type", "resource_name", "unknown_tags")
+    _layout = (
+        "error_code int16",
+        "error_message string null",
+        "resource_type int8",
+        "resource_name string",
+    )
 
     def __init__(
         self,
@@ -138,6 +108,7 @@ class AlterConfigsResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "responses", "unknown_tags")
+    _layout = ("throttle_time_ms int32", "responses [AlterConfigsResourceResponse]")
 
     def __init__(
         self,
@@ -151,226 +122,6 @@ class AlterConfigsResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_2(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> AlterConfigsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(AlterConfigsRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("AlterConfigsRequest.resources", n)
-        left -= n
-        if left < 0:
-            bad_count("AlterConfigsRequest.resources", n - 1, size - pos)
-        resources: list[AlterConfigsResource] = []
-        message.resources = resources
-        for _ in range(1, n):
-            alter_configs_resource = new(AlterConfigsResource)
-            alter_configs_resource.resource_type, n = U_bB(buf, pos)
-            pos += 2
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "AlterConfigsResource.resource_name")
-            if n == 0:
-                bad_length("AlterConfigsResource.resource_name", n)
-            alter_configs_resource.resource_name = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("AlterConfigsResource.configs", n)
-            left -= n
-            if left < 0:
-                bad_count("AlterConfigsResource.configs", n - 1, size - pos)
-            configs: list[AlterableConfig] = []
-            alter_configs_resource.configs = configs
-            for _ in range(1, n):
-                alterable_config = new(AlterableConfig)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "AlterableConfig.name")
-                if n == 0:
-                    bad_length("AlterableConfig.name", n)
-                alterable_config.name = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "AlterableConfig.value")
-                alterable_config.value = buf[pos : (pos := pos + n - 1)].decode() if n else None
-                k = buf[pos]
-                pos += 1
-                if k:
-                    alterable_config.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    alterable_config.unknown_tags = ()
-                configs.append(alterable_config)
-            k = buf[pos]
-            pos += 1
-            if k:
-                alter_configs_resource.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                alter_configs_resource.unknown_tags = ()
-            resources.append(alter_configs_resource)
-        message.validate_only, k = U_oB(buf, pos)
-        pos += 2
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AlterConfigsRequest", error) from error
-    if pos > size:
-        raise bad_end("AlterConfigsRequest", pos - size)
-    return message
+REQUESTS: Codecs[AlterConfigsRequest] = Codecs(AlterConfigsRequest, "request", 0, 2, 2)
 
-
-def encode_request_2(message: AlterConfigsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        resources = message.resources
-        n = len(resources) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for alter_configs_resource in resources:
-            raw = alter_configs_resource.resource_name.encode()
-            n = len(raw) + 1
-            if n < 128:
-                put(P_bB(alter_configs_resource.resource_type, n))
-            else:
-                put(P_b(alter_configs_resource.resource_type))
-                put(text_size(n, "resource_name"))
-            put(raw)
-            configs = alter_configs_resource.configs
-            n = len(configs) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for alterable_config in configs:
-                raw = alterable_config.name.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "name"))
-                put(raw)
-                text = alterable_config.value
-                raw = b"" if text is None else text.encode()
-                n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "value"))
-                put(raw)
-                put(b"\0")
-                if alterable_config.unknown_tags:
-                    write_tags(out, alterable_config.unknown_tags)
-            put(b"\0")
-            if alter_configs_resource.unknown_tags:
-                write_tags(out, alter_configs_resource.unknown_tags)
-        put(P_ox(message.validate_only))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("AlterConfigsRequest", error) from error
-
-
-def decode_response_2(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> AlterConfigsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(AlterConfigsResponse)
-        message.throttle_time_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("AlterConfigsResponse.responses", n)
-        left -= n
-        if left < 0:
-            bad_count("AlterConfigsResponse.responses", n - 1, size - pos)
-        responses: list[AlterConfigsResourceResponse] = []
-        message.responses = responses
-        for _ in range(1, n):
-            alter_configs_resource_response = new(AlterConfigsResourceResponse)
-            alter_configs_resource_response.error_code, n = U_hB(buf, pos)
-            pos += 3
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "AlterConfigsResourceResponse.error_message")
-            alter_configs_resource_response.error_message = (
-                buf[pos : (pos := pos + n - 1)].decode() if n else None
-            )
-            alter_configs_resource_response.resource_type, n = U_bB(buf, pos)
-            pos += 2
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "AlterConfigsResourceResponse.resource_name")
-            if n == 0:
-                bad_length("AlterConfigsResourceResponse.resource_name", n)
-            alter_configs_resource_response.resource_name = buf[pos : (pos := pos + n - 1)].decode()
-            k = buf[pos]
-            pos += 1
-            if k:
-                alter_configs_resource_response.unknown_tags, pos, left = (
-                    read_tags(buf, pos, k, left)
-                )
-            else:
-                alter_configs_resource_response.unknown_tags = ()
-            responses.append(alter_configs_resource_response)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AlterConfigsResponse", error) from error
-    if pos > size:
-        raise bad_end("AlterConfigsResponse", pos - size)
-    return message
-
-
-def encode_response_2(message: AlterConfigsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        responses = message.responses
-        n = len(responses) + 1
-        if n < 128:
-            put(P_iB(message.throttle_time_ms, n))
-        else:
-            put(P_i(message.throttle_time_ms))
-            put(varint(n))
-        for alter_configs_resource_response in responses:
-            text = alter_configs_resource_response.error_message
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(P_hB(alter_configs_resource_response.error_code, n))
-            else:
-                put(P_h(alter_configs_resource_response.error_code))
-                put(text_size(n, "error_message"))
-            put(raw)
-            raw = alter_configs_resource_response.resource_name.encode()
-            n = len(raw) + 1
-            if n < 128:
-                put(P_bB(alter_configs_resource_response.resource_type, n))
-            else:
-                put(P_b(alter_configs_resource_response.resource_type))
-                put(text_size(n, "resource_name"))
-            put(raw)
-            put(b"\0")
-            if alter_configs_resource_response.unknown_tags:
-                write_tags(out, alter_configs_resource_response.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("AlterConfigsResponse", error) from error
-
-
-REQUESTS: Codecs[AlterConfigsRequest] = {
-    2: (decode_request_2, encode_request_2),
-}
-
-RESPONSES: Codecs[AlterConfigsResponse] = {
-    2: (decode_response_2, encode_response_2),
-}
+RESPONSES: Codecs[AlterConfigsResponse] = Codecs(AlterConfigsResponse, "response", 0, 2, 2)

@@ -8,59 +8,15 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    ArrayWriters,
-    BYTES,
-    MALFORMED,
-    Message,
-    P_i,
-    P_iB,
-    P_ih,
-    P_ihB,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UA_Bni,
-    UNENCODABLE,
-    UNSET,
-    U_iB,
-    U_ihB,
-    bad_count,
-    bad_end,
-    bad_length,
-    join_array,
-    malformed,
-    missing_field,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_ioB: Unpack = Struct(">i?B").unpack_from
-U_iohB: Unpack = Struct(">i?hB").unpack_from
-P_io: Pack = Struct(">i?").pack
-P_ioB: Pack = Struct(">i?B").pack
-P_ioh: Pack = Struct(">i?h").pack
-P_iohB: Pack = Struct(">i?hB").pack
-PA_iBnix: ArrayWriters = ArrayWriters('iBnix', 1)
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class ReassignablePartition(Message):
     """Part of AlterPartitionReassignmentsRequest, v0-1."""
 
     __slots__ = ("partition_index", "replicas", "unknown_tags")
+    _layout = ("partition_index int32", "replicas [int32] null")
 
     def __init__(
         self,
@@ -78,6 +34,7 @@ class ReassignableTopic(Message):
     """Part of AlterPartitionReassignmentsRequest, v0-1."""
 
     __slots__ = ("name", "partitions", "unknown_tags")
+    _layout = ("name string", "partitions [ReassignablePartition]")
 
     def __init__(
         self,
@@ -99,6 +56,11 @@ class AlterPartitionReassignmentsRequest(Message):
     """
 
     __slots__ = ("timeout_ms", "allow_replication_factor_change", "topics", "unknown_tags")
+    _layout = (
+        "timeout_ms int32",
+        "allow_replication_factor_change bool 1+",
+        "topics [ReassignableTopic]",
+    )
 
     def __init__(
         self,
@@ -118,6 +80,7 @@ class ReassignablePartitionResponse(Message):
     """Part of AlterPartitionReassignmentsResponse, v0-1."""
 
     __slots__ = ("partition_index", "error_code", "error_message", "unknown_tags")
+    _layout = ("partition_index int32", "error_code int16", "error_message string null")
 
     def __init__(
         self,
@@ -137,6 +100,7 @@ class ReassignableTopicResponse(Message):
     """Part of AlterPartitionReassignmentsResponse, v0-1."""
 
     __slots__ = ("name", "partitions", "unknown_tags")
+    _layout = ("name string", "partitions [ReassignablePartitionResponse]")
 
     def __init__(
         self,
@@ -168,6 +132,13 @@ class AlterPartitionReassignmentsResponse(Message):
         "responses",
         "unknown_tags",
     )
+    _layout = (
+        "throttle_time_ms int32",
+        "allow_replication_factor_change bool 1+",
+        "error_code int16",
+        "error_message string null",
+        "responses [ReassignableTopicResponse]",
+    )
 
     def __init__(
         self,
@@ -187,559 +158,10 @@ class AlterPartitionReassignmentsResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> AlterPartitionReassignmentsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(AlterPartitionReassignmentsRequest)
-        message.timeout_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("AlterPartitionReassignmentsRequest.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("AlterPartitionReassignmentsRequest.topics", n - 1, size - pos)
-        topics: list[ReassignableTopic] = []
-        message.topics = topics
-        for _ in range(1, n):
-            reassignable_topic = new(ReassignableTopic)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "ReassignableTopic.name")
-            if n == 0:
-                bad_length("ReassignableTopic.name", n)
-            reassignable_topic.name = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("ReassignableTopic.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("ReassignableTopic.partitions", n - 1, size - pos)
-            partitions: list[ReassignablePartition] = []
-            reassignable_topic.partitions = partitions
-            for _ in range(1, n):
-                reassignable_partition = new(ReassignablePartition)
-                reassignable_partition.partition_index, n = U_iB(buf, pos)
-                pos += 5
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    reassignable_partition.replicas = None
-                else:
-                    left -= n
-                    if left < 0:
-                        bad_count("ReassignablePartition.replicas", n - 1, size - pos)
-                    reassignable_partition.replicas = [*UA_Bni[n](buf, pos)]
-                    pos += 4 * (n - 1)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    reassignable_partition.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    reassignable_partition.unknown_tags = ()
-                partitions.append(reassignable_partition)
-            k = buf[pos]
-            pos += 1
-            if k:
-                reassignable_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                reassignable_topic.unknown_tags = ()
-            topics.append(reassignable_topic)
-        k = buf[pos]
-        pos += 1
-        message.allow_replication_factor_change = True
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AlterPartitionReassignmentsRequest", error) from error
-    if pos > size:
-        raise bad_end("AlterPartitionReassignmentsRequest", pos - size)
-    return message
+REQUESTS: Codecs[AlterPartitionReassignmentsRequest] = Codecs(
+    AlterPartitionReassignmentsRequest, "request", 0, 1, 0
+)
 
-
-def encode_request_0(message: AlterPartitionReassignmentsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.allow_replication_factor_change != True:
-            missing_field("AlterPartitionReassignmentsRequest.allow_replication_factor_change")
-        topics = message.topics
-        n = len(topics) + 1
-        if n < 128:
-            put(P_iB(message.timeout_ms, n))
-        else:
-            put(P_i(message.timeout_ms))
-            put(varint(n))
-        for reassignable_topic in topics:
-            raw = reassignable_topic.name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            partitions = reassignable_topic.partitions
-            n = len(partitions) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for reassignable_partition in partitions:
-                replicas = reassignable_partition.replicas
-                replicas_n = 0 if replicas is None else len(replicas) + 1
-                if replicas_n < 128:
-                    put(
-                        PA_iBnix[replicas_n](
-                            reassignable_partition.partition_index, replicas_n, *(replicas or ()),
-                        ),
-                    )
-                else:
-                    put(P_i(reassignable_partition.partition_index))
-                    put(varint(replicas_n))
-                    put(join_array("i", (replicas or ())))
-                    put(b"\0")
-                if reassignable_partition.unknown_tags:
-                    write_tags(out, reassignable_partition.unknown_tags)
-            put(b"\0")
-            if reassignable_topic.unknown_tags:
-                write_tags(out, reassignable_topic.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("AlterPartitionReassignmentsRequest", error) from error
-
-
-def decode_request_1(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> AlterPartitionReassignmentsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(AlterPartitionReassignmentsRequest)
-        message.timeout_ms, message.allow_replication_factor_change, n = U_ioB(buf, pos)
-        pos += 6
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("AlterPartitionReassignmentsRequest.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("AlterPartitionReassignmentsRequest.topics", n - 1, size - pos)
-        topics: list[ReassignableTopic] = []
-        message.topics = topics
-        for _ in range(1, n):
-            reassignable_topic = new(ReassignableTopic)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "ReassignableTopic.name")
-            if n == 0:
-                bad_length("ReassignableTopic.name", n)
-            reassignable_topic.name = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("ReassignableTopic.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("ReassignableTopic.partitions", n - 1, size - pos)
-            partitions: list[ReassignablePartition] = []
-            reassignable_topic.partitions = partitions
-            for _ in range(1, n):
-                reassignable_partition = new(ReassignablePartition)
-                reassignable_partition.partition_index, n = U_iB(buf, pos)
-                pos += 5
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    reassignable_partition.replicas = None
-                else:
-                    left -= n
-                    if left < 0:
-                        bad_count("ReassignablePartition.replicas", n - 1, size - pos)
-                    reassignable_partition.replicas = [*UA_Bni[n](buf, pos)]
-                    pos += 4 * (n - 1)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    reassignable_partition.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    reassignable_partition.unknown_tags = ()
-                partitions.append(reassignable_partition)
-            k = buf[pos]
-            pos += 1
-            if k:
-                reassignable_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                reassignable_topic.unknown_tags = ()
-            topics.append(reassignable_topic)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AlterPartitionReassignmentsRequest", error) from error
-    if pos > size:
-        raise bad_end("AlterPartitionReassignmentsRequest", pos - size)
-    return message
-
-
-def encode_request_1(message: AlterPartitionReassignmentsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics) + 1
-        if n < 128:
-            put(P_ioB(message.timeout_ms, message.allow_replication_factor_change, n))
-        else:
-            put(P_io(message.timeout_ms, message.allow_replication_factor_change))
-            put(varint(n))
-        for reassignable_topic in topics:
-            raw = reassignable_topic.name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            partitions = reassignable_topic.partitions
-            n = len(partitions) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for reassignable_partition in partitions:
-                replicas = reassignable_partition.replicas
-                replicas_n = 0 if replicas is None else len(replicas) + 1
-                if replicas_n < 128:
-                    put(
-                        PA_iBnix[replicas_n](
-                            reassignable_partition.partition_index, replicas_n, *(replicas or ()),
-                        ),
-                    )
-                else:
-                    put(P_i(reassignable_partition.partition_index))
-                    put(varint(replicas_n))
-                    put(join_array("i", (replicas or ())))
-                    put(b"\0")
-                if reassignable_partition.unknown_tags:
-                    write_tags(out, reassignable_partition.unknown_tags)
-            put(b"\0")
-            if reassignable_topic.unknown_tags:
-                write_tags(out, reassignable_topic.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("AlterPartitionReassignmentsRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> AlterPartitionReassignmentsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(AlterPartitionReassignmentsResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
-        pos += 7
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "AlterPartitionReassignmentsResponse.error_message")
-        message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("AlterPartitionReassignmentsResponse.responses", n)
-        left -= n
-        if left < 0:
-            bad_count("AlterPartitionReassignmentsResponse.responses", n - 1, size - pos)
-        responses: list[ReassignableTopicResponse] = []
-        message.responses = responses
-        for _ in range(1, n):
-            reassignable_topic_response = new(ReassignableTopicResponse)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "ReassignableTopicResponse.name")
-            if n == 0:
-                bad_length("ReassignableTopicResponse.name", n)
-            reassignable_topic_response.name = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("ReassignableTopicResponse.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("ReassignableTopicResponse.partitions", n - 1, size - pos)
-            partitions: list[ReassignablePartitionResponse] = []
-            reassignable_topic_response.partitions = partitions
-            for _ in range(1, n):
-                reassignable_partition_response = new(ReassignablePartitionResponse)
-                (
-                    reassignable_partition_response.partition_index,
-                    reassignable_partition_response.error_code, n,
-                ) = U_ihB(buf, pos)
-                pos += 7
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "ReassignablePartitionResponse.error_message")
-                reassignable_partition_response.error_message = (
-                    buf[pos : (pos := pos + n - 1)].decode() if n else None
-                )
-                k = buf[pos]
-                pos += 1
-                if k:
-                    reassignable_partition_response.unknown_tags, pos, left = (
-                        read_tags(buf, pos, k, left)
-                    )
-                else:
-                    reassignable_partition_response.unknown_tags = ()
-                partitions.append(reassignable_partition_response)
-            k = buf[pos]
-            pos += 1
-            if k:
-                reassignable_topic_response.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                reassignable_topic_response.unknown_tags = ()
-            responses.append(reassignable_topic_response)
-        k = buf[pos]
-        pos += 1
-        message.allow_replication_factor_change = True
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AlterPartitionReassignmentsResponse", error) from error
-    if pos > size:
-        raise bad_end("AlterPartitionReassignmentsResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: AlterPartitionReassignmentsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(P_ihB(message.throttle_time_ms, message.error_code, n))
-        else:
-            put(P_ih(message.throttle_time_ms, message.error_code))
-            put(text_size(n, "error_message"))
-        put(raw)
-        responses = message.responses
-        n = len(responses) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for reassignable_topic_response in responses:
-            raw = reassignable_topic_response.name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            partitions = reassignable_topic_response.partitions
-            n = len(partitions) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for reassignable_partition_response in partitions:
-                text = reassignable_partition_response.error_message
-                raw = b"" if text is None else text.encode()
-                n = 0 if text is None else len(raw) + 1
-                if n < 128:
-                    put(
-                        P_ihB(
-                            reassignable_partition_response.partition_index,
-                            reassignable_partition_response.error_code, n,
-                        ),
-                    )
-                else:
-                    put(
-                        P_ih(
-                            reassignable_partition_response.partition_index,
-                            reassignable_partition_response.error_code,
-                        ),
-                    )
-                    put(text_size(n, "error_message"))
-                put(raw)
-                put(b"\0")
-                if reassignable_partition_response.unknown_tags:
-                    write_tags(out, reassignable_partition_response.unknown_tags)
-            put(b"\0")
-            if reassignable_topic_response.unknown_tags:
-                write_tags(out, reassignable_topic_response.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("AlterPartitionReassignmentsResponse", error) from error
-
-
-def decode_response_1(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> AlterPartitionReassignmentsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(AlterPartitionReassignmentsResponse)
-        (
-            message.throttle_time_ms, message.allow_replication_factor_change, message.error_code,
-            n,
-        ) = U_iohB(buf, pos)
-        pos += 8
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "AlterPartitionReassignmentsResponse.error_message")
-        message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("AlterPartitionReassignmentsResponse.responses", n)
-        left -= n
-        if left < 0:
-            bad_count("AlterPartitionReassignmentsResponse.responses", n - 1, size - pos)
-        responses: list[ReassignableTopicResponse] = []
-        message.responses = responses
-        for _ in range(1, n):
-            reassignable_topic_response = new(ReassignableTopicResponse)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "ReassignableTopicResponse.name")
-            if n == 0:
-                bad_length("ReassignableTopicResponse.name", n)
-            reassignable_topic_response.name = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("ReassignableTopicResponse.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("ReassignableTopicResponse.partitions", n - 1, size - pos)
-            partitions: list[ReassignablePartitionResponse] = []
-            reassignable_topic_response.partitions = partitions
-            for _ in range(1, n):
-                reassignable_partition_response = new(ReassignablePartitionResponse)
-                (
-                    reassignable_partition_response.partition_index,
-                    reassignable_partition_response.error_code, n,
-                ) = U_ihB(buf, pos)
-                pos += 7
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "ReassignablePartitionResponse.error_message")
-                reassignable_partition_response.error_message = (
-                    buf[pos : (pos := pos + n - 1)].decode() if n else None
-                )
-                k = buf[pos]
-                pos += 1
-                if k:
-                    reassignable_partition_response.unknown_tags, pos, left = (
-                        read_tags(buf, pos, k, left)
-                    )
-                else:
-                    reassignable_partition_response.unknown_tags = ()
-                partitions.append(reassignable_partition_response)
-            k = buf[pos]
-            pos += 1
-            if k:
-                reassignable_topic_response.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                reassignable_topic_response.unknown_tags = ()
-            responses.append(reassignable_topic_response)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AlterPartitionReassignmentsResponse", error) from error
-    if pos > size:
-        raise bad_end("AlterPartitionReassignmentsResponse", pos - size)
-    return message
-
-
-def encode_response_1(message: AlterPartitionReassignmentsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(
-                P_iohB(
-                    message.throttle_time_ms, message.allow_replication_factor_change,
-                    message.error_code, n,
-                ),
-            )
-        else:
-            put(
-                P_ioh(
-                    message.throttle_time_ms, message.allow_replication_factor_change,
-                    message.error_code,
-                ),
-            )
-            put(text_size(n, "error_message"))
-        put(raw)
-        responses = message.responses
-        n = len(responses) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for reassignable_topic_response in responses:
-            raw = reassignable_topic_response.name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            partitions = reassignable_topic_response.partitions
-            n = len(partitions) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for reassignable_partition_response in partitions:
-                text = reassignable_partition_response.error_message
-                raw = b"" if text is None else text.encode()
-                n = 0 if text is None else len(raw) + 1
-                if n < 128:
-                    put(
-                        P_ihB(
-                            reassignable_partition_response.partition_index,
-                            reassignable_partition_response.error_code, n,
-                        ),
-                    )
-                else:
-                    put(
-                        P_ih(
-                            reassignable_partition_response.partition_index,
-                            reassignable_partition_response.error_code,
-                        ),
-                    )
-                    put(text_size(n, "error_message"))
-                put(raw)
-                put(b"\0")
-                if reassignable_partition_response.unknown_tags:
-                    write_tags(out, reassignable_partition_response.unknown_tags)
-            put(b"\0")
-            if reassignable_topic_response.unknown_tags:
-                write_tags(out, reassignable_topic_response.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("AlterPartitionReassignmentsResponse", error) from error
-
-
-REQUESTS: Codecs[AlterPartitionReassignmentsRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_1, encode_request_1),
-}
-
-RESPONSES: Codecs[AlterPartitionReassignmentsResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_1, encode_response_1),
-}
+RESPONSES: Codecs[AlterPartitionReassignmentsResponse] = Codecs(
+    AlterPartitionReassignmentsResponse, "response", 0, 1, 0
+)

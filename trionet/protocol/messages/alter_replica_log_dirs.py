@@ -4,54 +4,19 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""AlterReplicaLogDirs (API key 34), v0-2, with the codecs of v2."""
+"""AlterReplicaLogDirs (API key 34), v0-2."""
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    PA_Bnix,
-    P_i,
-    P_iB,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UA_Bni,
-    UNENCODABLE,
-    UNSET,
-    U_iB,
-    U_ihB,
-    bad_count,
-    bad_end,
-    bad_length,
-    join_array,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack
-
-P_ihx: Pack = Struct(">ihx").pack
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class AlterReplicaLogDirTopic(Message):
     """Part of AlterReplicaLogDirsRequest, v0-2."""
 
     __slots__ = ("name", "partitions", "unknown_tags")
+    _layout = ("name string", "partitions [int32]")
 
     def __init__(
         self,
@@ -69,6 +34,7 @@ class AlterReplicaLogDir(Message):
     """Part of AlterReplicaLogDirsRequest, v0-2."""
 
     __slots__ = ("path", "topics", "unknown_tags")
+    _layout = ("path string", "topics [AlterReplicaLogDirTopic]")
 
     def __init__(
         self,
@@ -86,6 +52,7 @@ class AlterReplicaLogDirsRequest(Message):
     """AlterReplicaLogDirs request, v0-2."""
 
     __slots__ = ("dirs", "unknown_tags")
+    _layout = ("dirs [AlterReplicaLogDir]",)
 
     def __init__(
         self,
@@ -101,6 +68,7 @@ class AlterReplicaLogDirPartitionResult(Message):
     """Part of AlterReplicaLogDirsResponse, v0-2."""
 
     __slots__ = ("partition_index", "error_code", "unknown_tags")
+    _layout = ("partition_index int32", "error_code int16")
 
     def __init__(
         self,
@@ -118,6 +86,7 @@ class AlterReplicaLogDirTopicResult(Message):
     """Part of AlterReplicaLogDirsResponse, v0-2."""
 
     __slots__ = ("topic_name", "partitions", "unknown_tags")
+    _layout = ("topic_name string", "partitions [AlterReplicaLogDirPartitionResult]")
 
     def __init__(
         self,
@@ -142,6 +111,7 @@ class AlterReplicaLogDirsResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "results", "unknown_tags")
+    _layout = ("throttle_time_ms int32", "results [AlterReplicaLogDirTopicResult]")
 
     def __init__(
         self,
@@ -155,249 +125,10 @@ class AlterReplicaLogDirsResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_2(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> AlterReplicaLogDirsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(AlterReplicaLogDirsRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("AlterReplicaLogDirsRequest.dirs", n)
-        left -= n
-        if left < 0:
-            bad_count("AlterReplicaLogDirsRequest.dirs", n - 1, size - pos)
-        dirs: list[AlterReplicaLogDir] = []
-        message.dirs = dirs
-        for _ in range(1, n):
-            alter_replica_log_dir = new(AlterReplicaLogDir)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "AlterReplicaLogDir.path")
-            if n == 0:
-                bad_length("AlterReplicaLogDir.path", n)
-            alter_replica_log_dir.path = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("AlterReplicaLogDir.topics", n)
-            left -= n
-            if left < 0:
-                bad_count("AlterReplicaLogDir.topics", n - 1, size - pos)
-            topics: list[AlterReplicaLogDirTopic] = []
-            alter_replica_log_dir.topics = topics
-            for _ in range(1, n):
-                alter_replica_log_dir_topic = new(AlterReplicaLogDirTopic)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "AlterReplicaLogDirTopic.name")
-                if n == 0:
-                    bad_length("AlterReplicaLogDirTopic.name", n)
-                alter_replica_log_dir_topic.name = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("AlterReplicaLogDirTopic.partitions", n)
-                left -= n
-                if left < 0:
-                    bad_count("AlterReplicaLogDirTopic.partitions", n - 1, size - pos)
-                alter_replica_log_dir_topic.partitions = [*UA_Bni[n](buf, pos)]
-                pos += 4 * (n - 1)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    alter_replica_log_dir_topic.unknown_tags, pos, left = (
-                        read_tags(buf, pos, k, left)
-                    )
-                else:
-                    alter_replica_log_dir_topic.unknown_tags = ()
-                topics.append(alter_replica_log_dir_topic)
-            k = buf[pos]
-            pos += 1
-            if k:
-                alter_replica_log_dir.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                alter_replica_log_dir.unknown_tags = ()
-            dirs.append(alter_replica_log_dir)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AlterReplicaLogDirsRequest", error) from error
-    if pos > size:
-        raise bad_end("AlterReplicaLogDirsRequest", pos - size)
-    return message
+REQUESTS: Codecs[AlterReplicaLogDirsRequest] = Codecs(
+    AlterReplicaLogDirsRequest, "request", 0, 2, 2
+)
 
-
-def encode_request_2(message: AlterReplicaLogDirsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        dirs = message.dirs
-        n = len(dirs) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for alter_replica_log_dir in dirs:
-            raw = alter_replica_log_dir.path.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "path"))
-            put(raw)
-            topics = alter_replica_log_dir.topics
-            n = len(topics) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for alter_replica_log_dir_topic in topics:
-                raw = alter_replica_log_dir_topic.name.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "name"))
-                put(raw)
-                partitions = alter_replica_log_dir_topic.partitions
-                partitions_n = len(partitions) + 1
-                if partitions_n < 128:
-                    put(PA_Bnix[partitions_n](partitions_n, *partitions))
-                else:
-                    put(varint(partitions_n))
-                    put(join_array("i", partitions))
-                    put(b"\0")
-                if alter_replica_log_dir_topic.unknown_tags:
-                    write_tags(out, alter_replica_log_dir_topic.unknown_tags)
-            put(b"\0")
-            if alter_replica_log_dir.unknown_tags:
-                write_tags(out, alter_replica_log_dir.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("AlterReplicaLogDirsRequest", error) from error
-
-
-def decode_response_2(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> AlterReplicaLogDirsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(AlterReplicaLogDirsResponse)
-        message.throttle_time_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("AlterReplicaLogDirsResponse.results", n)
-        left -= n
-        if left < 0:
-            bad_count("AlterReplicaLogDirsResponse.results", n - 1, size - pos)
-        results: list[AlterReplicaLogDirTopicResult] = []
-        message.results = results
-        for _ in range(1, n):
-            alter_replica_log_dir_topic_result = new(AlterReplicaLogDirTopicResult)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "AlterReplicaLogDirTopicResult.topic_name")
-            if n == 0:
-                bad_length("AlterReplicaLogDirTopicResult.topic_name", n)
-            alter_replica_log_dir_topic_result.topic_name = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("AlterReplicaLogDirTopicResult.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("AlterReplicaLogDirTopicResult.partitions", n - 1, size - pos)
-            partitions: list[AlterReplicaLogDirPartitionResult] = []
-            alter_replica_log_dir_topic_result.partitions = partitions
-            for _ in range(1, n):
-                alter_replica_log_dir_partition_result = new(AlterReplicaLogDirPartitionResult)
-                (
-                    alter_replica_log_dir_partition_result.partition_index,
-                    alter_replica_log_dir_partition_result.error_code, k,
-                ) = U_ihB(buf, pos)
-                pos += 7
-                if k:
-                    alter_replica_log_dir_partition_result.unknown_tags, pos, left = (
-                        read_tags(buf, pos, k, left)
-                    )
-                else:
-                    alter_replica_log_dir_partition_result.unknown_tags = ()
-                partitions.append(alter_replica_log_dir_partition_result)
-            k = buf[pos]
-            pos += 1
-            if k:
-                alter_replica_log_dir_topic_result.unknown_tags, pos, left = (
-                    read_tags(buf, pos, k, left)
-                )
-            else:
-                alter_replica_log_dir_topic_result.unknown_tags = ()
-            results.append(alter_replica_log_dir_topic_result)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AlterReplicaLogDirsResponse", error) from error
-    if pos > size:
-        raise bad_end("AlterReplicaLogDirsResponse", pos - size)
-    return message
-
-
-def encode_response_2(message: AlterReplicaLogDirsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        results = message.results
-        n = len(results) + 1
-        if n < 128:
-            put(P_iB(message.throttle_time_ms, n))
-        else:
-            put(P_i(message.throttle_time_ms))
-            put(varint(n))
-        for alter_replica_log_dir_topic_result in results:
-            raw = alter_replica_log_dir_topic_result.topic_name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "topic_name"))
-            put(raw)
-            partitions = alter_replica_log_dir_topic_result.partitions
-            n = len(partitions) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for alter_replica_log_dir_partition_result in partitions:
-                put(
-                    P_ihx(
-                        alter_replica_log_dir_partition_result.partition_index,
-                        alter_replica_log_dir_partition_result.error_code,
-                    ),
-                )
-                if alter_replica_log_dir_partition_result.unknown_tags:
-                    write_tags(out, alter_replica_log_dir_partition_result.unknown_tags)
-            put(b"\0")
-            if alter_replica_log_dir_topic_result.unknown_tags:
-                write_tags(out, alter_replica_log_dir_topic_result.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("AlterReplicaLogDirsResponse", error) from error
-
-
-REQUESTS: Codecs[AlterReplicaLogDirsRequest] = {
-    2: (decode_request_2, encode_request_2),
-}
-
-RESPONSES: Codecs[AlterReplicaLogDirsResponse] = {
-    2: (decode_response_2, encode_response_2),
-}
+RESPONSES: Codecs[AlterReplicaLogDirsResponse] = Codecs(
+    AlterReplicaLogDirsResponse, "response", 0, 2, 2
+)

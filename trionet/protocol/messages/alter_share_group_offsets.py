@@ -8,52 +8,15 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    NO_UUID,
-    P_16s,
-    P_16sB,
-    P_ih,
-    P_ihB,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    U_16sB,
-    U_ihB,
-    bad_count,
-    bad_end,
-    bad_length,
-    bad_uuid,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_iqB: Unpack = Struct(">iqB").unpack_from
-P_iqx: Pack = Struct(">iqx").pack
+from trionet.protocol._wire import Message, NO_UUID, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class AlterShareGroupOffsetsRequestPartition(Message):
     """Part of AlterShareGroupOffsetsRequest, v0."""
 
     __slots__ = ("partition_index", "start_offset", "unknown_tags")
+    _layout = ("partition_index int32", "start_offset int64")
 
     def __init__(
         self,
@@ -71,6 +34,7 @@ class AlterShareGroupOffsetsRequestTopic(Message):
     """Part of AlterShareGroupOffsetsRequest, v0."""
 
     __slots__ = ("topic_name", "partitions", "unknown_tags")
+    _layout = ("topic_name string", "partitions [AlterShareGroupOffsetsRequestPartition]")
 
     def __init__(
         self,
@@ -90,6 +54,7 @@ class AlterShareGroupOffsetsRequest(Message):
     """AlterShareGroupOffsets request, v0."""
 
     __slots__ = ("group_id", "topics", "unknown_tags")
+    _layout = ("group_id string", "topics [AlterShareGroupOffsetsRequestTopic]")
 
     def __init__(
         self,
@@ -107,6 +72,7 @@ class AlterShareGroupOffsetsResponsePartition(Message):
     """Part of AlterShareGroupOffsetsResponse, v0."""
 
     __slots__ = ("partition_index", "error_code", "error_message", "unknown_tags")
+    _layout = ("partition_index int32", "error_code int16", "error_message string null")
 
     def __init__(
         self,
@@ -130,6 +96,11 @@ class AlterShareGroupOffsetsResponseTopic(Message):
     """
 
     __slots__ = ("topic_name", "topic_id", "partitions", "unknown_tags")
+    _layout = (
+        "topic_name string",
+        "topic_id uuid",
+        "partitions [AlterShareGroupOffsetsResponsePartition]",
+    )
     _uuids = ("topic_id",)
 
     def __init__(
@@ -157,6 +128,12 @@ class AlterShareGroupOffsetsResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "responses", "unknown_tags")
+    _layout = (
+        "throttle_time_ms int32",
+        "error_code int16",
+        "error_message string null",
+        "responses [AlterShareGroupOffsetsResponseTopic]",
+    )
 
     def __init__(
         self,
@@ -176,290 +153,10 @@ class AlterShareGroupOffsetsResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> AlterShareGroupOffsetsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(AlterShareGroupOffsetsRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "AlterShareGroupOffsetsRequest.group_id")
-        if n == 0:
-            bad_length("AlterShareGroupOffsetsRequest.group_id", n)
-        message.group_id = buf[pos : (pos := pos + n - 1)].decode()
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("AlterShareGroupOffsetsRequest.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("AlterShareGroupOffsetsRequest.topics", n - 1, size - pos)
-        topics: list[AlterShareGroupOffsetsRequestTopic] = []
-        message.topics = topics
-        for _ in range(1, n):
-            alter_share_group_offsets_request_topic = new(AlterShareGroupOffsetsRequestTopic)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "AlterShareGroupOffsetsRequestTopic.topic_name")
-            if n == 0:
-                bad_length("AlterShareGroupOffsetsRequestTopic.topic_name", n)
-            alter_share_group_offsets_request_topic.topic_name = (
-                buf[pos : (pos := pos + n - 1)].decode()
-            )
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("AlterShareGroupOffsetsRequestTopic.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("AlterShareGroupOffsetsRequestTopic.partitions", n - 1, size - pos)
-            partitions: list[AlterShareGroupOffsetsRequestPartition] = []
-            alter_share_group_offsets_request_topic.partitions = partitions
-            for _ in range(1, n):
-                alter_share_group_offsets_request_partition = (
-                    new(AlterShareGroupOffsetsRequestPartition)
-                )
-                (
-                    alter_share_group_offsets_request_partition.partition_index,
-                    alter_share_group_offsets_request_partition.start_offset, k,
-                ) = U_iqB(buf, pos)
-                pos += 13
-                if k:
-                    alter_share_group_offsets_request_partition.unknown_tags, pos, left = (
-                        read_tags(buf, pos, k, left)
-                    )
-                else:
-                    alter_share_group_offsets_request_partition.unknown_tags = ()
-                partitions.append(alter_share_group_offsets_request_partition)
-            k = buf[pos]
-            pos += 1
-            if k:
-                alter_share_group_offsets_request_topic.unknown_tags, pos, left = (
-                    read_tags(buf, pos, k, left)
-                )
-            else:
-                alter_share_group_offsets_request_topic.unknown_tags = ()
-            topics.append(alter_share_group_offsets_request_topic)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AlterShareGroupOffsetsRequest", error) from error
-    if pos > size:
-        raise bad_end("AlterShareGroupOffsetsRequest", pos - size)
-    return message
+REQUESTS: Codecs[AlterShareGroupOffsetsRequest] = Codecs(
+    AlterShareGroupOffsetsRequest, "request", 0, 0, 0
+)
 
-
-def encode_request_0(message: AlterShareGroupOffsetsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        raw = message.group_id.encode()
-        n = len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
-        put(raw)
-        topics = message.topics
-        n = len(topics) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for alter_share_group_offsets_request_topic in topics:
-            raw = alter_share_group_offsets_request_topic.topic_name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "topic_name"))
-            put(raw)
-            partitions = alter_share_group_offsets_request_topic.partitions
-            n = len(partitions) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for alter_share_group_offsets_request_partition in partitions:
-                put(
-                    P_iqx(
-                        alter_share_group_offsets_request_partition.partition_index,
-                        alter_share_group_offsets_request_partition.start_offset,
-                    ),
-                )
-                if alter_share_group_offsets_request_partition.unknown_tags:
-                    write_tags(out, alter_share_group_offsets_request_partition.unknown_tags)
-            put(b"\0")
-            if alter_share_group_offsets_request_topic.unknown_tags:
-                write_tags(out, alter_share_group_offsets_request_topic.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("AlterShareGroupOffsetsRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> AlterShareGroupOffsetsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(AlterShareGroupOffsetsResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
-        pos += 7
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "AlterShareGroupOffsetsResponse.error_message")
-        message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("AlterShareGroupOffsetsResponse.responses", n)
-        left -= n
-        if left < 0:
-            bad_count("AlterShareGroupOffsetsResponse.responses", n - 1, size - pos)
-        responses: list[AlterShareGroupOffsetsResponseTopic] = []
-        message.responses = responses
-        for _ in range(1, n):
-            alter_share_group_offsets_response_topic = new(AlterShareGroupOffsetsResponseTopic)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "AlterShareGroupOffsetsResponseTopic.topic_name")
-            if n == 0:
-                bad_length("AlterShareGroupOffsetsResponseTopic.topic_name", n)
-            alter_share_group_offsets_response_topic.topic_name = (
-                buf[pos : (pos := pos + n - 1)].decode()
-            )
-            alter_share_group_offsets_response_topic.topic_id, n = U_16sB(buf, pos)
-            pos += 17
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("AlterShareGroupOffsetsResponseTopic.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("AlterShareGroupOffsetsResponseTopic.partitions", n - 1, size - pos)
-            partitions: list[AlterShareGroupOffsetsResponsePartition] = []
-            alter_share_group_offsets_response_topic.partitions = partitions
-            for _ in range(1, n):
-                alter_share_group_offsets_response_partition = (
-                    new(AlterShareGroupOffsetsResponsePartition)
-                )
-                (
-                    alter_share_group_offsets_response_partition.partition_index,
-                    alter_share_group_offsets_response_partition.error_code, n,
-                ) = U_ihB(buf, pos)
-                pos += 7
-                if n > 127:
-                    n, pos = (
-                        text_length(
-                            buf, pos, n, "AlterShareGroupOffsetsResponsePartition.error_message",
-                        )
-                    )
-                alter_share_group_offsets_response_partition.error_message = (
-                    buf[pos : (pos := pos + n - 1)].decode() if n else None
-                )
-                k = buf[pos]
-                pos += 1
-                if k:
-                    alter_share_group_offsets_response_partition.unknown_tags, pos, left = (
-                        read_tags(buf, pos, k, left)
-                    )
-                else:
-                    alter_share_group_offsets_response_partition.unknown_tags = ()
-                partitions.append(alter_share_group_offsets_response_partition)
-            k = buf[pos]
-            pos += 1
-            if k:
-                alter_share_group_offsets_response_topic.unknown_tags, pos, left = (
-                    read_tags(buf, pos, k, left)
-                )
-            else:
-                alter_share_group_offsets_response_topic.unknown_tags = ()
-            responses.append(alter_share_group_offsets_response_topic)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AlterShareGroupOffsetsResponse", error) from error
-    if pos > size:
-        raise bad_end("AlterShareGroupOffsetsResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: AlterShareGroupOffsetsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(P_ihB(message.throttle_time_ms, message.error_code, n))
-        else:
-            put(P_ih(message.throttle_time_ms, message.error_code))
-            put(text_size(n, "error_message"))
-        put(raw)
-        responses = message.responses
-        n = len(responses) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for alter_share_group_offsets_response_topic in responses:
-            raw = alter_share_group_offsets_response_topic.topic_name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "topic_name"))
-            put(raw)
-            if len(alter_share_group_offsets_response_topic.topic_id) != 16:
-                bad_uuid("topic_id")
-            partitions = alter_share_group_offsets_response_topic.partitions
-            n = len(partitions) + 1
-            if n < 128:
-                put(P_16sB(alter_share_group_offsets_response_topic.topic_id, n))
-            else:
-                put(P_16s(alter_share_group_offsets_response_topic.topic_id))
-                put(varint(n))
-            for alter_share_group_offsets_response_partition in partitions:
-                text = alter_share_group_offsets_response_partition.error_message
-                raw = b"" if text is None else text.encode()
-                n = 0 if text is None else len(raw) + 1
-                if n < 128:
-                    put(
-                        P_ihB(
-                            alter_share_group_offsets_response_partition.partition_index,
-                            alter_share_group_offsets_response_partition.error_code, n,
-                        ),
-                    )
-                else:
-                    put(
-                        P_ih(
-                            alter_share_group_offsets_response_partition.partition_index,
-                            alter_share_group_offsets_response_partition.error_code,
-                        ),
-                    )
-                    put(text_size(n, "error_message"))
-                put(raw)
-                put(b"\0")
-                if alter_share_group_offsets_response_partition.unknown_tags:
-                    write_tags(out, alter_share_group_offsets_response_partition.unknown_tags)
-            put(b"\0")
-            if alter_share_group_offsets_response_topic.unknown_tags:
-                write_tags(out, alter_share_group_offsets_response_topic.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("AlterShareGroupOffsetsResponse", error) from error
-
-
-REQUESTS: Codecs[AlterShareGroupOffsetsRequest] = {
-    0: (decode_request_0, encode_request_0),
-}
-
-RESPONSES: Codecs[AlterShareGroupOffsetsResponse] = {
-    0: (decode_response_0, encode_response_0),
-}
+RESPONSES: Codecs[AlterShareGroupOffsetsResponse] = Codecs(
+    AlterShareGroupOffsetsResponse, "response", 0, 0, 0
+)

@@ -8,53 +8,15 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    P_h,
-    P_hB,
-    P_i,
-    P_iB,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    U_bB,
-    U_hB,
-    U_iB,
-    bad_count,
-    bad_end,
-    bad_length,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_biB: Unpack = Struct(">biB").unpack_from
-P_bi: Pack = Struct(">bi").pack
-P_biB: Pack = Struct(">biB").pack
-P_bx: Pack = Struct(">bx").pack
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class ScramCredentialDeletion(Message):
     """Part of AlterUserScramCredentialsRequest, v0."""
 
     __slots__ = ("name", "mechanism", "unknown_tags")
+    _layout = ("name string", "mechanism int8")
 
     def __init__(
         self,
@@ -77,6 +39,13 @@ class ScramCredentialUpsertion(Message):
     """
 
     __slots__ = ("name", "mechanism", "iterations", "salt", "salted_password", "unknown_tags")
+    _layout = (
+        "name string",
+        "mechanism int8",
+        "iterations int32",
+        "salt bytes",
+        "salted_password bytes",
+    )
 
     def __init__(
         self,
@@ -100,6 +69,7 @@ class AlterUserScramCredentialsRequest(Message):
     """AlterUserScramCredentials request, v0."""
 
     __slots__ = ("deletions", "upsertions", "unknown_tags")
+    _layout = ("deletions [ScramCredentialDeletion]", "upsertions [ScramCredentialUpsertion]")
 
     def __init__(
         self,
@@ -117,6 +87,7 @@ class AlterUserScramCredentialsResult(Message):
     """Part of AlterUserScramCredentialsResponse, v0."""
 
     __slots__ = ("user", "error_code", "error_message", "unknown_tags")
+    _layout = ("user string", "error_code int16", "error_message string null")
 
     def __init__(
         self,
@@ -141,6 +112,7 @@ class AlterUserScramCredentialsResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "results", "unknown_tags")
+    _layout = ("throttle_time_ms int32", "results [AlterUserScramCredentialsResult]")
 
     def __init__(
         self,
@@ -154,246 +126,10 @@ class AlterUserScramCredentialsResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> AlterUserScramCredentialsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(AlterUserScramCredentialsRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("AlterUserScramCredentialsRequest.deletions", n)
-        left -= n
-        if left < 0:
-            bad_count("AlterUserScramCredentialsRequest.deletions", n - 1, size - pos)
-        deletions: list[ScramCredentialDeletion] = []
-        message.deletions = deletions
-        for _ in range(1, n):
-            scram_credential_deletion = new(ScramCredentialDeletion)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "ScramCredentialDeletion.name")
-            if n == 0:
-                bad_length("ScramCredentialDeletion.name", n)
-            scram_credential_deletion.name = buf[pos : (pos := pos + n - 1)].decode()
-            scram_credential_deletion.mechanism, k = U_bB(buf, pos)
-            pos += 2
-            if k:
-                scram_credential_deletion.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                scram_credential_deletion.unknown_tags = ()
-            deletions.append(scram_credential_deletion)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("AlterUserScramCredentialsRequest.upsertions", n)
-        left -= n
-        if left < 0:
-            bad_count("AlterUserScramCredentialsRequest.upsertions", n - 1, size - pos)
-        upsertions: list[ScramCredentialUpsertion] = []
-        message.upsertions = upsertions
-        for _ in range(1, n):
-            scram_credential_upsertion = new(ScramCredentialUpsertion)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "ScramCredentialUpsertion.name")
-            if n == 0:
-                bad_length("ScramCredentialUpsertion.name", n)
-            scram_credential_upsertion.name = buf[pos : (pos := pos + n - 1)].decode()
-            (
-                scram_credential_upsertion.mechanism, scram_credential_upsertion.iterations, n,
-            ) = U_biB(buf, pos)
-            pos += 6
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("ScramCredentialUpsertion.salt", n)
-            scram_credential_upsertion.salt = bytes(buf[pos : (pos := pos + n - 1)])
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("ScramCredentialUpsertion.salted_password", n)
-            scram_credential_upsertion.salted_password = bytes(buf[pos : (pos := pos + n - 1)])
-            k = buf[pos]
-            pos += 1
-            if k:
-                scram_credential_upsertion.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                scram_credential_upsertion.unknown_tags = ()
-            upsertions.append(scram_credential_upsertion)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AlterUserScramCredentialsRequest", error) from error
-    if pos > size:
-        raise bad_end("AlterUserScramCredentialsRequest", pos - size)
-    return message
+REQUESTS: Codecs[AlterUserScramCredentialsRequest] = Codecs(
+    AlterUserScramCredentialsRequest, "request", 0, 0, 0
+)
 
-
-def encode_request_0(message: AlterUserScramCredentialsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        deletions = message.deletions
-        n = len(deletions) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for scram_credential_deletion in deletions:
-            raw = scram_credential_deletion.name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            put(P_bx(scram_credential_deletion.mechanism))
-            if scram_credential_deletion.unknown_tags:
-                write_tags(out, scram_credential_deletion.unknown_tags)
-        upsertions = message.upsertions
-        n = len(upsertions) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for scram_credential_upsertion in upsertions:
-            raw = scram_credential_upsertion.name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            raw = scram_credential_upsertion.salt
-            n = len(raw) + 1
-            if n < 128:
-                put(
-                    P_biB(
-                        scram_credential_upsertion.mechanism,
-                        scram_credential_upsertion.iterations, n,
-                    ),
-                )
-            else:
-                put(
-                    P_bi(
-                        scram_credential_upsertion.mechanism,
-                        scram_credential_upsertion.iterations,
-                    ),
-                )
-                put(varint(n))
-            put(raw)
-            raw = scram_credential_upsertion.salted_password
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            put(raw)
-            put(b"\0")
-            if scram_credential_upsertion.unknown_tags:
-                write_tags(out, scram_credential_upsertion.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("AlterUserScramCredentialsRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> AlterUserScramCredentialsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(AlterUserScramCredentialsResponse)
-        message.throttle_time_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("AlterUserScramCredentialsResponse.results", n)
-        left -= n
-        if left < 0:
-            bad_count("AlterUserScramCredentialsResponse.results", n - 1, size - pos)
-        results: list[AlterUserScramCredentialsResult] = []
-        message.results = results
-        for _ in range(1, n):
-            alter_user_scram_credentials_result = new(AlterUserScramCredentialsResult)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "AlterUserScramCredentialsResult.user")
-            if n == 0:
-                bad_length("AlterUserScramCredentialsResult.user", n)
-            alter_user_scram_credentials_result.user = buf[pos : (pos := pos + n - 1)].decode()
-            alter_user_scram_credentials_result.error_code, n = U_hB(buf, pos)
-            pos += 3
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "AlterUserScramCredentialsResult.error_message")
-            alter_user_scram_credentials_result.error_message = (
-                buf[pos : (pos := pos + n - 1)].decode() if n else None
-            )
-            k = buf[pos]
-            pos += 1
-            if k:
-                alter_user_scram_credentials_result.unknown_tags, pos, left = (
-                    read_tags(buf, pos, k, left)
-                )
-            else:
-                alter_user_scram_credentials_result.unknown_tags = ()
-            results.append(alter_user_scram_credentials_result)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AlterUserScramCredentialsResponse", error) from error
-    if pos > size:
-        raise bad_end("AlterUserScramCredentialsResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: AlterUserScramCredentialsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        results = message.results
-        n = len(results) + 1
-        if n < 128:
-            put(P_iB(message.throttle_time_ms, n))
-        else:
-            put(P_i(message.throttle_time_ms))
-            put(varint(n))
-        for alter_user_scram_credentials_result in results:
-            raw = alter_user_scram_credentials_result.user.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "user"))
-            put(raw)
-            text = alter_user_scram_credentials_result.error_message
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(P_hB(alter_user_scram_credentials_result.error_code, n))
-            else:
-                put(P_h(alter_user_scram_credentials_result.error_code))
-                put(text_size(n, "error_message"))
-            put(raw)
-            put(b"\0")
-            if alter_user_scram_credentials_result.unknown_tags:
-                write_tags(out, alter_user_scram_credentials_result.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("AlterUserScramCredentialsResponse", error) from error
-
-
-REQUESTS: Codecs[AlterUserScramCredentialsRequest] = {
-    0: (decode_request_0, encode_request_0),
-}
-
-RESPONSES: Codecs[AlterUserScramCredentialsResponse] = {
-    0: (decode_response_0, encode_response_0),
-}
+RESPONSES: Codecs[AlterUserScramCredentialsResponse] = Codecs(
+    AlterUserScramCredentialsResponse, "response", 0, 0, 0
+)

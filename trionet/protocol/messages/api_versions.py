@@ -40,12 +40,13 @@ from trionet.protocol._wire import (
     varint,
     write_tags,
 )
+from trionet.protocol.unrolling._codecs import Codecs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs, Pack, Unpack
+    from trionet.protocol._wire import Pack, Unpack
 
 U_o: Unpack = Struct(">?").unpack_from
 U_hhB: Unpack = Struct(">hhB").unpack_from
@@ -61,6 +62,10 @@ class ApiVersionsRequest(Message):
     """ApiVersions request, v0-4."""
 
     __slots__ = ("client_software_name", "client_software_version", "unknown_tags")
+    _layout = (
+        "client_software_name string 3+ ignorable",
+        "client_software_version string 3+ ignorable",
+    )
 
     def __init__(
         self,
@@ -78,6 +83,7 @@ class ApiVersion(Message):
     """Part of ApiVersionsResponse, v0-4."""
 
     __slots__ = ("api_key", "min_version", "max_version", "unknown_tags")
+    _layout = ("api_key int16", "min_version int16", "max_version int16")
 
     def __init__(
         self,
@@ -97,6 +103,7 @@ class SupportedFeatureKey(Message):
     """Part of ApiVersionsResponse, v3-4."""
 
     __slots__ = ("name", "min_version", "max_version", "unknown_tags")
+    _layout = ("name string", "min_version int16", "max_version int16")
 
     def __init__(
         self,
@@ -116,6 +123,7 @@ class FinalizedFeatureKey(Message):
     """Part of ApiVersionsResponse, v3-4."""
 
     __slots__ = ("name", "max_version_level", "min_version_level", "unknown_tags")
+    _layout = ("name string", "max_version_level int16", "min_version_level int16")
 
     def __init__(
         self,
@@ -148,6 +156,15 @@ class ApiVersionsResponse(Message):
         "finalized_features",
         "zk_migration_ready",
         "unknown_tags",
+    )
+    _layout = (
+        "error_code int16",
+        "api_keys [ApiVersion]",
+        "throttle_time_ms int32 1+",
+        "supported_features [SupportedFeatureKey] 3+ tag=0",
+        "finalized_features_epoch int64 3+ tag=1",
+        "finalized_features [FinalizedFeatureKey] 3+ tag=2",
+        "zk_migration_ready bool 3+ tag=3",
     )
 
     def __init__(
@@ -443,12 +460,16 @@ def encode_response_3(message: ApiVersionsResponse, out: list[Sized]) -> None:
         raise unencodable("ApiVersionsResponse", error) from error
 
 
-REQUESTS: Codecs[ApiVersionsRequest] = {
-    3: (decode_request_3, encode_request_3),
-    4: (decode_request_3, encode_request_3),
-}
+REQUESTS: Codecs[ApiVersionsRequest] = Codecs(
+    ApiVersionsRequest, "request", 0, 4, 3, {
+        3: (decode_request_3, encode_request_3),
+        4: (decode_request_3, encode_request_3),
+    }
+)
 
-RESPONSES: Codecs[ApiVersionsResponse] = {
-    3: (decode_response_3, encode_response_3),
-    4: (decode_response_3, encode_response_3),
-}
+RESPONSES: Codecs[ApiVersionsResponse] = Codecs(
+    ApiVersionsResponse, "response", 0, 4, 3, {
+        3: (decode_response_3, encode_response_3),
+        4: (decode_response_3, encode_response_3),
+    }
+)

@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""ConsumerGroupHeartbeat (API key 68), v0-1."""
+"""ConsumerGroupHeartbeat (API key 68), v0-1, with the codecs of v0-1."""
 
 from __future__ import annotations
 
@@ -45,12 +45,13 @@ from trionet.protocol._wire import (
     varint,
     write_tags,
 )
+from trionet.protocol.unrolling._codecs import Codecs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs, Pack, Unpack
+    from trionet.protocol._wire import Pack, Unpack
 
 U_iib: Unpack = Struct(">iib").unpack_from
 P_iib: Pack = Struct(">iib").pack
@@ -65,6 +66,7 @@ class RequestTopicPartitions(Message):
     """
 
     __slots__ = ("topic_id", "partitions", "unknown_tags")
+    _layout = ("topic_id uuid", "partitions [int32]")
     _uuids = ("topic_id",)
 
     def __init__(
@@ -101,6 +103,18 @@ class ConsumerGroupHeartbeatRequest(Message):
         "server_assignor",
         "topic_partitions",
         "unknown_tags",
+    )
+    _layout = (
+        "group_id string",
+        "member_id string",
+        "member_epoch int32",
+        "instance_id string null",
+        "rack_id string null",
+        "rebalance_timeout_ms int32",
+        "subscribed_topic_names [string] null",
+        "subscribed_topic_regex string 1+ null",
+        "server_assignor string null",
+        "topic_partitions [RequestTopicPartitions] null",
     )
 
     def __init__(
@@ -141,6 +155,7 @@ class ResponseTopicPartitions(Message):
     """
 
     __slots__ = ("topic_id", "partitions", "unknown_tags")
+    _layout = ("topic_id uuid", "partitions [int32]")
     _uuids = ("topic_id",)
 
     def __init__(
@@ -159,6 +174,7 @@ class Assignment(Message):
     """Part of ConsumerGroupHeartbeatResponse, v0-1."""
 
     __slots__ = ("topic_partitions", "unknown_tags")
+    _layout = ("topic_partitions [ResponseTopicPartitions]",)
 
     def __init__(
         self,
@@ -190,6 +206,15 @@ class ConsumerGroupHeartbeatResponse(Message):
         "heartbeat_interval_ms",
         "assignment",
         "unknown_tags",
+    )
+    _layout = (
+        "throttle_time_ms int32",
+        "error_code int16",
+        "error_message string null",
+        "member_id string null",
+        "member_epoch int32",
+        "heartbeat_interval_ms int32",
+        "assignment Assignment null",
     )
 
     def __init__(
@@ -714,12 +739,16 @@ def encode_response_0(message: ConsumerGroupHeartbeatResponse, out: list[Sized])
         raise unencodable("ConsumerGroupHeartbeatResponse", error) from error
 
 
-REQUESTS: Codecs[ConsumerGroupHeartbeatRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_1, encode_request_1),
-}
+REQUESTS: Codecs[ConsumerGroupHeartbeatRequest] = Codecs(
+    ConsumerGroupHeartbeatRequest, "request", 0, 1, 0, {
+        0: (decode_request_0, encode_request_0),
+        1: (decode_request_1, encode_request_1),
+    }
+)
 
-RESPONSES: Codecs[ConsumerGroupHeartbeatResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_0, encode_response_0),
-}
+RESPONSES: Codecs[ConsumerGroupHeartbeatResponse] = Codecs(
+    ConsumerGroupHeartbeatResponse, "response", 0, 1, 0, {
+        0: (decode_response_0, encode_response_0),
+        1: (decode_response_0, encode_response_0),
+    }
+)

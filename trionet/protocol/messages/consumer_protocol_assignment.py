@@ -8,43 +8,15 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    ArrayReaders,
-    ArrayWriters,
-    MALFORMED,
-    Message,
-    P_h,
-    P_i,
-    REQUEST_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    bad_count,
-    bad_end,
-    bad_length,
-    join_array,
-    malformed,
-    new,
-    unencodable,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Unpack
-
-U_h: Unpack = Struct(">h").unpack_from
-U_i: Unpack = Struct(">i").unpack_from
-UA_ini: ArrayReaders = ArrayReaders('i', 0)
-PA_ini: ArrayWriters = ArrayWriters('ini', 0)
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class TopicPartition(Message):
     """Part of ConsumerProtocolAssignment, v0-3."""
 
     __slots__ = ("topic", "partitions", "unknown_tags")
+    _layout = ("topic string", "partitions [int32]")
 
     def __init__(
         self,
@@ -62,6 +34,7 @@ class ConsumerProtocolAssignment(Message):
     """ConsumerProtocolAssignment data, v0-3."""
 
     __slots__ = ("assigned_partitions", "user_data", "unknown_tags")
+    _layout = ("assigned_partitions [TopicPartition]", "user_data bytes null")
 
     def __init__(
         self,
@@ -77,84 +50,4 @@ class ConsumerProtocolAssignment(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_data_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> ConsumerProtocolAssignment:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ConsumerProtocolAssignment)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("ConsumerProtocolAssignment.assigned_partitions", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("ConsumerProtocolAssignment.assigned_partitions", n, size - pos)
-        assigned_partitions: list[TopicPartition] = []
-        message.assigned_partitions = assigned_partitions
-        for _ in range(n):
-            topic_partition = new(TopicPartition)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("TopicPartition.topic", n)
-            topic_partition.topic = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("TopicPartition.partitions", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("TopicPartition.partitions", n, size - pos)
-            topic_partition.partitions = [*UA_ini[n](buf, pos)]
-            pos += 4 * (n)
-            topic_partition.unknown_tags = ()
-            assigned_partitions.append(topic_partition)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < -1:
-            bad_length("ConsumerProtocolAssignment.user_data", n)
-        message.user_data = bytes(buf[pos : (pos := pos + n)]) if n >= 0 else None
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ConsumerProtocolAssignment", error) from error
-    if pos > size:
-        raise bad_end("ConsumerProtocolAssignment", pos - size)
-    return message
-
-
-def encode_data_0(message: ConsumerProtocolAssignment, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        assigned_partitions = message.assigned_partitions
-        n = len(assigned_partitions)
-        put(P_i(n))
-        for topic_partition in assigned_partitions:
-            raw = topic_partition.topic.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partitions = topic_partition.partitions
-            partitions_n = len(partitions)
-            if partitions_n < 128:
-                put(PA_ini[partitions_n](partitions_n, *partitions))
-            else:
-                put(P_i(partitions_n))
-                put(join_array("i", partitions))
-        data = message.user_data
-        raw = b"" if data is None else data
-        n = -1 if data is None else len(raw)
-        put(P_i(n))
-        put(raw)
-    except UNENCODABLE as error:
-        raise unencodable("ConsumerProtocolAssignment", error) from error
-
-
-MESSAGES: Codecs[ConsumerProtocolAssignment] = {
-    0: (decode_data_0, encode_data_0),
-    1: (decode_data_0, encode_data_0),
-    2: (decode_data_0, encode_data_0),
-    3: (decode_data_0, encode_data_0),
-}
+MESSAGES: Codecs[ConsumerProtocolAssignment] = Codecs(ConsumerProtocolAssignment, "data", 0, 3, 4)

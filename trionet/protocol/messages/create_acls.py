@@ -4,51 +4,12 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""CreateAcls (API key 30), v0-3, with the codecs of v2-3."""
+"""CreateAcls (API key 30), v0-3."""
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    P_b,
-    P_bB,
-    P_h,
-    P_hB,
-    P_i,
-    P_iB,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    U_bB,
-    U_hB,
-    U_iB,
-    bad_count,
-    bad_end,
-    bad_length,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_bbB: Unpack = Struct(">bbB").unpack_from
-P_bbx: Pack = Struct(">bbx").pack
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class AclCreation(Message):
@@ -69,6 +30,15 @@ class AclCreation(Message):
         "operation",
         "permission_type",
         "unknown_tags",
+    )
+    _layout = (
+        "resource_type int8",
+        "resource_name string",
+        "resource_pattern_type int8 1+",
+        "principal string",
+        "host string",
+        "operation int8",
+        "permission_type int8",
     )
 
     def __init__(
@@ -97,6 +67,7 @@ class CreateAclsRequest(Message):
     """CreateAcls request, v0-3."""
 
     __slots__ = ("creations", "unknown_tags")
+    _layout = ("creations [AclCreation]",)
 
     def __init__(
         self,
@@ -112,6 +83,7 @@ class AclCreationResult(Message):
     """Part of CreateAclsResponse, v0-3."""
 
     __slots__ = ("error_code", "error_message", "unknown_tags")
+    _layout = ("error_code int16", "error_message string null")
 
     def __init__(
         self,
@@ -134,6 +106,7 @@ class CreateAclsResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "results", "unknown_tags")
+    _layout = ("throttle_time_ms int32", "results [AclCreationResult]")
 
     def __init__(
         self,
@@ -147,189 +120,6 @@ class CreateAclsResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_2(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> CreateAclsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(CreateAclsRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("CreateAclsRequest.creations", n)
-        left -= n
-        if left < 0:
-            bad_count("CreateAclsRequest.creations", n - 1, size - pos)
-        creations: list[AclCreation] = []
-        message.creations = creations
-        for _ in range(1, n):
-            acl_creation = new(AclCreation)
-            acl_creation.resource_type, n = U_bB(buf, pos)
-            pos += 2
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "AclCreation.resource_name")
-            if n == 0:
-                bad_length("AclCreation.resource_name", n)
-            acl_creation.resource_name = buf[pos : (pos := pos + n - 1)].decode()
-            acl_creation.resource_pattern_type, n = U_bB(buf, pos)
-            pos += 2
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "AclCreation.principal")
-            if n == 0:
-                bad_length("AclCreation.principal", n)
-            acl_creation.principal = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "AclCreation.host")
-            if n == 0:
-                bad_length("AclCreation.host", n)
-            acl_creation.host = buf[pos : (pos := pos + n - 1)].decode()
-            acl_creation.operation, acl_creation.permission_type, k = U_bbB(buf, pos)
-            pos += 3
-            if k:
-                acl_creation.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                acl_creation.unknown_tags = ()
-            creations.append(acl_creation)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("CreateAclsRequest", error) from error
-    if pos > size:
-        raise bad_end("CreateAclsRequest", pos - size)
-    return message
+REQUESTS: Codecs[CreateAclsRequest] = Codecs(CreateAclsRequest, "request", 0, 3, 2)
 
-
-def encode_request_2(message: CreateAclsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        creations = message.creations
-        n = len(creations) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for acl_creation in creations:
-            raw = acl_creation.resource_name.encode()
-            n = len(raw) + 1
-            if n < 128:
-                put(P_bB(acl_creation.resource_type, n))
-            else:
-                put(P_b(acl_creation.resource_type))
-                put(text_size(n, "resource_name"))
-            put(raw)
-            raw = acl_creation.principal.encode()
-            n = len(raw) + 1
-            if n < 128:
-                put(P_bB(acl_creation.resource_pattern_type, n))
-            else:
-                put(P_b(acl_creation.resource_pattern_type))
-                put(text_size(n, "principal"))
-            put(raw)
-            raw = acl_creation.host.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "host"))
-            put(raw)
-            put(P_bbx(acl_creation.operation, acl_creation.permission_type))
-            if acl_creation.unknown_tags:
-                write_tags(out, acl_creation.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("CreateAclsRequest", error) from error
-
-
-def decode_response_2(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> CreateAclsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(CreateAclsResponse)
-        message.throttle_time_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("CreateAclsResponse.results", n)
-        left -= n
-        if left < 0:
-            bad_count("CreateAclsResponse.results", n - 1, size - pos)
-        results: list[AclCreationResult] = []
-        message.results = results
-        for _ in range(1, n):
-            acl_creation_result = new(AclCreationResult)
-            acl_creation_result.error_code, n = U_hB(buf, pos)
-            pos += 3
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "AclCreationResult.error_message")
-            acl_creation_result.error_message = (
-                buf[pos : (pos := pos + n - 1)].decode() if n else None
-            )
-            k = buf[pos]
-            pos += 1
-            if k:
-                acl_creation_result.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                acl_creation_result.unknown_tags = ()
-            results.append(acl_creation_result)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("CreateAclsResponse", error) from error
-    if pos > size:
-        raise bad_end("CreateAclsResponse", pos - size)
-    return message
-
-
-def encode_response_2(message: CreateAclsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        results = message.results
-        n = len(results) + 1
-        if n < 128:
-            put(P_iB(message.throttle_time_ms, n))
-        else:
-            put(P_i(message.throttle_time_ms))
-            put(varint(n))
-        for acl_creation_result in results:
-            text = acl_creation_result.error_message
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(P_hB(acl_creation_result.error_code, n))
-            else:
-                put(P_h(acl_creation_result.error_code))
-                put(text_size(n, "error_message"))
-            put(raw)
-            put(b"\0")
-            if acl_creation_result.unknown_tags:
-                write_tags(out, acl_creation_result.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("CreateAclsResponse", error) from error
-
-
-REQUESTS: Codecs[CreateAclsRequest] = {
-    2: (decode_request_2, encode_request_2),
-    3: (decode_request_2, encode_request_2),
-}
-
-RESPONSES: Codecs[CreateAclsResponse] = {
-    2: (decode_response_2, encode_response_2),
-    3: (decode_response_2, encode_response_2),
-}
+RESPONSES: Codecs[CreateAclsResponse] = Codecs(CreateAclsResponse, "response", 0, 3, 2)

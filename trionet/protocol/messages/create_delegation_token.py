@@ -4,57 +4,19 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""CreateDelegationToken (API key 38), v0-3, with the codecs of v2-3."""
+"""CreateDelegationToken (API key 38), v0-3."""
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    P_h,
-    P_hB,
-    P_ix,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    U_hB,
-    U_iB,
-    bad_count,
-    bad_end,
-    bad_length,
-    malformed,
-    missing_field,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_qB: Unpack = Struct(">qB").unpack_from
-U_qqqB: Unpack = Struct(">qqqB").unpack_from
-P_qqq: Pack = Struct(">qqq").pack
-P_qqqB: Pack = Struct(">qqqB").pack
-P_qx: Pack = Struct(">qx").pack
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class CreatableRenewers(Message):
     """Part of CreateDelegationTokenRequest, v0-3."""
 
     __slots__ = ("principal_type", "principal_name", "unknown_tags")
+    _layout = ("principal_type string", "principal_name string")
 
     def __init__(
         self,
@@ -81,6 +43,12 @@ class CreateDelegationTokenRequest(Message):
         "renewers",
         "max_lifetime_ms",
         "unknown_tags",
+    )
+    _layout = (
+        "owner_principal_type string 3+ null",
+        "owner_principal_name string 3+ null",
+        "renewers [CreatableRenewers]",
+        "max_lifetime_ms int64",
     )
 
     def __init__(
@@ -122,6 +90,19 @@ class CreateDelegationTokenResponse(Message):
         "throttle_time_ms",
         "unknown_tags",
     )
+    _layout = (
+        "error_code int16",
+        "principal_type string",
+        "principal_name string",
+        "token_requester_principal_type string 3+",
+        "token_requester_principal_name string 3+",
+        "issue_timestamp_ms int64",
+        "expiry_timestamp_ms int64",
+        "max_timestamp_ms int64",
+        "token_id string",
+        "hmac bytes",
+        "throttle_time_ms int32",
+    )
 
     def __init__(
         self,
@@ -153,415 +134,10 @@ class CreateDelegationTokenResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_2(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> CreateDelegationTokenRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(CreateDelegationTokenRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("CreateDelegationTokenRequest.renewers", n)
-        left -= n
-        if left < 0:
-            bad_count("CreateDelegationTokenRequest.renewers", n - 1, size - pos)
-        renewers: list[CreatableRenewers] = []
-        message.renewers = renewers
-        for _ in range(1, n):
-            creatable_renewers = new(CreatableRenewers)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "CreatableRenewers.principal_type")
-            if n == 0:
-                bad_length("CreatableRenewers.principal_type", n)
-            creatable_renewers.principal_type = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "CreatableRenewers.principal_name")
-            if n == 0:
-                bad_length("CreatableRenewers.principal_name", n)
-            creatable_renewers.principal_name = buf[pos : (pos := pos + n - 1)].decode()
-            k = buf[pos]
-            pos += 1
-            if k:
-                creatable_renewers.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                creatable_renewers.unknown_tags = ()
-            renewers.append(creatable_renewers)
-        message.max_lifetime_ms, k = U_qB(buf, pos)
-        pos += 9
-        message.owner_principal_type = message.owner_principal_name = ""
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("CreateDelegationTokenRequest", error) from error
-    if pos > size:
-        raise bad_end("CreateDelegationTokenRequest", pos - size)
-    return message
+REQUESTS: Codecs[CreateDelegationTokenRequest] = Codecs(
+    CreateDelegationTokenRequest, "request", 0, 3, 2
+)
 
-
-def encode_request_2(message: CreateDelegationTokenRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.owner_principal_type:
-            missing_field("CreateDelegationTokenRequest.owner_principal_type")
-        if message.owner_principal_name:
-            missing_field("CreateDelegationTokenRequest.owner_principal_name")
-        renewers = message.renewers
-        n = len(renewers) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for creatable_renewers in renewers:
-            raw = creatable_renewers.principal_type.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "principal_type"))
-            put(raw)
-            raw = creatable_renewers.principal_name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "principal_name"))
-            put(raw)
-            put(b"\0")
-            if creatable_renewers.unknown_tags:
-                write_tags(out, creatable_renewers.unknown_tags)
-        put(P_qx(message.max_lifetime_ms))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("CreateDelegationTokenRequest", error) from error
-
-
-def decode_request_3(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> CreateDelegationTokenRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(CreateDelegationTokenRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "CreateDelegationTokenRequest.owner_principal_type")
-        message.owner_principal_type = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "CreateDelegationTokenRequest.owner_principal_name")
-        message.owner_principal_name = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("CreateDelegationTokenRequest.renewers", n)
-        left -= n
-        if left < 0:
-            bad_count("CreateDelegationTokenRequest.renewers", n - 1, size - pos)
-        renewers: list[CreatableRenewers] = []
-        message.renewers = renewers
-        for _ in range(1, n):
-            creatable_renewers = new(CreatableRenewers)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "CreatableRenewers.principal_type")
-            if n == 0:
-                bad_length("CreatableRenewers.principal_type", n)
-            creatable_renewers.principal_type = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "CreatableRenewers.principal_name")
-            if n == 0:
-                bad_length("CreatableRenewers.principal_name", n)
-            creatable_renewers.principal_name = buf[pos : (pos := pos + n - 1)].decode()
-            k = buf[pos]
-            pos += 1
-            if k:
-                creatable_renewers.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                creatable_renewers.unknown_tags = ()
-            renewers.append(creatable_renewers)
-        message.max_lifetime_ms, k = U_qB(buf, pos)
-        pos += 9
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("CreateDelegationTokenRequest", error) from error
-    if pos > size:
-        raise bad_end("CreateDelegationTokenRequest", pos - size)
-    return message
-
-
-def encode_request_3(message: CreateDelegationTokenRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.owner_principal_type
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "owner_principal_type"))
-        put(raw)
-        text = message.owner_principal_name
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "owner_principal_name"))
-        put(raw)
-        renewers = message.renewers
-        n = len(renewers) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for creatable_renewers in renewers:
-            raw = creatable_renewers.principal_type.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "principal_type"))
-            put(raw)
-            raw = creatable_renewers.principal_name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "principal_name"))
-            put(raw)
-            put(b"\0")
-            if creatable_renewers.unknown_tags:
-                write_tags(out, creatable_renewers.unknown_tags)
-        put(P_qx(message.max_lifetime_ms))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("CreateDelegationTokenRequest", error) from error
-
-
-def decode_response_2(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> CreateDelegationTokenResponse:
-    size = len(buf)
-    try:
-        message = new(CreateDelegationTokenResponse)
-        message.error_code, n = U_hB(buf, pos)
-        pos += 3
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "CreateDelegationTokenResponse.principal_type")
-        if n == 0:
-            bad_length("CreateDelegationTokenResponse.principal_type", n)
-        message.principal_type = buf[pos : (pos := pos + n - 1)].decode()
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "CreateDelegationTokenResponse.principal_name")
-        if n == 0:
-            bad_length("CreateDelegationTokenResponse.principal_name", n)
-        message.principal_name = buf[pos : (pos := pos + n - 1)].decode()
-        (
-            message.issue_timestamp_ms, message.expiry_timestamp_ms, message.max_timestamp_ms, n,
-        ) = U_qqqB(buf, pos)
-        pos += 25
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "CreateDelegationTokenResponse.token_id")
-        if n == 0:
-            bad_length("CreateDelegationTokenResponse.token_id", n)
-        message.token_id = buf[pos : (pos := pos + n - 1)].decode()
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("CreateDelegationTokenResponse.hmac", n)
-        message.hmac = bytes(buf[pos : (pos := pos + n - 1)])
-        message.throttle_time_ms, k = U_iB(buf, pos)
-        pos += 5
-        message.token_requester_principal_type = ""
-        message.token_requester_principal_name = ""
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("CreateDelegationTokenResponse", error) from error
-    if pos > size:
-        raise bad_end("CreateDelegationTokenResponse", pos - size)
-    return message
-
-
-def encode_response_2(message: CreateDelegationTokenResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        raw = message.principal_type.encode()
-        n = len(raw) + 1
-        if n < 128:
-            put(P_hB(message.error_code, n))
-        else:
-            put(P_h(message.error_code))
-            put(text_size(n, "principal_type"))
-        put(raw)
-        raw = message.principal_name.encode()
-        n = len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "principal_name"))
-        put(raw)
-        raw = message.token_id.encode()
-        n = len(raw) + 1
-        if n < 128:
-            put(
-                P_qqqB(
-                    message.issue_timestamp_ms, message.expiry_timestamp_ms,
-                    message.max_timestamp_ms, n,
-                ),
-            )
-        else:
-            put(
-                P_qqq(
-                    message.issue_timestamp_ms, message.expiry_timestamp_ms,
-                    message.max_timestamp_ms,
-                ),
-            )
-            put(text_size(n, "token_id"))
-        put(raw)
-        raw = message.hmac
-        n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        put(raw)
-        put(P_ix(message.throttle_time_ms))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("CreateDelegationTokenResponse", error) from error
-
-
-def decode_response_3(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> CreateDelegationTokenResponse:
-    size = len(buf)
-    try:
-        message = new(CreateDelegationTokenResponse)
-        message.error_code, n = U_hB(buf, pos)
-        pos += 3
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "CreateDelegationTokenResponse.principal_type")
-        if n == 0:
-            bad_length("CreateDelegationTokenResponse.principal_type", n)
-        message.principal_type = buf[pos : (pos := pos + n - 1)].decode()
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "CreateDelegationTokenResponse.principal_name")
-        if n == 0:
-            bad_length("CreateDelegationTokenResponse.principal_name", n)
-        message.principal_name = buf[pos : (pos := pos + n - 1)].decode()
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = (
-                text_length(
-                    buf, pos, n, "CreateDelegationTokenResponse.token_requester_principal_type",
-                )
-            )
-        if n == 0:
-            bad_length("CreateDelegationTokenResponse.token_requester_principal_type", n)
-        message.token_requester_principal_type = buf[pos : (pos := pos + n - 1)].decode()
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = (
-                text_length(
-                    buf, pos, n, "CreateDelegationTokenResponse.token_requester_principal_name",
-                )
-            )
-        if n == 0:
-            bad_length("CreateDelegationTokenResponse.token_requester_principal_name", n)
-        message.token_requester_principal_name = buf[pos : (pos := pos + n - 1)].decode()
-        (
-            message.issue_timestamp_ms, message.expiry_timestamp_ms, message.max_timestamp_ms, n,
-        ) = U_qqqB(buf, pos)
-        pos += 25
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "CreateDelegationTokenResponse.token_id")
-        if n == 0:
-            bad_length("CreateDelegationTokenResponse.token_id", n)
-        message.token_id = buf[pos : (pos := pos + n - 1)].decode()
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("CreateDelegationTokenResponse.hmac", n)
-        message.hmac = bytes(buf[pos : (pos := pos + n - 1)])
-        message.throttle_time_ms, k = U_iB(buf, pos)
-        pos += 5
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("CreateDelegationTokenResponse", error) from error
-    if pos > size:
-        raise bad_end("CreateDelegationTokenResponse", pos - size)
-    return message
-
-
-def encode_response_3(message: CreateDelegationTokenResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        raw = message.principal_type.encode()
-        n = len(raw) + 1
-        if n < 128:
-            put(P_hB(message.error_code, n))
-        else:
-            put(P_h(message.error_code))
-            put(text_size(n, "principal_type"))
-        put(raw)
-        raw = message.principal_name.encode()
-        n = len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "principal_name"))
-        put(raw)
-        raw = message.token_requester_principal_type.encode()
-        n = len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "token_requester_principal_type"))
-        put(raw)
-        raw = message.token_requester_principal_name.encode()
-        n = len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "token_requester_principal_name"))
-        put(raw)
-        raw = message.token_id.encode()
-        n = len(raw) + 1
-        if n < 128:
-            put(
-                P_qqqB(
-                    message.issue_timestamp_ms, message.expiry_timestamp_ms,
-                    message.max_timestamp_ms, n,
-                ),
-            )
-        else:
-            put(
-                P_qqq(
-                    message.issue_timestamp_ms, message.expiry_timestamp_ms,
-                    message.max_timestamp_ms,
-                ),
-            )
-            put(text_size(n, "token_id"))
-        put(raw)
-        raw = message.hmac
-        n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        put(raw)
-        put(P_ix(message.throttle_time_ms))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("CreateDelegationTokenResponse", error) from error
-
-
-REQUESTS: Codecs[CreateDelegationTokenRequest] = {
-    2: (decode_request_2, encode_request_2),
-    3: (decode_request_3, encode_request_3),
-}
-
-RESPONSES: Codecs[CreateDelegationTokenResponse] = {
-    2: (decode_response_2, encode_response_2),
-    3: (decode_response_3, encode_response_3),
-}
+RESPONSES: Codecs[CreateDelegationTokenResponse] = Codecs(
+    CreateDelegationTokenResponse, "response", 0, 3, 2
+)

@@ -4,57 +4,19 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""CreatePartitions (API key 37), v0-3, with the codecs of v2-3."""
+"""CreatePartitions (API key 37), v0-3."""
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    PA_Bnix,
-    P_h,
-    P_hB,
-    P_i,
-    P_iB,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UA_Bni,
-    UNENCODABLE,
-    UNSET,
-    U_hB,
-    U_iB,
-    bad_count,
-    bad_end,
-    bad_length,
-    join_array,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_ioB: Unpack = Struct(">i?B").unpack_from
-P_iox: Pack = Struct(">i?x").pack
+from trionet.protocol._wire import Message, UNSET, new
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class CreatePartitionsAssignment(Message):
     """Part of CreatePartitionsRequest, v0-3."""
 
     __slots__ = ("broker_ids", "unknown_tags")
+    _layout = ("broker_ids [int32]",)
 
     def __init__(
         self,
@@ -74,6 +36,7 @@ class CreatePartitionsTopic(Message):
     """
 
     __slots__ = ("name", "count", "assignments", "unknown_tags")
+    _layout = ("name string", "count int32", "assignments [CreatePartitionsAssignment] null")
 
     def __init__(
         self,
@@ -100,6 +63,7 @@ class CreatePartitionsRequest(Message):
     """
 
     __slots__ = ("topics", "timeout_ms", "validate_only", "unknown_tags")
+    _layout = ("topics [CreatePartitionsTopic]", "timeout_ms int32", "validate_only bool")
 
     def __init__(
         self,
@@ -119,6 +83,7 @@ class CreatePartitionsTopicResult(Message):
     """Part of CreatePartitionsResponse, v0-3."""
 
     __slots__ = ("name", "error_code", "error_message", "unknown_tags")
+    _layout = ("name string", "error_code int16", "error_message string null")
 
     def __init__(
         self,
@@ -143,6 +108,7 @@ class CreatePartitionsResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "results", "unknown_tags")
+    _layout = ("throttle_time_ms int32", "results [CreatePartitionsTopicResult]")
 
     def __init__(
         self,
@@ -156,224 +122,6 @@ class CreatePartitionsResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_2(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> CreatePartitionsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(CreatePartitionsRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("CreatePartitionsRequest.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("CreatePartitionsRequest.topics", n - 1, size - pos)
-        topics: list[CreatePartitionsTopic] = []
-        message.topics = topics
-        for _ in range(1, n):
-            create_partitions_topic = new(CreatePartitionsTopic)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "CreatePartitionsTopic.name")
-            if n == 0:
-                bad_length("CreatePartitionsTopic.name", n)
-            create_partitions_topic.name = buf[pos : (pos := pos + n - 1)].decode()
-            create_partitions_topic.count, n = U_iB(buf, pos)
-            pos += 5
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                create_partitions_topic.assignments = None
-            else:
-                left -= n
-                if left < 0:
-                    bad_count("CreatePartitionsTopic.assignments", n - 1, size - pos)
-                assignments: list[CreatePartitionsAssignment] = []
-                create_partitions_topic.assignments = assignments
-                for _ in range(1, n):
-                    create_partitions_assignment = new(CreatePartitionsAssignment)
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = read_varint(buf, pos, n)
-                    if n == 0:
-                        bad_length("CreatePartitionsAssignment.broker_ids", n)
-                    left -= n
-                    if left < 0:
-                        bad_count("CreatePartitionsAssignment.broker_ids", n - 1, size - pos)
-                    create_partitions_assignment.broker_ids = [*UA_Bni[n](buf, pos)]
-                    pos += 4 * (n - 1)
-                    k = buf[pos]
-                    pos += 1
-                    if k:
-                        create_partitions_assignment.unknown_tags, pos, left = (
-                            read_tags(buf, pos, k, left)
-                        )
-                    else:
-                        create_partitions_assignment.unknown_tags = ()
-                    assignments.append(create_partitions_assignment)
-            k = buf[pos]
-            pos += 1
-            if k:
-                create_partitions_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                create_partitions_topic.unknown_tags = ()
-            topics.append(create_partitions_topic)
-        message.timeout_ms, message.validate_only, k = U_ioB(buf, pos)
-        pos += 6
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("CreatePartitionsRequest", error) from error
-    if pos > size:
-        raise bad_end("CreatePartitionsRequest", pos - size)
-    return message
+REQUESTS: Codecs[CreatePartitionsRequest] = Codecs(CreatePartitionsRequest, "request", 0, 3, 2)
 
-
-def encode_request_2(message: CreatePartitionsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for create_partitions_topic in topics:
-            raw = create_partitions_topic.name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            assignments = create_partitions_topic.assignments
-            n = 0 if assignments is None else len(assignments) + 1
-            if n < 128:
-                put(P_iB(create_partitions_topic.count, n))
-            else:
-                put(P_i(create_partitions_topic.count))
-                put(varint(n))
-            for create_partitions_assignment in assignments or ():
-                broker_ids = create_partitions_assignment.broker_ids
-                broker_ids_n = len(broker_ids) + 1
-                if broker_ids_n < 128:
-                    put(PA_Bnix[broker_ids_n](broker_ids_n, *broker_ids))
-                else:
-                    put(varint(broker_ids_n))
-                    put(join_array("i", broker_ids))
-                    put(b"\0")
-                if create_partitions_assignment.unknown_tags:
-                    write_tags(out, create_partitions_assignment.unknown_tags)
-            put(b"\0")
-            if create_partitions_topic.unknown_tags:
-                write_tags(out, create_partitions_topic.unknown_tags)
-        put(P_iox(message.timeout_ms, message.validate_only))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("CreatePartitionsRequest", error) from error
-
-
-def decode_response_2(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> CreatePartitionsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(CreatePartitionsResponse)
-        message.throttle_time_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("CreatePartitionsResponse.results", n)
-        left -= n
-        if left < 0:
-            bad_count("CreatePartitionsResponse.results", n - 1, size - pos)
-        results: list[CreatePartitionsTopicResult] = []
-        message.results = results
-        for _ in range(1, n):
-            create_partitions_topic_result = new(CreatePartitionsTopicResult)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "CreatePartitionsTopicResult.name")
-            if n == 0:
-                bad_length("CreatePartitionsTopicResult.name", n)
-            create_partitions_topic_result.name = buf[pos : (pos := pos + n - 1)].decode()
-            create_partitions_topic_result.error_code, n = U_hB(buf, pos)
-            pos += 3
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "CreatePartitionsTopicResult.error_message")
-            create_partitions_topic_result.error_message = (
-                buf[pos : (pos := pos + n - 1)].decode() if n else None
-            )
-            k = buf[pos]
-            pos += 1
-            if k:
-                create_partitions_topic_result.unknown_tags, pos, left = (
-                    read_tags(buf, pos, k, left)
-                )
-            else:
-                create_partitions_topic_result.unknown_tags = ()
-            results.append(create_partitions_topic_result)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("CreatePartitionsResponse", error) from error
-    if pos > size:
-        raise bad_end("CreatePartitionsResponse", pos - size)
-    return message
-
-
-def encode_response_2(message: CreatePartitionsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        results = message.results
-        n = len(results) + 1
-        if n < 128:
-            put(P_iB(message.throttle_time_ms, n))
-        else:
-            put(P_i(message.throttle_time_ms))
-            put(varint(n))
-        for create_partitions_topic_result in results:
-            raw = create_partitions_topic_result.name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            text = create_partitions_topic_result.error_message
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(P_hB(create_partitions_topic_result.error_code, n))
-            else:
-                put(P_h(create_partitions_topic_result.error_code))
-                put(text_size(n, "error_message"))
-            put(raw)
-            put(b"\0")
-            if create_partitions_topic_result.unknown_tags:
-                write_tags(out, create_partitions_topic_result.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("CreatePartitionsResponse", error) from error
-
-
-REQUESTS: Codecs[CreatePartitionsRequest] = {
-    2: (decode_request_2, encode_request_2),
-    3: (decode_request_2, encode_request_2),
-}
-
-RESPONSES: Codecs[CreatePartitionsResponse] = {
-    2: (decode_response_2, encode_response_2),
-    3: (decode_response_2, encode_response_2),
-}
+RESPONSES: Codecs[CreatePartitionsResponse] = Codecs(CreatePartitionsResponse, "response", 0, 3, 2)

@@ -4,73 +4,19 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""CreateTopics (API key 19), v0-7, with the codecs of v5-7."""
+"""CreateTopics (API key 19), v0-7."""
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    ArrayWriters,
-    BYTES,
-    MALFORMED,
-    Message,
-    NO_UUID,
-    P_h,
-    P_hB,
-    P_i,
-    P_iB,
-    P_ih,
-    P_ihB,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UA_Bni,
-    UNENCODABLE,
-    UNSET,
-    U_hB,
-    U_iB,
-    U_ihB,
-    bad_count,
-    bad_end,
-    bad_length,
-    bad_tag,
-    bad_uuid,
-    join_array,
-    join_section,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    tag_count,
-    tag_head,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_16shB: Unpack = Struct(">16shB").unpack_from
-U_oboB: Unpack = Struct(">?b?B").unpack_from
-U_h: Unpack = Struct(">h").unpack_from
-U_ioB: Unpack = Struct(">i?B").unpack_from
-P_16sh: Pack = Struct(">16sh").pack
-P_16shB: Pack = Struct(">16shB").pack
-P_obox: Pack = Struct(">?b?x").pack
-P_iox: Pack = Struct(">i?x").pack
-PA_iBnix: ArrayWriters = ArrayWriters('iBnix', 1)
+from trionet.protocol._wire import Message, NO_UUID, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class CreatableReplicaAssignment(Message):
     """Part of CreateTopicsRequest, v0-7."""
 
     __slots__ = ("partition_index", "broker_ids", "unknown_tags")
+    _layout = ("partition_index int32", "broker_ids [int32]")
 
     def __init__(
         self,
@@ -88,6 +34,7 @@ class CreatableTopicConfig(Message):
     """Part of CreateTopicsRequest, v0-7."""
 
     __slots__ = ("name", "value", "unknown_tags")
+    _layout = ("name string", "value string null")
 
     def __init__(
         self,
@@ -116,6 +63,13 @@ class CreatableTopic(Message):
         "assignments",
         "configs",
         "unknown_tags",
+    )
+    _layout = (
+        "name string",
+        "num_partitions int32",
+        "replication_factor int16",
+        "assignments [CreatableReplicaAssignment]",
+        "configs [CreatableTopicConfig]",
     )
 
     def __init__(
@@ -147,6 +101,7 @@ class CreateTopicsRequest(Message):
     """
 
     __slots__ = ("topics", "timeout_ms", "validate_only", "unknown_tags")
+    _layout = ("topics [CreatableTopic]", "timeout_ms int32", "validate_only bool 1+")
 
     def __init__(
         self,
@@ -171,6 +126,13 @@ class CreatableTopicConfigs(Message):
     """
 
     __slots__ = ("name", "value", "read_only", "config_source", "is_sensitive", "unknown_tags")
+    _layout = (
+        "name string",
+        "value string null",
+        "read_only bool",
+        "config_source int8",
+        "is_sensitive bool",
+    )
 
     def __init__(
         self,
@@ -208,6 +170,16 @@ class CreatableTopicResult(Message):
         "configs",
         "unknown_tags",
     )
+    _layout = (
+        "name string",
+        "topic_id uuid 7+",
+        "error_code int16",
+        "error_message string 1+ null",
+        "topic_config_error_code int16 5+ tag=0",
+        "num_partitions int32 5+",
+        "replication_factor int16 5+",
+        "configs [CreatableTopicConfigs] 5+ null",
+    )
     _uuids = ("topic_id",)
 
     def __init__(
@@ -243,6 +215,7 @@ class CreateTopicsResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "topics", "unknown_tags")
+    _layout = ("throttle_time_ms int32 2+", "topics [CreatableTopicResult]")
 
     def __init__(
         self,
@@ -256,573 +229,6 @@ class CreateTopicsResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_5(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> CreateTopicsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(CreateTopicsRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("CreateTopicsRequest.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("CreateTopicsRequest.topics", n - 1, size - pos)
-        topics: list[CreatableTopic] = []
-        message.topics = topics
-        for _ in range(1, n):
-            creatable_topic = new(CreatableTopic)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "CreatableTopic.name")
-            if n == 0:
-                bad_length("CreatableTopic.name", n)
-            creatable_topic.name = buf[pos : (pos := pos + n - 1)].decode()
-            creatable_topic.num_partitions, creatable_topic.replication_factor, n = U_ihB(buf, pos)
-            pos += 7
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("CreatableTopic.assignments", n)
-            left -= n
-            if left < 0:
-                bad_count("CreatableTopic.assignments", n - 1, size - pos)
-            assignments: list[CreatableReplicaAssignment] = []
-            creatable_topic.assignments = assignments
-            for _ in range(1, n):
-                creatable_replica_assignment = new(CreatableReplicaAssignment)
-                creatable_replica_assignment.partition_index, n = U_iB(buf, pos)
-                pos += 5
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("CreatableReplicaAssignment.broker_ids", n)
-                left -= n
-                if left < 0:
-                    bad_count("CreatableReplicaAssignment.broker_ids", n - 1, size - pos)
-                creatable_replica_assignment.broker_ids = [*UA_Bni[n](buf, pos)]
-                pos += 4 * (n - 1)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    creatable_replica_assignment.unknown_tags, pos, left = (
-                        read_tags(buf, pos, k, left)
-                    )
-                else:
-                    creatable_replica_assignment.unknown_tags = ()
-                assignments.append(creatable_replica_assignment)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("CreatableTopic.configs", n)
-            left -= n
-            if left < 0:
-                bad_count("CreatableTopic.configs", n - 1, size - pos)
-            configs: list[CreatableTopicConfig] = []
-            creatable_topic.configs = configs
-            for _ in range(1, n):
-                creatable_topic_config = new(CreatableTopicConfig)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "CreatableTopicConfig.name")
-                if n == 0:
-                    bad_length("CreatableTopicConfig.name", n)
-                creatable_topic_config.name = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "CreatableTopicConfig.value")
-                creatable_topic_config.value = (
-                    buf[pos : (pos := pos + n - 1)].decode() if n else None
-                )
-                k = buf[pos]
-                pos += 1
-                if k:
-                    creatable_topic_config.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    creatable_topic_config.unknown_tags = ()
-                configs.append(creatable_topic_config)
-            k = buf[pos]
-            pos += 1
-            if k:
-                creatable_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                creatable_topic.unknown_tags = ()
-            topics.append(creatable_topic)
-        message.timeout_ms, message.validate_only, k = U_ioB(buf, pos)
-        pos += 6
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("CreateTopicsRequest", error) from error
-    if pos > size:
-        raise bad_end("CreateTopicsRequest", pos - size)
-    return message
+REQUESTS: Codecs[CreateTopicsRequest] = Codecs(CreateTopicsRequest, "request", 0, 7, 5)
 
-
-def encode_request_5(message: CreateTopicsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for creatable_topic in topics:
-            raw = creatable_topic.name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            assignments = creatable_topic.assignments
-            n = len(assignments) + 1
-            if n < 128:
-                put(P_ihB(creatable_topic.num_partitions, creatable_topic.replication_factor, n))
-            else:
-                put(P_ih(creatable_topic.num_partitions, creatable_topic.replication_factor))
-                put(varint(n))
-            for creatable_replica_assignment in assignments:
-                broker_ids = creatable_replica_assignment.broker_ids
-                broker_ids_n = len(broker_ids) + 1
-                if broker_ids_n < 128:
-                    put(
-                        PA_iBnix[broker_ids_n](
-                            creatable_replica_assignment.partition_index, broker_ids_n,
-                            *broker_ids,
-                        ),
-                    )
-                else:
-                    put(P_i(creatable_replica_assignment.partition_index))
-                    put(varint(broker_ids_n))
-                    put(join_array("i", broker_ids))
-                    put(b"\0")
-                if creatable_replica_assignment.unknown_tags:
-                    write_tags(out, creatable_replica_assignment.unknown_tags)
-            configs = creatable_topic.configs
-            n = len(configs) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for creatable_topic_config in configs:
-                raw = creatable_topic_config.name.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "name"))
-                put(raw)
-                text = creatable_topic_config.value
-                raw = b"" if text is None else text.encode()
-                n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "value"))
-                put(raw)
-                put(b"\0")
-                if creatable_topic_config.unknown_tags:
-                    write_tags(out, creatable_topic_config.unknown_tags)
-            put(b"\0")
-            if creatable_topic.unknown_tags:
-                write_tags(out, creatable_topic.unknown_tags)
-        put(P_iox(message.timeout_ms, message.validate_only))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("CreateTopicsRequest", error) from error
-
-
-def read_tags_CreatableTopicResult_5(
-    target: CreatableTopicResult, buf: bytes | bytearray, pos: int, count: int, left: int,
-) -> tuple[int, int]:
-    size = len(buf)
-    count, pos, left = tag_count(buf, pos, count, left)
-    tag = -1
-    unknown: list[tuple[int, bytes]] = []
-    for _ in range(count):
-        tag, end, pos = tag_head(buf, pos, tag)
-        if tag == 0:
-            target.topic_config_error_code = U_h(buf, pos)[0]
-            pos += 2
-            if pos != end:
-                raise bad_tag("CreatableTopicResult.topic_config_error_code")
-        else:
-            unknown.append((tag, bytes(buf[pos:end])))
-            pos = end
-    target.unknown_tags = tuple(unknown)
-    return pos, left
-
-
-def write_tags_CreatableTopicResult_5(target: CreatableTopicResult, out: list[Sized]) -> None:
-    tags = list(target.unknown_tags)
-    section: list[Sized]
-    if target.topic_config_error_code != 0:
-        section = []
-        put = section.append
-        put(P_h(target.topic_config_error_code))
-        tags.append((0, join_section(section)))
-    write_tags(out, tags)
-
-
-def decode_response_5(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> CreateTopicsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(CreateTopicsResponse)
-        message.throttle_time_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("CreateTopicsResponse.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("CreateTopicsResponse.topics", n - 1, size - pos)
-        topics: list[CreatableTopicResult] = []
-        message.topics = topics
-        for _ in range(1, n):
-            creatable_topic_result = new(CreatableTopicResult)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "CreatableTopicResult.name")
-            if n == 0:
-                bad_length("CreatableTopicResult.name", n)
-            creatable_topic_result.name = buf[pos : (pos := pos + n - 1)].decode()
-            creatable_topic_result.error_code, n = U_hB(buf, pos)
-            pos += 3
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "CreatableTopicResult.error_message")
-            creatable_topic_result.error_message = (
-                buf[pos : (pos := pos + n - 1)].decode() if n else None
-            )
-            (
-                creatable_topic_result.num_partitions, creatable_topic_result.replication_factor,
-                n,
-            ) = U_ihB(buf, pos)
-            pos += 7
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                creatable_topic_result.configs = None
-            else:
-                left -= n
-                if left < 0:
-                    bad_count("CreatableTopicResult.configs", n - 1, size - pos)
-                configs: list[CreatableTopicConfigs] = []
-                creatable_topic_result.configs = configs
-                for _ in range(1, n):
-                    creatable_topic_configs = new(CreatableTopicConfigs)
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "CreatableTopicConfigs.name")
-                    if n == 0:
-                        bad_length("CreatableTopicConfigs.name", n)
-                    creatable_topic_configs.name = buf[pos : (pos := pos + n - 1)].decode()
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "CreatableTopicConfigs.value")
-                    creatable_topic_configs.value = (
-                        buf[pos : (pos := pos + n - 1)].decode() if n else None
-                    )
-                    (
-                        creatable_topic_configs.read_only, creatable_topic_configs.config_source,
-                        creatable_topic_configs.is_sensitive, k,
-                    ) = U_oboB(buf, pos)
-                    pos += 4
-                    if k:
-                        creatable_topic_configs.unknown_tags, pos, left = (
-                            read_tags(buf, pos, k, left)
-                        )
-                    else:
-                        creatable_topic_configs.unknown_tags = ()
-                    configs.append(creatable_topic_configs)
-            k = buf[pos]
-            pos += 1
-            creatable_topic_result.topic_id = NO_UUID
-            creatable_topic_result.topic_config_error_code = 0
-            if k:
-                pos, left = (
-                    read_tags_CreatableTopicResult_5(creatable_topic_result, buf, pos, k, left)
-                )
-            else:
-                creatable_topic_result.unknown_tags = ()
-            topics.append(creatable_topic_result)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("CreateTopicsResponse", error) from error
-    if pos > size:
-        raise bad_end("CreateTopicsResponse", pos - size)
-    return message
-
-
-def encode_response_5(message: CreateTopicsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics) + 1
-        if n < 128:
-            put(P_iB(message.throttle_time_ms, n))
-        else:
-            put(P_i(message.throttle_time_ms))
-            put(varint(n))
-        for creatable_topic_result in topics:
-            raw = creatable_topic_result.name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            text = creatable_topic_result.error_message
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(P_hB(creatable_topic_result.error_code, n))
-            else:
-                put(P_h(creatable_topic_result.error_code))
-                put(text_size(n, "error_message"))
-            put(raw)
-            configs = creatable_topic_result.configs
-            n = 0 if configs is None else len(configs) + 1
-            if n < 128:
-                put(
-                    P_ihB(
-                        creatable_topic_result.num_partitions,
-                        creatable_topic_result.replication_factor, n,
-                    ),
-                )
-            else:
-                put(
-                    P_ih(
-                        creatable_topic_result.num_partitions,
-                        creatable_topic_result.replication_factor,
-                    ),
-                )
-                put(varint(n))
-            for creatable_topic_configs in configs or ():
-                raw = creatable_topic_configs.name.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "name"))
-                put(raw)
-                text = creatable_topic_configs.value
-                raw = b"" if text is None else text.encode()
-                n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "value"))
-                put(raw)
-                put(
-                    P_obox(
-                        creatable_topic_configs.read_only, creatable_topic_configs.config_source,
-                        creatable_topic_configs.is_sensitive,
-                    ),
-                )
-                if creatable_topic_configs.unknown_tags:
-                    write_tags(out, creatable_topic_configs.unknown_tags)
-            put(b"\0")
-            if (
-                creatable_topic_result.topic_config_error_code != 0
-                or creatable_topic_result.unknown_tags
-            ):
-                write_tags_CreatableTopicResult_5(creatable_topic_result, out)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("CreateTopicsResponse", error) from error
-
-
-def decode_response_7(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> CreateTopicsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(CreateTopicsResponse)
-        message.throttle_time_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("CreateTopicsResponse.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("CreateTopicsResponse.topics", n - 1, size - pos)
-        topics: list[CreatableTopicResult] = []
-        message.topics = topics
-        for _ in range(1, n):
-            creatable_topic_result = new(CreatableTopicResult)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "CreatableTopicResult.name")
-            if n == 0:
-                bad_length("CreatableTopicResult.name", n)
-            creatable_topic_result.name = buf[pos : (pos := pos + n - 1)].decode()
-            (
-                creatable_topic_result.topic_id, creatable_topic_result.error_code, n,
-            ) = U_16shB(buf, pos)
-            pos += 19
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "CreatableTopicResult.error_message")
-            creatable_topic_result.error_message = (
-                buf[pos : (pos := pos + n - 1)].decode() if n else None
-            )
-            (
-                creatable_topic_result.num_partitions, creatable_topic_result.replication_factor,
-                n,
-            ) = U_ihB(buf, pos)
-            pos += 7
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                creatable_topic_result.configs = None
-            else:
-                left -= n
-                if left < 0:
-                    bad_count("CreatableTopicResult.configs", n - 1, size - pos)
-                configs: list[CreatableTopicConfigs] = []
-                creatable_topic_result.configs = configs
-                for _ in range(1, n):
-                    creatable_topic_configs = new(CreatableTopicConfigs)
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "CreatableTopicConfigs.name")
-                    if n == 0:
-                        bad_length("CreatableTopicConfigs.name", n)
-                    creatable_topic_configs.name = buf[pos : (pos := pos + n - 1)].decode()
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "CreatableTopicConfigs.value")
-                    creatable_topic_configs.value = (
-                        buf[pos : (pos := pos + n - 1)].decode() if n else None
-                    )
-                    (
-                        creatable_topic_configs.read_only, creatable_topic_configs.config_source,
-                        creatable_topic_configs.is_sensitive, k,
-                    ) = U_oboB(buf, pos)
-                    pos += 4
-                    if k:
-                        creatable_topic_configs.unknown_tags, pos, left = (
-                            read_tags(buf, pos, k, left)
-                        )
-                    else:
-                        creatable_topic_configs.unknown_tags = ()
-                    configs.append(creatable_topic_configs)
-            k = buf[pos]
-            pos += 1
-            creatable_topic_result.topic_config_error_code = 0
-            if k:
-                pos, left = (
-                    read_tags_CreatableTopicResult_5(creatable_topic_result, buf, pos, k, left)
-                )
-            else:
-                creatable_topic_result.unknown_tags = ()
-            topics.append(creatable_topic_result)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("CreateTopicsResponse", error) from error
-    if pos > size:
-        raise bad_end("CreateTopicsResponse", pos - size)
-    return message
-
-
-def encode_response_7(message: CreateTopicsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics) + 1
-        if n < 128:
-            put(P_iB(message.throttle_time_ms, n))
-        else:
-            put(P_i(message.throttle_time_ms))
-            put(varint(n))
-        for creatable_topic_result in topics:
-            raw = creatable_topic_result.name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            if len(creatable_topic_result.topic_id) != 16:
-                bad_uuid("topic_id")
-            text = creatable_topic_result.error_message
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(P_16shB(creatable_topic_result.topic_id, creatable_topic_result.error_code, n))
-            else:
-                put(P_16sh(creatable_topic_result.topic_id, creatable_topic_result.error_code))
-                put(text_size(n, "error_message"))
-            put(raw)
-            configs = creatable_topic_result.configs
-            n = 0 if configs is None else len(configs) + 1
-            if n < 128:
-                put(
-                    P_ihB(
-                        creatable_topic_result.num_partitions,
-                        creatable_topic_result.replication_factor, n,
-                    ),
-                )
-            else:
-                put(
-                    P_ih(
-                        creatable_topic_result.num_partitions,
-                        creatable_topic_result.replication_factor,
-                    ),
-                )
-                put(varint(n))
-            for creatable_topic_configs in configs or ():
-                raw = creatable_topic_configs.name.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "name"))
-                put(raw)
-                text = creatable_topic_configs.value
-                raw = b"" if text is None else text.encode()
-                n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "value"))
-                put(raw)
-                put(
-                    P_obox(
-                        creatable_topic_configs.read_only, creatable_topic_configs.config_source,
-                        creatable_topic_configs.is_sensitive,
-                    ),
-                )
-                if creatable_topic_configs.unknown_tags:
-                    write_tags(out, creatable_topic_configs.unknown_tags)
-            put(b"\0")
-            if (
-                creatable_topic_result.topic_config_error_code != 0
-                or creatable_topic_result.unknown_tags
-            ):
-                write_tags_CreatableTopicResult_5(creatable_topic_result, out)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("CreateTopicsResponse", error) from error
-
-
-REQUESTS: Codecs[CreateTopicsRequest] = {
-    5: (decode_request_5, encode_request_5),
-    6: (decode_request_5, encode_request_5),
-    7: (decode_request_5, encode_request_5),
-}
-
-RESPONSES: Codecs[CreateTopicsResponse] = {
-    5: (decode_response_5, encode_response_5),
-    6: (decode_response_5, encode_response_5),
-    7: (decode_response_7, encode_response_7),
-}
+RESPONSES: Codecs[CreateTopicsResponse] = Codecs(CreateTopicsResponse, "response", 0, 7, 5)

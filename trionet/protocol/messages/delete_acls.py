@@ -4,51 +4,12 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""DeleteAcls (API key 31), v0-3, with the codecs of v2-3."""
+"""DeleteAcls (API key 31), v0-3."""
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    P_b,
-    P_bB,
-    P_h,
-    P_hB,
-    P_i,
-    P_iB,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    U_bB,
-    U_hB,
-    U_iB,
-    bad_count,
-    bad_end,
-    bad_length,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_bbB: Unpack = Struct(">bbB").unpack_from
-P_bbx: Pack = Struct(">bbx").pack
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class DeleteAclsFilter(Message):
@@ -69,6 +30,15 @@ class DeleteAclsFilter(Message):
         "operation",
         "permission_type",
         "unknown_tags",
+    )
+    _layout = (
+        "resource_type_filter int8",
+        "resource_name_filter string null",
+        "pattern_type_filter int8 1+",
+        "principal_filter string null",
+        "host_filter string null",
+        "operation int8",
+        "permission_type int8",
     )
 
     def __init__(
@@ -97,6 +67,7 @@ class DeleteAclsRequest(Message):
     """DeleteAcls request, v0-3."""
 
     __slots__ = ("filters", "unknown_tags")
+    _layout = ("filters [DeleteAclsFilter]",)
 
     def __init__(
         self,
@@ -129,6 +100,17 @@ class DeleteAclsMatchingAcl(Message):
         "permission_type",
         "unknown_tags",
     )
+    _layout = (
+        "error_code int16",
+        "error_message string null",
+        "resource_type int8",
+        "resource_name string",
+        "pattern_type int8 1+",
+        "principal string",
+        "host string",
+        "operation int8",
+        "permission_type int8",
+    )
 
     def __init__(
         self,
@@ -160,6 +142,11 @@ class DeleteAclsFilterResult(Message):
     """Part of DeleteAclsResponse, v0-3."""
 
     __slots__ = ("error_code", "error_message", "matching_acls", "unknown_tags")
+    _layout = (
+        "error_code int16",
+        "error_message string null",
+        "matching_acls [DeleteAclsMatchingAcl]",
+    )
 
     def __init__(
         self,
@@ -186,6 +173,7 @@ class DeleteAclsResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "filter_results", "unknown_tags")
+    _layout = ("throttle_time_ms int32", "filter_results [DeleteAclsFilterResult]")
 
     def __init__(
         self,
@@ -201,282 +189,6 @@ class DeleteAclsResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_2(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DeleteAclsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DeleteAclsRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DeleteAclsRequest.filters", n)
-        left -= n
-        if left < 0:
-            bad_count("DeleteAclsRequest.filters", n - 1, size - pos)
-        filters: list[DeleteAclsFilter] = []
-        message.filters = filters
-        for _ in range(1, n):
-            delete_acls_filter = new(DeleteAclsFilter)
-            delete_acls_filter.resource_type_filter, n = U_bB(buf, pos)
-            pos += 2
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DeleteAclsFilter.resource_name_filter")
-            delete_acls_filter.resource_name_filter = (
-                buf[pos : (pos := pos + n - 1)].decode() if n else None
-            )
-            delete_acls_filter.pattern_type_filter, n = U_bB(buf, pos)
-            pos += 2
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DeleteAclsFilter.principal_filter")
-            delete_acls_filter.principal_filter = (
-                buf[pos : (pos := pos + n - 1)].decode() if n else None
-            )
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DeleteAclsFilter.host_filter")
-            delete_acls_filter.host_filter = buf[pos : (pos := pos + n - 1)].decode() if n else None
-            delete_acls_filter.operation, delete_acls_filter.permission_type, k = U_bbB(buf, pos)
-            pos += 3
-            if k:
-                delete_acls_filter.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                delete_acls_filter.unknown_tags = ()
-            filters.append(delete_acls_filter)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DeleteAclsRequest", error) from error
-    if pos > size:
-        raise bad_end("DeleteAclsRequest", pos - size)
-    return message
+REQUESTS: Codecs[DeleteAclsRequest] = Codecs(DeleteAclsRequest, "request", 0, 3, 2)
 
-
-def encode_request_2(message: DeleteAclsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        filters = message.filters
-        n = len(filters) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for delete_acls_filter in filters:
-            text = delete_acls_filter.resource_name_filter
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(P_bB(delete_acls_filter.resource_type_filter, n))
-            else:
-                put(P_b(delete_acls_filter.resource_type_filter))
-                put(text_size(n, "resource_name_filter"))
-            put(raw)
-            text = delete_acls_filter.principal_filter
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(P_bB(delete_acls_filter.pattern_type_filter, n))
-            else:
-                put(P_b(delete_acls_filter.pattern_type_filter))
-                put(text_size(n, "principal_filter"))
-            put(raw)
-            text = delete_acls_filter.host_filter
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "host_filter"))
-            put(raw)
-            put(P_bbx(delete_acls_filter.operation, delete_acls_filter.permission_type))
-            if delete_acls_filter.unknown_tags:
-                write_tags(out, delete_acls_filter.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DeleteAclsRequest", error) from error
-
-
-def decode_response_2(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DeleteAclsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DeleteAclsResponse)
-        message.throttle_time_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DeleteAclsResponse.filter_results", n)
-        left -= n
-        if left < 0:
-            bad_count("DeleteAclsResponse.filter_results", n - 1, size - pos)
-        filter_results: list[DeleteAclsFilterResult] = []
-        message.filter_results = filter_results
-        for _ in range(1, n):
-            delete_acls_filter_result = new(DeleteAclsFilterResult)
-            delete_acls_filter_result.error_code, n = U_hB(buf, pos)
-            pos += 3
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DeleteAclsFilterResult.error_message")
-            delete_acls_filter_result.error_message = (
-                buf[pos : (pos := pos + n - 1)].decode() if n else None
-            )
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("DeleteAclsFilterResult.matching_acls", n)
-            left -= n
-            if left < 0:
-                bad_count("DeleteAclsFilterResult.matching_acls", n - 1, size - pos)
-            matching_acls: list[DeleteAclsMatchingAcl] = []
-            delete_acls_filter_result.matching_acls = matching_acls
-            for _ in range(1, n):
-                delete_acls_matching_acl = new(DeleteAclsMatchingAcl)
-                delete_acls_matching_acl.error_code, n = U_hB(buf, pos)
-                pos += 3
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "DeleteAclsMatchingAcl.error_message")
-                delete_acls_matching_acl.error_message = (
-                    buf[pos : (pos := pos + n - 1)].decode() if n else None
-                )
-                delete_acls_matching_acl.resource_type, n = U_bB(buf, pos)
-                pos += 2
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "DeleteAclsMatchingAcl.resource_name")
-                if n == 0:
-                    bad_length("DeleteAclsMatchingAcl.resource_name", n)
-                delete_acls_matching_acl.resource_name = buf[pos : (pos := pos + n - 1)].decode()
-                delete_acls_matching_acl.pattern_type, n = U_bB(buf, pos)
-                pos += 2
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "DeleteAclsMatchingAcl.principal")
-                if n == 0:
-                    bad_length("DeleteAclsMatchingAcl.principal", n)
-                delete_acls_matching_acl.principal = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "DeleteAclsMatchingAcl.host")
-                if n == 0:
-                    bad_length("DeleteAclsMatchingAcl.host", n)
-                delete_acls_matching_acl.host = buf[pos : (pos := pos + n - 1)].decode()
-                (
-                    delete_acls_matching_acl.operation, delete_acls_matching_acl.permission_type,
-                    k,
-                ) = U_bbB(buf, pos)
-                pos += 3
-                if k:
-                    delete_acls_matching_acl.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    delete_acls_matching_acl.unknown_tags = ()
-                matching_acls.append(delete_acls_matching_acl)
-            k = buf[pos]
-            pos += 1
-            if k:
-                delete_acls_filter_result.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                delete_acls_filter_result.unknown_tags = ()
-            filter_results.append(delete_acls_filter_result)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DeleteAclsResponse", error) from error
-    if pos > size:
-        raise bad_end("DeleteAclsResponse", pos - size)
-    return message
-
-
-def encode_response_2(message: DeleteAclsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        filter_results = message.filter_results
-        n = len(filter_results) + 1
-        if n < 128:
-            put(P_iB(message.throttle_time_ms, n))
-        else:
-            put(P_i(message.throttle_time_ms))
-            put(varint(n))
-        for delete_acls_filter_result in filter_results:
-            text = delete_acls_filter_result.error_message
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(P_hB(delete_acls_filter_result.error_code, n))
-            else:
-                put(P_h(delete_acls_filter_result.error_code))
-                put(text_size(n, "error_message"))
-            put(raw)
-            matching_acls = delete_acls_filter_result.matching_acls
-            n = len(matching_acls) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for delete_acls_matching_acl in matching_acls:
-                text = delete_acls_matching_acl.error_message
-                raw = b"" if text is None else text.encode()
-                n = 0 if text is None else len(raw) + 1
-                if n < 128:
-                    put(P_hB(delete_acls_matching_acl.error_code, n))
-                else:
-                    put(P_h(delete_acls_matching_acl.error_code))
-                    put(text_size(n, "error_message"))
-                put(raw)
-                raw = delete_acls_matching_acl.resource_name.encode()
-                n = len(raw) + 1
-                if n < 128:
-                    put(P_bB(delete_acls_matching_acl.resource_type, n))
-                else:
-                    put(P_b(delete_acls_matching_acl.resource_type))
-                    put(text_size(n, "resource_name"))
-                put(raw)
-                raw = delete_acls_matching_acl.principal.encode()
-                n = len(raw) + 1
-                if n < 128:
-                    put(P_bB(delete_acls_matching_acl.pattern_type, n))
-                else:
-                    put(P_b(delete_acls_matching_acl.pattern_type))
-                    put(text_size(n, "principal"))
-                put(raw)
-                raw = delete_acls_matching_acl.host.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "host"))
-                put(raw)
-                put(
-                    P_bbx(
-                        delete_acls_matching_acl.operation,
-                        delete_acls_matching_acl.permission_type,
-                    ),
-                )
-                if delete_acls_matching_acl.unknown_tags:
-                    write_tags(out, delete_acls_matching_acl.unknown_tags)
-            put(b"\0")
-            if delete_acls_filter_result.unknown_tags:
-                write_tags(out, delete_acls_filter_result.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DeleteAclsResponse", error) from error
-
-
-REQUESTS: Codecs[DeleteAclsRequest] = {
-    2: (decode_request_2, encode_request_2),
-    3: (decode_request_2, encode_request_2),
-}
-
-RESPONSES: Codecs[DeleteAclsResponse] = {
-    2: (decode_response_2, encode_response_2),
-    3: (decode_response_2, encode_response_2),
-}
+RESPONSES: Codecs[DeleteAclsResponse] = Codecs(DeleteAclsResponse, "response", 0, 3, 2)

@@ -4,51 +4,19 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""DeleteGroups (API key 42), v0-2, with the codecs of v2."""
+"""DeleteGroups (API key 42), v0-2."""
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    P_i,
-    P_iB,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    U_hB,
-    U_iB,
-    bad_count,
-    bad_end,
-    bad_length,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack
-
-P_hx: Pack = Struct(">hx").pack
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class DeleteGroupsRequest(Message):
     """DeleteGroups request, v0-2."""
 
     __slots__ = ("groups_names", "unknown_tags")
+    _layout = ("groups_names [string]",)
 
     def __init__(
         self,
@@ -64,6 +32,7 @@ class DeletableGroupResult(Message):
     """Part of DeleteGroupsResponse, v0-2."""
 
     __slots__ = ("group_id", "error_code", "unknown_tags")
+    _layout = ("group_id string", "error_code int16")
 
     def __init__(
         self,
@@ -86,6 +55,7 @@ class DeleteGroupsResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "results", "unknown_tags")
+    _layout = ("throttle_time_ms int32", "results [DeletableGroupResult]")
 
     def __init__(
         self,
@@ -99,141 +69,6 @@ class DeleteGroupsResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_2(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DeleteGroupsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DeleteGroupsRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DeleteGroupsRequest.groups_names", n)
-        left -= n
-        if left < 0:
-            bad_count("DeleteGroupsRequest.groups_names", n - 1, size - pos)
-        groups_names: list[str] = []
-        message.groups_names = groups_names
-        for _ in range(1, n):
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DeleteGroupsRequest.groups_names")
-            if n == 0:
-                bad_length("DeleteGroupsRequest.groups_names", n)
-            groups_names.append(buf[pos : (pos := pos + n - 1)].decode())
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DeleteGroupsRequest", error) from error
-    if pos > size:
-        raise bad_end("DeleteGroupsRequest", pos - size)
-    return message
+REQUESTS: Codecs[DeleteGroupsRequest] = Codecs(DeleteGroupsRequest, "request", 0, 2, 2)
 
-
-def encode_request_2(message: DeleteGroupsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        groups_names = message.groups_names
-        n = len(groups_names) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for item in groups_names:
-            raw = item.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "groups_names"))
-            put(raw)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DeleteGroupsRequest", error) from error
-
-
-def decode_response_2(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DeleteGroupsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DeleteGroupsResponse)
-        message.throttle_time_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DeleteGroupsResponse.results", n)
-        left -= n
-        if left < 0:
-            bad_count("DeleteGroupsResponse.results", n - 1, size - pos)
-        results: list[DeletableGroupResult] = []
-        message.results = results
-        for _ in range(1, n):
-            deletable_group_result = new(DeletableGroupResult)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DeletableGroupResult.group_id")
-            if n == 0:
-                bad_length("DeletableGroupResult.group_id", n)
-            deletable_group_result.group_id = buf[pos : (pos := pos + n - 1)].decode()
-            deletable_group_result.error_code, k = U_hB(buf, pos)
-            pos += 3
-            if k:
-                deletable_group_result.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                deletable_group_result.unknown_tags = ()
-            results.append(deletable_group_result)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DeleteGroupsResponse", error) from error
-    if pos > size:
-        raise bad_end("DeleteGroupsResponse", pos - size)
-    return message
-
-
-def encode_response_2(message: DeleteGroupsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        results = message.results
-        n = len(results) + 1
-        if n < 128:
-            put(P_iB(message.throttle_time_ms, n))
-        else:
-            put(P_i(message.throttle_time_ms))
-            put(varint(n))
-        for deletable_group_result in results:
-            raw = deletable_group_result.group_id.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "group_id"))
-            put(raw)
-            put(P_hx(deletable_group_result.error_code))
-            if deletable_group_result.unknown_tags:
-                write_tags(out, deletable_group_result.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DeleteGroupsResponse", error) from error
-
-
-REQUESTS: Codecs[DeleteGroupsRequest] = {
-    2: (decode_request_2, encode_request_2),
-}
-
-RESPONSES: Codecs[DeleteGroupsResponse] = {
-    2: (decode_response_2, encode_response_2),
-}
+RESPONSES: Codecs[DeleteGroupsResponse] = Codecs(DeleteGroupsResponse, "response", 0, 2, 2)

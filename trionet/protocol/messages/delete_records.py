@@ -4,48 +4,12 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""DeleteRecords (API key 21), v0-2, with the codecs of v2."""
+"""DeleteRecords (API key 21), v0-2."""
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    P_i,
-    P_iB,
-    P_ix,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    U_iB,
-    bad_count,
-    bad_end,
-    bad_length,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_iqB: Unpack = Struct(">iqB").unpack_from
-U_iqhB: Unpack = Struct(">iqhB").unpack_from
-P_iqhx: Pack = Struct(">iqhx").pack
-P_iqx: Pack = Struct(">iqx").pack
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class DeleteRecordsPartition(Message):
@@ -56,6 +20,7 @@ class DeleteRecordsPartition(Message):
     """
 
     __slots__ = ("partition_index", "offset", "unknown_tags")
+    _layout = ("partition_index int32", "offset int64")
 
     def __init__(
         self,
@@ -73,6 +38,7 @@ class DeleteRecordsTopic(Message):
     """Part of DeleteRecordsRequest, v0-2."""
 
     __slots__ = ("name", "partitions", "unknown_tags")
+    _layout = ("name string", "partitions [DeleteRecordsPartition]")
 
     def __init__(
         self,
@@ -94,6 +60,7 @@ class DeleteRecordsRequest(Message):
     """
 
     __slots__ = ("topics", "timeout_ms", "unknown_tags")
+    _layout = ("topics [DeleteRecordsTopic]", "timeout_ms int32")
 
     def __init__(
         self,
@@ -115,6 +82,7 @@ class DeleteRecordsPartitionResult(Message):
     """
 
     __slots__ = ("partition_index", "low_watermark", "error_code", "unknown_tags")
+    _layout = ("partition_index int32", "low_watermark int64", "error_code int16")
 
     def __init__(
         self,
@@ -134,6 +102,7 @@ class DeleteRecordsTopicResult(Message):
     """Part of DeleteRecordsResponse, v0-2."""
 
     __slots__ = ("name", "partitions", "unknown_tags")
+    _layout = ("name string", "partitions [DeleteRecordsPartitionResult]")
 
     def __init__(
         self,
@@ -158,6 +127,7 @@ class DeleteRecordsResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "topics", "unknown_tags")
+    _layout = ("throttle_time_ms int32", "topics [DeleteRecordsTopicResult]")
 
     def __init__(
         self,
@@ -171,224 +141,6 @@ class DeleteRecordsResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_2(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DeleteRecordsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DeleteRecordsRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DeleteRecordsRequest.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("DeleteRecordsRequest.topics", n - 1, size - pos)
-        topics: list[DeleteRecordsTopic] = []
-        message.topics = topics
-        for _ in range(1, n):
-            delete_records_topic = new(DeleteRecordsTopic)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DeleteRecordsTopic.name")
-            if n == 0:
-                bad_length("DeleteRecordsTopic.name", n)
-            delete_records_topic.name = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("DeleteRecordsTopic.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("DeleteRecordsTopic.partitions", n - 1, size - pos)
-            partitions: list[DeleteRecordsPartition] = []
-            delete_records_topic.partitions = partitions
-            for _ in range(1, n):
-                delete_records_partition = new(DeleteRecordsPartition)
-                (
-                    delete_records_partition.partition_index, delete_records_partition.offset, k,
-                ) = U_iqB(buf, pos)
-                pos += 13
-                if k:
-                    delete_records_partition.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    delete_records_partition.unknown_tags = ()
-                partitions.append(delete_records_partition)
-            k = buf[pos]
-            pos += 1
-            if k:
-                delete_records_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                delete_records_topic.unknown_tags = ()
-            topics.append(delete_records_topic)
-        message.timeout_ms, k = U_iB(buf, pos)
-        pos += 5
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DeleteRecordsRequest", error) from error
-    if pos > size:
-        raise bad_end("DeleteRecordsRequest", pos - size)
-    return message
+REQUESTS: Codecs[DeleteRecordsRequest] = Codecs(DeleteRecordsRequest, "request", 0, 2, 2)
 
-
-def encode_request_2(message: DeleteRecordsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for delete_records_topic in topics:
-            raw = delete_records_topic.name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            partitions = delete_records_topic.partitions
-            n = len(partitions) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for delete_records_partition in partitions:
-                put(
-                    P_iqx(
-                        delete_records_partition.partition_index, delete_records_partition.offset,
-                    ),
-                )
-                if delete_records_partition.unknown_tags:
-                    write_tags(out, delete_records_partition.unknown_tags)
-            put(b"\0")
-            if delete_records_topic.unknown_tags:
-                write_tags(out, delete_records_topic.unknown_tags)
-        put(P_ix(message.timeout_ms))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DeleteRecordsRequest", error) from error
-
-
-def decode_response_2(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DeleteRecordsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DeleteRecordsResponse)
-        message.throttle_time_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DeleteRecordsResponse.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("DeleteRecordsResponse.topics", n - 1, size - pos)
-        topics: list[DeleteRecordsTopicResult] = []
-        message.topics = topics
-        for _ in range(1, n):
-            delete_records_topic_result = new(DeleteRecordsTopicResult)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DeleteRecordsTopicResult.name")
-            if n == 0:
-                bad_length("DeleteRecordsTopicResult.name", n)
-            delete_records_topic_result.name = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("DeleteRecordsTopicResult.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("DeleteRecordsTopicResult.partitions", n - 1, size - pos)
-            partitions: list[DeleteRecordsPartitionResult] = []
-            delete_records_topic_result.partitions = partitions
-            for _ in range(1, n):
-                delete_records_partition_result = new(DeleteRecordsPartitionResult)
-                (
-                    delete_records_partition_result.partition_index,
-                    delete_records_partition_result.low_watermark,
-                    delete_records_partition_result.error_code, k,
-                ) = U_iqhB(buf, pos)
-                pos += 15
-                if k:
-                    delete_records_partition_result.unknown_tags, pos, left = (
-                        read_tags(buf, pos, k, left)
-                    )
-                else:
-                    delete_records_partition_result.unknown_tags = ()
-                partitions.append(delete_records_partition_result)
-            k = buf[pos]
-            pos += 1
-            if k:
-                delete_records_topic_result.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                delete_records_topic_result.unknown_tags = ()
-            topics.append(delete_records_topic_result)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DeleteRecordsResponse", error) from error
-    if pos > size:
-        raise bad_end("DeleteRecordsResponse", pos - size)
-    return message
-
-
-def encode_response_2(message: DeleteRecordsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics) + 1
-        if n < 128:
-            put(P_iB(message.throttle_time_ms, n))
-        else:
-            put(P_i(message.throttle_time_ms))
-            put(varint(n))
-        for delete_records_topic_result in topics:
-            raw = delete_records_topic_result.name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            partitions = delete_records_topic_result.partitions
-            n = len(partitions) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for delete_records_partition_result in partitions:
-                put(
-                    P_iqhx(
-                        delete_records_partition_result.partition_index,
-                        delete_records_partition_result.low_watermark,
-                        delete_records_partition_result.error_code,
-                    ),
-                )
-                if delete_records_partition_result.unknown_tags:
-                    write_tags(out, delete_records_partition_result.unknown_tags)
-            put(b"\0")
-            if delete_records_topic_result.unknown_tags:
-                write_tags(out, delete_records_topic_result.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DeleteRecordsResponse", error) from error
-
-
-REQUESTS: Codecs[DeleteRecordsRequest] = {
-    2: (decode_request_2, encode_request_2),
-}
-
-RESPONSES: Codecs[DeleteRecordsResponse] = {
-    2: (decode_response_2, encode_response_2),
-}
+RESPONSES: Codecs[DeleteRecordsResponse] = Codecs(DeleteRecordsResponse, "response", 0, 2, 2)

@@ -8,50 +8,15 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    NO_UUID,
-    P_ih,
-    P_ihB,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    U_ihB,
-    bad_count,
-    bad_end,
-    bad_length,
-    bad_uuid,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_16shB: Unpack = Struct(">16shB").unpack_from
-P_16sh: Pack = Struct(">16sh").pack
-P_16shB: Pack = Struct(">16shB").pack
+from trionet.protocol._wire import Message, NO_UUID, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class DeleteShareGroupOffsetsRequestTopic(Message):
     """Part of DeleteShareGroupOffsetsRequest, v0."""
 
     __slots__ = ("topic_name", "unknown_tags")
+    _layout = ("topic_name string",)
 
     def __init__(
         self,
@@ -67,6 +32,7 @@ class DeleteShareGroupOffsetsRequest(Message):
     """DeleteShareGroupOffsets request, v0."""
 
     __slots__ = ("group_id", "topics", "unknown_tags")
+    _layout = ("group_id string", "topics [DeleteShareGroupOffsetsRequestTopic]")
 
     def __init__(
         self,
@@ -88,6 +54,12 @@ class DeleteShareGroupOffsetsResponseTopic(Message):
     """
 
     __slots__ = ("topic_name", "topic_id", "error_code", "error_message", "unknown_tags")
+    _layout = (
+        "topic_name string",
+        "topic_id uuid",
+        "error_code int16",
+        "error_message string null",
+    )
     _uuids = ("topic_id",)
 
     def __init__(
@@ -115,6 +87,12 @@ class DeleteShareGroupOffsetsResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "responses", "unknown_tags")
+    _layout = (
+        "throttle_time_ms int32",
+        "error_code int16",
+        "error_message string null",
+        "responses [DeleteShareGroupOffsetsResponseTopic]",
+    )
 
     def __init__(
         self,
@@ -134,214 +112,10 @@ class DeleteShareGroupOffsetsResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DeleteShareGroupOffsetsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DeleteShareGroupOffsetsRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "DeleteShareGroupOffsetsRequest.group_id")
-        if n == 0:
-            bad_length("DeleteShareGroupOffsetsRequest.group_id", n)
-        message.group_id = buf[pos : (pos := pos + n - 1)].decode()
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DeleteShareGroupOffsetsRequest.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("DeleteShareGroupOffsetsRequest.topics", n - 1, size - pos)
-        topics: list[DeleteShareGroupOffsetsRequestTopic] = []
-        message.topics = topics
-        for _ in range(1, n):
-            delete_share_group_offsets_request_topic = new(DeleteShareGroupOffsetsRequestTopic)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DeleteShareGroupOffsetsRequestTopic.topic_name")
-            if n == 0:
-                bad_length("DeleteShareGroupOffsetsRequestTopic.topic_name", n)
-            delete_share_group_offsets_request_topic.topic_name = (
-                buf[pos : (pos := pos + n - 1)].decode()
-            )
-            k = buf[pos]
-            pos += 1
-            if k:
-                delete_share_group_offsets_request_topic.unknown_tags, pos, left = (
-                    read_tags(buf, pos, k, left)
-                )
-            else:
-                delete_share_group_offsets_request_topic.unknown_tags = ()
-            topics.append(delete_share_group_offsets_request_topic)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DeleteShareGroupOffsetsRequest", error) from error
-    if pos > size:
-        raise bad_end("DeleteShareGroupOffsetsRequest", pos - size)
-    return message
+REQUESTS: Codecs[DeleteShareGroupOffsetsRequest] = Codecs(
+    DeleteShareGroupOffsetsRequest, "request", 0, 0, 0
+)
 
-
-def encode_request_0(message: DeleteShareGroupOffsetsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        raw = message.group_id.encode()
-        n = len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
-        put(raw)
-        topics = message.topics
-        n = len(topics) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for delete_share_group_offsets_request_topic in topics:
-            raw = delete_share_group_offsets_request_topic.topic_name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "topic_name"))
-            put(raw)
-            put(b"\0")
-            if delete_share_group_offsets_request_topic.unknown_tags:
-                write_tags(out, delete_share_group_offsets_request_topic.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DeleteShareGroupOffsetsRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DeleteShareGroupOffsetsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DeleteShareGroupOffsetsResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
-        pos += 7
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "DeleteShareGroupOffsetsResponse.error_message")
-        message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DeleteShareGroupOffsetsResponse.responses", n)
-        left -= n
-        if left < 0:
-            bad_count("DeleteShareGroupOffsetsResponse.responses", n - 1, size - pos)
-        responses: list[DeleteShareGroupOffsetsResponseTopic] = []
-        message.responses = responses
-        for _ in range(1, n):
-            delete_share_group_offsets_response_topic = new(DeleteShareGroupOffsetsResponseTopic)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DeleteShareGroupOffsetsResponseTopic.topic_name")
-            if n == 0:
-                bad_length("DeleteShareGroupOffsetsResponseTopic.topic_name", n)
-            delete_share_group_offsets_response_topic.topic_name = (
-                buf[pos : (pos := pos + n - 1)].decode()
-            )
-            (
-                delete_share_group_offsets_response_topic.topic_id,
-                delete_share_group_offsets_response_topic.error_code, n,
-            ) = U_16shB(buf, pos)
-            pos += 19
-            if n > 127:
-                n, pos = (
-                    text_length(buf, pos, n, "DeleteShareGroupOffsetsResponseTopic.error_message")
-                )
-            delete_share_group_offsets_response_topic.error_message = (
-                buf[pos : (pos := pos + n - 1)].decode() if n else None
-            )
-            k = buf[pos]
-            pos += 1
-            if k:
-                delete_share_group_offsets_response_topic.unknown_tags, pos, left = (
-                    read_tags(buf, pos, k, left)
-                )
-            else:
-                delete_share_group_offsets_response_topic.unknown_tags = ()
-            responses.append(delete_share_group_offsets_response_topic)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DeleteShareGroupOffsetsResponse", error) from error
-    if pos > size:
-        raise bad_end("DeleteShareGroupOffsetsResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: DeleteShareGroupOffsetsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(P_ihB(message.throttle_time_ms, message.error_code, n))
-        else:
-            put(P_ih(message.throttle_time_ms, message.error_code))
-            put(text_size(n, "error_message"))
-        put(raw)
-        responses = message.responses
-        n = len(responses) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for delete_share_group_offsets_response_topic in responses:
-            raw = delete_share_group_offsets_response_topic.topic_name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "topic_name"))
-            put(raw)
-            if len(delete_share_group_offsets_response_topic.topic_id) != 16:
-                bad_uuid("topic_id")
-            text = delete_share_group_offsets_response_topic.error_message
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(
-                    P_16shB(
-                        delete_share_group_offsets_response_topic.topic_id,
-                        delete_share_group_offsets_response_topic.error_code, n,
-                    ),
-                )
-            else:
-                put(
-                    P_16sh(
-                        delete_share_group_offsets_response_topic.topic_id,
-                        delete_share_group_offsets_response_topic.error_code,
-                    ),
-                )
-                put(text_size(n, "error_message"))
-            put(raw)
-            put(b"\0")
-            if delete_share_group_offsets_response_topic.unknown_tags:
-                write_tags(out, delete_share_group_offsets_response_topic.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DeleteShareGroupOffsetsResponse", error) from error
-
-
-REQUESTS: Codecs[DeleteShareGroupOffsetsRequest] = {
-    0: (decode_request_0, encode_request_0),
-}
-
-RESPONSES: Codecs[DeleteShareGroupOffsetsResponse] = {
-    0: (decode_response_0, encode_response_0),
-}
+RESPONSES: Codecs[DeleteShareGroupOffsetsResponse] = Codecs(
+    DeleteShareGroupOffsetsResponse, "response", 0, 0, 0
+)

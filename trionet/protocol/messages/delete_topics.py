@@ -4,57 +4,12 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""DeleteTopics (API key 20), v0-6, with the codecs of v4-6."""
+"""DeleteTopics (API key 20), v0-6."""
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    NO_UUID,
-    P_h,
-    P_hB,
-    P_i,
-    P_iB,
-    P_ix,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    U_16sB,
-    U_hB,
-    U_iB,
-    bad_count,
-    bad_end,
-    bad_length,
-    bad_uuid,
-    malformed,
-    missing_field,
-    new,
-    null_field,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_16shB: Unpack = Struct(">16shB").unpack_from
-P_16sh: Pack = Struct(">16sh").pack
-P_16shB: Pack = Struct(">16shB").pack
-P_16sx: Pack = Struct(">16sx").pack
-P_hx: Pack = Struct(">hx").pack
+from trionet.protocol._wire import Message, NO_UUID, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class DeleteTopicState(Message):
@@ -65,6 +20,7 @@ class DeleteTopicState(Message):
     """
 
     __slots__ = ("name", "topic_id", "unknown_tags")
+    _layout = ("name string null", "topic_id uuid")
     _uuids = ("topic_id",)
 
     def __init__(
@@ -87,6 +43,11 @@ class DeleteTopicsRequest(Message):
     """
 
     __slots__ = ("topic_names", "topics", "timeout_ms", "unknown_tags")
+    _layout = (
+        "topic_names [string] 0-5 ignorable",
+        "topics [DeleteTopicState] 6+",
+        "timeout_ms int32",
+    )
 
     def __init__(
         self,
@@ -110,6 +71,12 @@ class DeletableTopicResult(Message):
     """
 
     __slots__ = ("name", "topic_id", "error_code", "error_message", "unknown_tags")
+    _layout = (
+        "name string null=6+",
+        "topic_id uuid 6+",
+        "error_code int16",
+        "error_message string 5+ null",
+    )
     _uuids = ("topic_id",)
 
     def __init__(
@@ -137,6 +104,7 @@ class DeleteTopicsResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "responses", "unknown_tags")
+    _layout = ("throttle_time_ms int32 1+", "responses [DeletableTopicResult]")
 
     def __init__(
         self,
@@ -150,409 +118,6 @@ class DeleteTopicsResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_4(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DeleteTopicsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DeleteTopicsRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DeleteTopicsRequest.topic_names", n)
-        left -= n
-        if left < 0:
-            bad_count("DeleteTopicsRequest.topic_names", n - 1, size - pos)
-        topic_names: list[str] = []
-        message.topic_names = topic_names
-        for _ in range(1, n):
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DeleteTopicsRequest.topic_names")
-            if n == 0:
-                bad_length("DeleteTopicsRequest.topic_names", n)
-            topic_names.append(buf[pos : (pos := pos + n - 1)].decode())
-        message.timeout_ms, k = U_iB(buf, pos)
-        pos += 5
-        message.topics = []
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DeleteTopicsRequest", error) from error
-    if pos > size:
-        raise bad_end("DeleteTopicsRequest", pos - size)
-    return message
+REQUESTS: Codecs[DeleteTopicsRequest] = Codecs(DeleteTopicsRequest, "request", 0, 6, 4)
 
-
-def encode_request_4(message: DeleteTopicsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.topics:
-            missing_field("DeleteTopicsRequest.topics")
-        topic_names = message.topic_names
-        n = len(topic_names) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for item in topic_names:
-            raw = item.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "topic_names"))
-            put(raw)
-        put(P_ix(message.timeout_ms))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DeleteTopicsRequest", error) from error
-
-
-def decode_request_6(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DeleteTopicsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DeleteTopicsRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DeleteTopicsRequest.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("DeleteTopicsRequest.topics", n - 1, size - pos)
-        topics: list[DeleteTopicState] = []
-        message.topics = topics
-        for _ in range(1, n):
-            delete_topic_state = new(DeleteTopicState)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DeleteTopicState.name")
-            delete_topic_state.name = buf[pos : (pos := pos + n - 1)].decode() if n else None
-            delete_topic_state.topic_id, k = U_16sB(buf, pos)
-            pos += 17
-            if k:
-                delete_topic_state.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                delete_topic_state.unknown_tags = ()
-            topics.append(delete_topic_state)
-        message.timeout_ms, k = U_iB(buf, pos)
-        pos += 5
-        message.topic_names = []
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DeleteTopicsRequest", error) from error
-    if pos > size:
-        raise bad_end("DeleteTopicsRequest", pos - size)
-    return message
-
-
-def encode_request_6(message: DeleteTopicsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for delete_topic_state in topics:
-            text = delete_topic_state.name
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            if len(delete_topic_state.topic_id) != 16:
-                bad_uuid("topic_id")
-            put(P_16sx(delete_topic_state.topic_id))
-            if delete_topic_state.unknown_tags:
-                write_tags(out, delete_topic_state.unknown_tags)
-        put(P_ix(message.timeout_ms))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DeleteTopicsRequest", error) from error
-
-
-def decode_response_4(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DeleteTopicsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DeleteTopicsResponse)
-        message.throttle_time_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DeleteTopicsResponse.responses", n)
-        left -= n
-        if left < 0:
-            bad_count("DeleteTopicsResponse.responses", n - 1, size - pos)
-        responses: list[DeletableTopicResult] = []
-        message.responses = responses
-        for _ in range(1, n):
-            deletable_topic_result = new(DeletableTopicResult)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DeletableTopicResult.name")
-            if n == 0:
-                bad_length("DeletableTopicResult.name", n)
-            deletable_topic_result.name = buf[pos : (pos := pos + n - 1)].decode()
-            deletable_topic_result.error_code, k = U_hB(buf, pos)
-            pos += 3
-            deletable_topic_result.topic_id = NO_UUID
-            deletable_topic_result.error_message = None
-            if k:
-                deletable_topic_result.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                deletable_topic_result.unknown_tags = ()
-            responses.append(deletable_topic_result)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DeleteTopicsResponse", error) from error
-    if pos > size:
-        raise bad_end("DeleteTopicsResponse", pos - size)
-    return message
-
-
-def encode_response_4(message: DeleteTopicsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        responses = message.responses
-        n = len(responses) + 1
-        if n < 128:
-            put(P_iB(message.throttle_time_ms, n))
-        else:
-            put(P_i(message.throttle_time_ms))
-            put(varint(n))
-        for deletable_topic_result in responses:
-            name = deletable_topic_result.name
-            if name is None:
-                null_field("DeletableTopicResult.name")
-            raw = name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            put(P_hx(deletable_topic_result.error_code))
-            if deletable_topic_result.unknown_tags:
-                write_tags(out, deletable_topic_result.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DeleteTopicsResponse", error) from error
-
-
-def decode_response_5(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DeleteTopicsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DeleteTopicsResponse)
-        message.throttle_time_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DeleteTopicsResponse.responses", n)
-        left -= n
-        if left < 0:
-            bad_count("DeleteTopicsResponse.responses", n - 1, size - pos)
-        responses: list[DeletableTopicResult] = []
-        message.responses = responses
-        for _ in range(1, n):
-            deletable_topic_result = new(DeletableTopicResult)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DeletableTopicResult.name")
-            if n == 0:
-                bad_length("DeletableTopicResult.name", n)
-            deletable_topic_result.name = buf[pos : (pos := pos + n - 1)].decode()
-            deletable_topic_result.error_code, n = U_hB(buf, pos)
-            pos += 3
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DeletableTopicResult.error_message")
-            deletable_topic_result.error_message = (
-                buf[pos : (pos := pos + n - 1)].decode() if n else None
-            )
-            k = buf[pos]
-            pos += 1
-            deletable_topic_result.topic_id = NO_UUID
-            if k:
-                deletable_topic_result.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                deletable_topic_result.unknown_tags = ()
-            responses.append(deletable_topic_result)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DeleteTopicsResponse", error) from error
-    if pos > size:
-        raise bad_end("DeleteTopicsResponse", pos - size)
-    return message
-
-
-def encode_response_5(message: DeleteTopicsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        responses = message.responses
-        n = len(responses) + 1
-        if n < 128:
-            put(P_iB(message.throttle_time_ms, n))
-        else:
-            put(P_i(message.throttle_time_ms))
-            put(varint(n))
-        for deletable_topic_result in responses:
-            name = deletable_topic_result.name
-            if name is None:
-                null_field("DeletableTopicResult.name")
-            raw = name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            text = deletable_topic_result.error_message
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(P_hB(deletable_topic_result.error_code, n))
-            else:
-                put(P_h(deletable_topic_result.error_code))
-                put(text_size(n, "error_message"))
-            put(raw)
-            put(b"\0")
-            if deletable_topic_result.unknown_tags:
-                write_tags(out, deletable_topic_result.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DeleteTopicsResponse", error) from error
-
-
-def decode_response_6(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DeleteTopicsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DeleteTopicsResponse)
-        message.throttle_time_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DeleteTopicsResponse.responses", n)
-        left -= n
-        if left < 0:
-            bad_count("DeleteTopicsResponse.responses", n - 1, size - pos)
-        responses: list[DeletableTopicResult] = []
-        message.responses = responses
-        for _ in range(1, n):
-            deletable_topic_result = new(DeletableTopicResult)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DeletableTopicResult.name")
-            deletable_topic_result.name = buf[pos : (pos := pos + n - 1)].decode() if n else None
-            (
-                deletable_topic_result.topic_id, deletable_topic_result.error_code, n,
-            ) = U_16shB(buf, pos)
-            pos += 19
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DeletableTopicResult.error_message")
-            deletable_topic_result.error_message = (
-                buf[pos : (pos := pos + n - 1)].decode() if n else None
-            )
-            k = buf[pos]
-            pos += 1
-            if k:
-                deletable_topic_result.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                deletable_topic_result.unknown_tags = ()
-            responses.append(deletable_topic_result)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DeleteTopicsResponse", error) from error
-    if pos > size:
-        raise bad_end("DeleteTopicsResponse", pos - size)
-    return message
-
-
-def encode_response_6(message: DeleteTopicsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        responses = message.responses
-        n = len(responses) + 1
-        if n < 128:
-            put(P_iB(message.throttle_time_ms, n))
-        else:
-            put(P_i(message.throttle_time_ms))
-            put(varint(n))
-        for deletable_topic_result in responses:
-            text = deletable_topic_result.name
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            if len(deletable_topic_result.topic_id) != 16:
-                bad_uuid("topic_id")
-            text = deletable_topic_result.error_message
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(P_16shB(deletable_topic_result.topic_id, deletable_topic_result.error_code, n))
-            else:
-                put(P_16sh(deletable_topic_result.topic_id, deletable_topic_result.error_code))
-                put(text_size(n, "error_message"))
-            put(raw)
-            put(b"\0")
-            if deletable_topic_result.unknown_tags:
-                write_tags(out, deletable_topic_result.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DeleteTopicsResponse", error) from error
-
-
-REQUESTS: Codecs[DeleteTopicsRequest] = {
-    4: (decode_request_4, encode_request_4),
-    5: (decode_request_4, encode_request_4),
-    6: (decode_request_6, encode_request_6),
-}
-
-RESPONSES: Codecs[DeleteTopicsResponse] = {
-    4: (decode_response_4, encode_response_4),
-    5: (decode_response_5, encode_response_5),
-    6: (decode_response_6, encode_response_6),
-}
+RESPONSES: Codecs[DeleteTopicsResponse] = Codecs(DeleteTopicsResponse, "response", 0, 6, 4)

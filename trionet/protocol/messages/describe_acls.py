@@ -4,48 +4,12 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""DescribeAcls (API key 29), v0-3, with the codecs of v2-3."""
+"""DescribeAcls (API key 29), v0-3."""
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    P_b,
-    P_bB,
-    P_ih,
-    P_ihB,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    U_bB,
-    U_ihB,
-    bad_count,
-    bad_end,
-    bad_length,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_bbB: Unpack = Struct(">bbB").unpack_from
-P_bbx: Pack = Struct(">bbx").pack
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class DescribeAclsRequest(Message):
@@ -66,6 +30,15 @@ class DescribeAclsRequest(Message):
         "operation",
         "permission_type",
         "unknown_tags",
+    )
+    _layout = (
+        "resource_type_filter int8",
+        "resource_name_filter string null",
+        "pattern_type_filter int8 1+",
+        "principal_filter string null",
+        "host_filter string null",
+        "operation int8",
+        "permission_type int8",
     )
 
     def __init__(
@@ -99,6 +72,7 @@ class AclDescription(Message):
     """
 
     __slots__ = ("principal", "host", "operation", "permission_type", "unknown_tags")
+    _layout = ("principal string", "host string", "operation int8", "permission_type int8")
 
     def __init__(
         self,
@@ -124,6 +98,12 @@ class DescribeAclsResource(Message):
     """
 
     __slots__ = ("resource_type", "resource_name", "pattern_type", "acls", "unknown_tags")
+    _layout = (
+        "resource_type int8",
+        "resource_name string",
+        "pattern_type int8 1+",
+        "acls [AclDescription]",
+    )
 
     def __init__(
         self,
@@ -150,6 +130,12 @@ class DescribeAclsResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "resources", "unknown_tags")
+    _layout = (
+        "throttle_time_ms int32",
+        "error_code int16",
+        "error_message string null",
+        "resources [DescribeAclsResource]",
+    )
 
     def __init__(
         self,
@@ -167,219 +153,6 @@ class DescribeAclsResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_2(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DescribeAclsRequest:
-    size = len(buf)
-    try:
-        message = new(DescribeAclsRequest)
-        message.resource_type_filter, n = U_bB(buf, pos)
-        pos += 2
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "DescribeAclsRequest.resource_name_filter")
-        message.resource_name_filter = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        message.pattern_type_filter, n = U_bB(buf, pos)
-        pos += 2
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "DescribeAclsRequest.principal_filter")
-        message.principal_filter = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "DescribeAclsRequest.host_filter")
-        message.host_filter = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        message.operation, message.permission_type, k = U_bbB(buf, pos)
-        pos += 3
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeAclsRequest", error) from error
-    if pos > size:
-        raise bad_end("DescribeAclsRequest", pos - size)
-    return message
+REQUESTS: Codecs[DescribeAclsRequest] = Codecs(DescribeAclsRequest, "request", 0, 3, 2)
 
-
-def encode_request_2(message: DescribeAclsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.resource_name_filter
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(P_bB(message.resource_type_filter, n))
-        else:
-            put(P_b(message.resource_type_filter))
-            put(text_size(n, "resource_name_filter"))
-        put(raw)
-        text = message.principal_filter
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(P_bB(message.pattern_type_filter, n))
-        else:
-            put(P_b(message.pattern_type_filter))
-            put(text_size(n, "principal_filter"))
-        put(raw)
-        text = message.host_filter
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "host_filter"))
-        put(raw)
-        put(P_bbx(message.operation, message.permission_type))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeAclsRequest", error) from error
-
-
-def decode_response_2(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DescribeAclsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeAclsResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
-        pos += 7
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "DescribeAclsResponse.error_message")
-        message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DescribeAclsResponse.resources", n)
-        left -= n
-        if left < 0:
-            bad_count("DescribeAclsResponse.resources", n - 1, size - pos)
-        resources: list[DescribeAclsResource] = []
-        message.resources = resources
-        for _ in range(1, n):
-            describe_acls_resource = new(DescribeAclsResource)
-            describe_acls_resource.resource_type, n = U_bB(buf, pos)
-            pos += 2
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribeAclsResource.resource_name")
-            if n == 0:
-                bad_length("DescribeAclsResource.resource_name", n)
-            describe_acls_resource.resource_name = buf[pos : (pos := pos + n - 1)].decode()
-            describe_acls_resource.pattern_type, n = U_bB(buf, pos)
-            pos += 2
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("DescribeAclsResource.acls", n)
-            left -= n
-            if left < 0:
-                bad_count("DescribeAclsResource.acls", n - 1, size - pos)
-            acls: list[AclDescription] = []
-            describe_acls_resource.acls = acls
-            for _ in range(1, n):
-                acl_description = new(AclDescription)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "AclDescription.principal")
-                if n == 0:
-                    bad_length("AclDescription.principal", n)
-                acl_description.principal = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "AclDescription.host")
-                if n == 0:
-                    bad_length("AclDescription.host", n)
-                acl_description.host = buf[pos : (pos := pos + n - 1)].decode()
-                acl_description.operation, acl_description.permission_type, k = U_bbB(buf, pos)
-                pos += 3
-                if k:
-                    acl_description.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    acl_description.unknown_tags = ()
-                acls.append(acl_description)
-            k = buf[pos]
-            pos += 1
-            if k:
-                describe_acls_resource.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                describe_acls_resource.unknown_tags = ()
-            resources.append(describe_acls_resource)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeAclsResponse", error) from error
-    if pos > size:
-        raise bad_end("DescribeAclsResponse", pos - size)
-    return message
-
-
-def encode_response_2(message: DescribeAclsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(P_ihB(message.throttle_time_ms, message.error_code, n))
-        else:
-            put(P_ih(message.throttle_time_ms, message.error_code))
-            put(text_size(n, "error_message"))
-        put(raw)
-        resources = message.resources
-        n = len(resources) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for describe_acls_resource in resources:
-            raw = describe_acls_resource.resource_name.encode()
-            n = len(raw) + 1
-            if n < 128:
-                put(P_bB(describe_acls_resource.resource_type, n))
-            else:
-                put(P_b(describe_acls_resource.resource_type))
-                put(text_size(n, "resource_name"))
-            put(raw)
-            acls = describe_acls_resource.acls
-            n = len(acls) + 1
-            if n < 128:
-                put(P_bB(describe_acls_resource.pattern_type, n))
-            else:
-                put(P_b(describe_acls_resource.pattern_type))
-                put(varint(n))
-            for acl_description in acls:
-                raw = acl_description.principal.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "principal"))
-                put(raw)
-                raw = acl_description.host.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "host"))
-                put(raw)
-                put(P_bbx(acl_description.operation, acl_description.permission_type))
-                if acl_description.unknown_tags:
-                    write_tags(out, acl_description.unknown_tags)
-            put(b"\0")
-            if describe_acls_resource.unknown_tags:
-                write_tags(out, describe_acls_resource.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeAclsResponse", error) from error
-
-
-REQUESTS: Codecs[DescribeAclsRequest] = {
-    2: (decode_request_2, encode_request_2),
-    3: (decode_request_2, encode_request_2),
-}
-
-RESPONSES: Codecs[DescribeAclsResponse] = {
-    2: (decode_response_2, encode_response_2),
-    3: (decode_response_2, encode_response_2),
-}
+RESPONSES: Codecs[DescribeAclsResponse] = Codecs(DescribeAclsResponse, "response", 0, 3, 2)

@@ -4,56 +4,19 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""DescribeClientQuotas (API key 48), v0-1, with the codecs of v1."""
+"""DescribeClientQuotas (API key 48), v0-1."""
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    P_b,
-    P_bB,
-    P_ih,
-    P_ihB,
-    P_ox,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    U_bB,
-    U_ihB,
-    U_oB,
-    bad_count,
-    bad_end,
-    bad_length,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_dB: Unpack = Struct(">dB").unpack_from
-P_dx: Pack = Struct(">dx").pack
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class ComponentData(Message):
     """Part of DescribeClientQuotasRequest, v0-1."""
 
     __slots__ = ("entity_type", "match_type", "match", "unknown_tags")
+    _layout = ("entity_type string", "match_type int8", "match string null")
 
     def __init__(
         self,
@@ -73,6 +36,7 @@ class DescribeClientQuotasRequest(Message):
     """DescribeClientQuotas request, v0-1."""
 
     __slots__ = ("components", "strict", "unknown_tags")
+    _layout = ("components [ComponentData]", "strict bool")
 
     def __init__(
         self,
@@ -90,6 +54,7 @@ class EntityData(Message):
     """Part of DescribeClientQuotasResponse, v0-1."""
 
     __slots__ = ("entity_type", "entity_name", "unknown_tags")
+    _layout = ("entity_type string", "entity_name string null")
 
     def __init__(
         self,
@@ -107,6 +72,7 @@ class ValueData(Message):
     """Part of DescribeClientQuotasResponse, v0-1."""
 
     __slots__ = ("key", "value", "unknown_tags")
+    _layout = ("key string", "value float64")
 
     def __init__(
         self,
@@ -124,6 +90,7 @@ class EntryData(Message):
     """Part of DescribeClientQuotasResponse, v0-1."""
 
     __slots__ = ("entity", "values", "unknown_tags")
+    _layout = ("entity [EntityData]", "values [ValueData]")
 
     def __init__(
         self,
@@ -146,6 +113,12 @@ class DescribeClientQuotasResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "entries", "unknown_tags")
+    _layout = (
+        "throttle_time_ms int32",
+        "error_code int16",
+        "error_message string null",
+        "entries [EntryData] null",
+    )
 
     def __init__(
         self,
@@ -163,254 +136,10 @@ class DescribeClientQuotasResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_1(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DescribeClientQuotasRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeClientQuotasRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DescribeClientQuotasRequest.components", n)
-        left -= n
-        if left < 0:
-            bad_count("DescribeClientQuotasRequest.components", n - 1, size - pos)
-        components: list[ComponentData] = []
-        message.components = components
-        for _ in range(1, n):
-            component_data = new(ComponentData)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "ComponentData.entity_type")
-            if n == 0:
-                bad_length("ComponentData.entity_type", n)
-            component_data.entity_type = buf[pos : (pos := pos + n - 1)].decode()
-            component_data.match_type, n = U_bB(buf, pos)
-            pos += 2
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "ComponentData.match")
-            component_data.match = buf[pos : (pos := pos + n - 1)].decode() if n else None
-            k = buf[pos]
-            pos += 1
-            if k:
-                component_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                component_data.unknown_tags = ()
-            components.append(component_data)
-        message.strict, k = U_oB(buf, pos)
-        pos += 2
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeClientQuotasRequest", error) from error
-    if pos > size:
-        raise bad_end("DescribeClientQuotasRequest", pos - size)
-    return message
+REQUESTS: Codecs[DescribeClientQuotasRequest] = Codecs(
+    DescribeClientQuotasRequest, "request", 0, 1, 1
+)
 
-
-def encode_request_1(message: DescribeClientQuotasRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        components = message.components
-        n = len(components) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for component_data in components:
-            raw = component_data.entity_type.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "entity_type"))
-            put(raw)
-            text = component_data.match
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(P_bB(component_data.match_type, n))
-            else:
-                put(P_b(component_data.match_type))
-                put(text_size(n, "match"))
-            put(raw)
-            put(b"\0")
-            if component_data.unknown_tags:
-                write_tags(out, component_data.unknown_tags)
-        put(P_ox(message.strict))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeClientQuotasRequest", error) from error
-
-
-def decode_response_1(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DescribeClientQuotasResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeClientQuotasResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
-        pos += 7
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "DescribeClientQuotasResponse.error_message")
-        message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            message.entries = None
-        else:
-            left -= n
-            if left < 0:
-                bad_count("DescribeClientQuotasResponse.entries", n - 1, size - pos)
-            entries: list[EntryData] = []
-            message.entries = entries
-            for _ in range(1, n):
-                entry_data = new(EntryData)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("EntryData.entity", n)
-                left -= n
-                if left < 0:
-                    bad_count("EntryData.entity", n - 1, size - pos)
-                entity: list[EntityData] = []
-                entry_data.entity = entity
-                for _ in range(1, n):
-                    entity_data = new(EntityData)
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "EntityData.entity_type")
-                    if n == 0:
-                        bad_length("EntityData.entity_type", n)
-                    entity_data.entity_type = buf[pos : (pos := pos + n - 1)].decode()
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "EntityData.entity_name")
-                    entity_data.entity_name = (
-                        buf[pos : (pos := pos + n - 1)].decode() if n else None
-                    )
-                    k = buf[pos]
-                    pos += 1
-                    if k:
-                        entity_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        entity_data.unknown_tags = ()
-                    entity.append(entity_data)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("EntryData.values", n)
-                left -= n
-                if left < 0:
-                    bad_count("EntryData.values", n - 1, size - pos)
-                values: list[ValueData] = []
-                entry_data.values = values
-                for _ in range(1, n):
-                    value_data = new(ValueData)
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "ValueData.key")
-                    if n == 0:
-                        bad_length("ValueData.key", n)
-                    value_data.key = buf[pos : (pos := pos + n - 1)].decode()
-                    value_data.value, k = U_dB(buf, pos)
-                    pos += 9
-                    if k:
-                        value_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        value_data.unknown_tags = ()
-                    values.append(value_data)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    entry_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    entry_data.unknown_tags = ()
-                entries.append(entry_data)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeClientQuotasResponse", error) from error
-    if pos > size:
-        raise bad_end("DescribeClientQuotasResponse", pos - size)
-    return message
-
-
-def encode_response_1(message: DescribeClientQuotasResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(P_ihB(message.throttle_time_ms, message.error_code, n))
-        else:
-            put(P_ih(message.throttle_time_ms, message.error_code))
-            put(text_size(n, "error_message"))
-        put(raw)
-        entries = message.entries
-        n = 0 if entries is None else len(entries) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for entry_data in entries or ():
-            entity = entry_data.entity
-            n = len(entity) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for entity_data in entity:
-                raw = entity_data.entity_type.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "entity_type"))
-                put(raw)
-                text = entity_data.entity_name
-                raw = b"" if text is None else text.encode()
-                n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "entity_name"))
-                put(raw)
-                put(b"\0")
-                if entity_data.unknown_tags:
-                    write_tags(out, entity_data.unknown_tags)
-            values = entry_data.values
-            n = len(values) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for value_data in values:
-                raw = value_data.key.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "key"))
-                put(raw)
-                put(P_dx(value_data.value))
-                if value_data.unknown_tags:
-                    write_tags(out, value_data.unknown_tags)
-            put(b"\0")
-            if entry_data.unknown_tags:
-                write_tags(out, entry_data.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeClientQuotasResponse", error) from error
-
-
-REQUESTS: Codecs[DescribeClientQuotasRequest] = {
-    1: (decode_request_1, encode_request_1),
-}
-
-RESPONSES: Codecs[DescribeClientQuotasResponse] = {
-    1: (decode_response_1, encode_response_1),
-}
+RESPONSES: Codecs[DescribeClientQuotasResponse] = Codecs(
+    DescribeClientQuotasResponse, "response", 0, 1, 1
+)

@@ -8,53 +8,8 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    P_b,
-    P_bB,
-    P_i,
-    P_iB,
-    P_ih,
-    P_ihB,
-    P_ix,
-    P_ox,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    U_bB,
-    U_iB,
-    U_ihB,
-    U_oB,
-    bad_count,
-    bad_end,
-    bad_length,
-    malformed,
-    missing_field,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_oboB: Unpack = Struct(">?b?B").unpack_from
-U_obB: Unpack = Struct(">?bB").unpack_from
-P_obox: Pack = Struct(">?b?x").pack
-P_obx: Pack = Struct(">?bx").pack
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class DescribeClusterRequest(Message):
@@ -65,6 +20,11 @@ class DescribeClusterRequest(Message):
         "endpoint_type",
         "include_fenced_brokers",
         "unknown_tags",
+    )
+    _layout = (
+        "include_cluster_authorized_operations bool",
+        "endpoint_type int8 1+",
+        "include_fenced_brokers bool 2+",
     )
 
     def __init__(
@@ -89,6 +49,13 @@ class DescribeClusterBroker(Message):
     """
 
     __slots__ = ("broker_id", "host", "port", "rack", "is_fenced", "unknown_tags")
+    _layout = (
+        "broker_id int32",
+        "host string",
+        "port int32",
+        "rack string null",
+        "is_fenced bool 2+",
+    )
 
     def __init__(
         self,
@@ -127,6 +94,16 @@ class DescribeClusterResponse(Message):
         "cluster_authorized_operations",
         "unknown_tags",
     )
+    _layout = (
+        "throttle_time_ms int32",
+        "error_code int16",
+        "error_message string null",
+        "endpoint_type int8 1+",
+        "cluster_id string",
+        "controller_id int32",
+        "brokers [DescribeClusterBroker]",
+        "cluster_authorized_operations int32",
+    )
 
     def __init__(
         self,
@@ -152,477 +129,6 @@ class DescribeClusterResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DescribeClusterRequest:
-    size = len(buf)
-    try:
-        message = new(DescribeClusterRequest)
-        message.include_cluster_authorized_operations, k = U_oB(buf, pos)
-        pos += 2
-        message.endpoint_type = 1
-        message.include_fenced_brokers = False
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeClusterRequest", error) from error
-    if pos > size:
-        raise bad_end("DescribeClusterRequest", pos - size)
-    return message
+REQUESTS: Codecs[DescribeClusterRequest] = Codecs(DescribeClusterRequest, "request", 0, 2, 0)
 
-
-def encode_request_0(message: DescribeClusterRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.endpoint_type != 1:
-            missing_field("DescribeClusterRequest.endpoint_type")
-        if message.include_fenced_brokers:
-            missing_field("DescribeClusterRequest.include_fenced_brokers")
-        put(P_ox(message.include_cluster_authorized_operations))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeClusterRequest", error) from error
-
-
-def decode_request_1(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DescribeClusterRequest:
-    size = len(buf)
-    try:
-        message = new(DescribeClusterRequest)
-        message.include_cluster_authorized_operations, message.endpoint_type, k = U_obB(buf, pos)
-        pos += 3
-        message.include_fenced_brokers = False
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeClusterRequest", error) from error
-    if pos > size:
-        raise bad_end("DescribeClusterRequest", pos - size)
-    return message
-
-
-def encode_request_1(message: DescribeClusterRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.include_fenced_brokers:
-            missing_field("DescribeClusterRequest.include_fenced_brokers")
-        put(P_obx(message.include_cluster_authorized_operations, message.endpoint_type))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeClusterRequest", error) from error
-
-
-def decode_request_2(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DescribeClusterRequest:
-    size = len(buf)
-    try:
-        message = new(DescribeClusterRequest)
-        (
-            message.include_cluster_authorized_operations, message.endpoint_type,
-            message.include_fenced_brokers, k,
-        ) = U_oboB(buf, pos)
-        pos += 4
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeClusterRequest", error) from error
-    if pos > size:
-        raise bad_end("DescribeClusterRequest", pos - size)
-    return message
-
-
-def encode_request_2(message: DescribeClusterRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        put(
-            P_obox(
-                message.include_cluster_authorized_operations, message.endpoint_type,
-                message.include_fenced_brokers,
-            ),
-        )
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeClusterRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DescribeClusterResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeClusterResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
-        pos += 7
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "DescribeClusterResponse.error_message")
-        message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "DescribeClusterResponse.cluster_id")
-        if n == 0:
-            bad_length("DescribeClusterResponse.cluster_id", n)
-        message.cluster_id = buf[pos : (pos := pos + n - 1)].decode()
-        message.controller_id, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DescribeClusterResponse.brokers", n)
-        left -= n
-        if left < 0:
-            bad_count("DescribeClusterResponse.brokers", n - 1, size - pos)
-        brokers: list[DescribeClusterBroker] = []
-        message.brokers = brokers
-        for _ in range(1, n):
-            describe_cluster_broker = new(DescribeClusterBroker)
-            describe_cluster_broker.broker_id, n = U_iB(buf, pos)
-            pos += 5
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribeClusterBroker.host")
-            if n == 0:
-                bad_length("DescribeClusterBroker.host", n)
-            describe_cluster_broker.host = buf[pos : (pos := pos + n - 1)].decode()
-            describe_cluster_broker.port, n = U_iB(buf, pos)
-            pos += 5
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribeClusterBroker.rack")
-            describe_cluster_broker.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
-            k = buf[pos]
-            pos += 1
-            describe_cluster_broker.is_fenced = False
-            if k:
-                describe_cluster_broker.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                describe_cluster_broker.unknown_tags = ()
-            brokers.append(describe_cluster_broker)
-        message.cluster_authorized_operations, k = U_iB(buf, pos)
-        pos += 5
-        message.endpoint_type = 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeClusterResponse", error) from error
-    if pos > size:
-        raise bad_end("DescribeClusterResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: DescribeClusterResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(P_ihB(message.throttle_time_ms, message.error_code, n))
-        else:
-            put(P_ih(message.throttle_time_ms, message.error_code))
-            put(text_size(n, "error_message"))
-        put(raw)
-        raw = message.cluster_id.encode()
-        n = len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "cluster_id"))
-        put(raw)
-        brokers = message.brokers
-        n = len(brokers) + 1
-        if n < 128:
-            put(P_iB(message.controller_id, n))
-        else:
-            put(P_i(message.controller_id))
-            put(varint(n))
-        for describe_cluster_broker in brokers:
-            raw = describe_cluster_broker.host.encode()
-            n = len(raw) + 1
-            if n < 128:
-                put(P_iB(describe_cluster_broker.broker_id, n))
-            else:
-                put(P_i(describe_cluster_broker.broker_id))
-                put(text_size(n, "host"))
-            put(raw)
-            text = describe_cluster_broker.rack
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(P_iB(describe_cluster_broker.port, n))
-            else:
-                put(P_i(describe_cluster_broker.port))
-                put(text_size(n, "rack"))
-            put(raw)
-            put(b"\0")
-            if describe_cluster_broker.unknown_tags:
-                write_tags(out, describe_cluster_broker.unknown_tags)
-        put(P_ix(message.cluster_authorized_operations))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeClusterResponse", error) from error
-
-
-def decode_response_1(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DescribeClusterResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeClusterResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
-        pos += 7
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "DescribeClusterResponse.error_message")
-        message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        message.endpoint_type, n = U_bB(buf, pos)
-        pos += 2
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "DescribeClusterResponse.cluster_id")
-        if n == 0:
-            bad_length("DescribeClusterResponse.cluster_id", n)
-        message.cluster_id = buf[pos : (pos := pos + n - 1)].decode()
-        message.controller_id, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DescribeClusterResponse.brokers", n)
-        left -= n
-        if left < 0:
-            bad_count("DescribeClusterResponse.brokers", n - 1, size - pos)
-        brokers: list[DescribeClusterBroker] = []
-        message.brokers = brokers
-        for _ in range(1, n):
-            describe_cluster_broker = new(DescribeClusterBroker)
-            describe_cluster_broker.broker_id, n = U_iB(buf, pos)
-            pos += 5
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribeClusterBroker.host")
-            if n == 0:
-                bad_length("DescribeClusterBroker.host", n)
-            describe_cluster_broker.host = buf[pos : (pos := pos + n - 1)].decode()
-            describe_cluster_broker.port, n = U_iB(buf, pos)
-            pos += 5
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribeClusterBroker.rack")
-            describe_cluster_broker.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
-            k = buf[pos]
-            pos += 1
-            describe_cluster_broker.is_fenced = False
-            if k:
-                describe_cluster_broker.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                describe_cluster_broker.unknown_tags = ()
-            brokers.append(describe_cluster_broker)
-        message.cluster_authorized_operations, k = U_iB(buf, pos)
-        pos += 5
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeClusterResponse", error) from error
-    if pos > size:
-        raise bad_end("DescribeClusterResponse", pos - size)
-    return message
-
-
-def encode_response_1(message: DescribeClusterResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(P_ihB(message.throttle_time_ms, message.error_code, n))
-        else:
-            put(P_ih(message.throttle_time_ms, message.error_code))
-            put(text_size(n, "error_message"))
-        put(raw)
-        raw = message.cluster_id.encode()
-        n = len(raw) + 1
-        if n < 128:
-            put(P_bB(message.endpoint_type, n))
-        else:
-            put(P_b(message.endpoint_type))
-            put(text_size(n, "cluster_id"))
-        put(raw)
-        brokers = message.brokers
-        n = len(brokers) + 1
-        if n < 128:
-            put(P_iB(message.controller_id, n))
-        else:
-            put(P_i(message.controller_id))
-            put(varint(n))
-        for describe_cluster_broker in brokers:
-            raw = describe_cluster_broker.host.encode()
-            n = len(raw) + 1
-            if n < 128:
-                put(P_iB(describe_cluster_broker.broker_id, n))
-            else:
-                put(P_i(describe_cluster_broker.broker_id))
-                put(text_size(n, "host"))
-            put(raw)
-            text = describe_cluster_broker.rack
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(P_iB(describe_cluster_broker.port, n))
-            else:
-                put(P_i(describe_cluster_broker.port))
-                put(text_size(n, "rack"))
-            put(raw)
-            put(b"\0")
-            if describe_cluster_broker.unknown_tags:
-                write_tags(out, describe_cluster_broker.unknown_tags)
-        put(P_ix(message.cluster_authorized_operations))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeClusterResponse", error) from error
-
-
-def decode_response_2(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DescribeClusterResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeClusterResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
-        pos += 7
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "DescribeClusterResponse.error_message")
-        message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        message.endpoint_type, n = U_bB(buf, pos)
-        pos += 2
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "DescribeClusterResponse.cluster_id")
-        if n == 0:
-            bad_length("DescribeClusterResponse.cluster_id", n)
-        message.cluster_id = buf[pos : (pos := pos + n - 1)].decode()
-        message.controller_id, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DescribeClusterResponse.brokers", n)
-        left -= n
-        if left < 0:
-            bad_count("DescribeClusterResponse.brokers", n - 1, size - pos)
-        brokers: list[DescribeClusterBroker] = []
-        message.brokers = brokers
-        for _ in range(1, n):
-            describe_cluster_broker = new(DescribeClusterBroker)
-            describe_cluster_broker.broker_id, n = U_iB(buf, pos)
-            pos += 5
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribeClusterBroker.host")
-            if n == 0:
-                bad_length("DescribeClusterBroker.host", n)
-            describe_cluster_broker.host = buf[pos : (pos := pos + n - 1)].decode()
-            describe_cluster_broker.port, n = U_iB(buf, pos)
-            pos += 5
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribeClusterBroker.rack")
-            describe_cluster_broker.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
-            describe_cluster_broker.is_fenced, k = U_oB(buf, pos)
-            pos += 2
-            if k:
-                describe_cluster_broker.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                describe_cluster_broker.unknown_tags = ()
-            brokers.append(describe_cluster_broker)
-        message.cluster_authorized_operations, k = U_iB(buf, pos)
-        pos += 5
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeClusterResponse", error) from error
-    if pos > size:
-        raise bad_end("DescribeClusterResponse", pos - size)
-    return message
-
-
-def encode_response_2(message: DescribeClusterResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(P_ihB(message.throttle_time_ms, message.error_code, n))
-        else:
-            put(P_ih(message.throttle_time_ms, message.error_code))
-            put(text_size(n, "error_message"))
-        put(raw)
-        raw = message.cluster_id.encode()
-        n = len(raw) + 1
-        if n < 128:
-            put(P_bB(message.endpoint_type, n))
-        else:
-            put(P_b(message.endpoint_type))
-            put(text_size(n, "cluster_id"))
-        put(raw)
-        brokers = message.brokers
-        n = len(brokers) + 1
-        if n < 128:
-            put(P_iB(message.controller_id, n))
-        else:
-            put(P_i(message.controller_id))
-            put(varint(n))
-        for describe_cluster_broker in brokers:
-            raw = describe_cluster_broker.host.encode()
-            n = len(raw) + 1
-            if n < 128:
-                put(P_iB(describe_cluster_broker.broker_id, n))
-            else:
-                put(P_i(describe_cluster_broker.broker_id))
-                put(text_size(n, "host"))
-            put(raw)
-            text = describe_cluster_broker.rack
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(P_iB(describe_cluster_broker.port, n))
-            else:
-                put(P_i(describe_cluster_broker.port))
-                put(text_size(n, "rack"))
-            put(raw)
-            put(P_ox(describe_cluster_broker.is_fenced))
-            if describe_cluster_broker.unknown_tags:
-                write_tags(out, describe_cluster_broker.unknown_tags)
-        put(P_ix(message.cluster_authorized_operations))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeClusterResponse", error) from error
-
-
-REQUESTS: Codecs[DescribeClusterRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_1, encode_request_1),
-    2: (decode_request_2, encode_request_2),
-}
-
-RESPONSES: Codecs[DescribeClusterResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_1, encode_response_1),
-    2: (decode_response_2, encode_response_2),
-}
+RESPONSES: Codecs[DescribeClusterResponse] = Codecs(DescribeClusterResponse, "response", 0, 2, 0)

@@ -4,55 +4,12 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""DescribeConfigs (API key 32), v0-4, with the codecs of v4."""
+"""DescribeConfigs (API key 32), v0-4."""
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    P_b,
-    P_bB,
-    P_h,
-    P_hB,
-    P_i,
-    P_iB,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    U_bB,
-    U_hB,
-    U_iB,
-    bad_count,
-    bad_end,
-    bad_length,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_ooB: Unpack = Struct(">??B").unpack_from
-U_oboB: Unpack = Struct(">?b?B").unpack_from
-P_oox: Pack = Struct(">??x").pack
-P_obo: Pack = Struct(">?b?").pack
-P_oboB: Pack = Struct(">?b?B").pack
-P_bx: Pack = Struct(">bx").pack
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class DescribeConfigsResource(Message):
@@ -63,6 +20,7 @@ class DescribeConfigsResource(Message):
     """
 
     __slots__ = ("resource_type", "resource_name", "configuration_keys", "unknown_tags")
+    _layout = ("resource_type int8", "resource_name string", "configuration_keys [string] null")
 
     def __init__(
         self,
@@ -84,6 +42,11 @@ class DescribeConfigsRequest(Message):
     """DescribeConfigs request, v0-4."""
 
     __slots__ = ("resources", "include_synonyms", "include_documentation", "unknown_tags")
+    _layout = (
+        "resources [DescribeConfigsResource]",
+        "include_synonyms bool 1+",
+        "include_documentation bool 3+",
+    )
 
     def __init__(
         self,
@@ -103,6 +66,7 @@ class DescribeConfigsSynonym(Message):
     """Part of DescribeConfigsResponse, v1-4."""
 
     __slots__ = ("name", "value", "source", "unknown_tags")
+    _layout = ("name string", "value string null", "source int8")
 
     def __init__(
         self,
@@ -140,6 +104,17 @@ class DescribeConfigsResourceResult(Message):
         "config_type",
         "documentation",
         "unknown_tags",
+    )
+    _layout = (
+        "name string",
+        "value string null",
+        "read_only bool",
+        "is_default bool 0-0",
+        "config_source int8 1+",
+        "is_sensitive bool",
+        "synonyms [DescribeConfigsSynonym] 1+",
+        "config_type int8 3+",
+        "documentation string 3+ null",
     )
 
     def __init__(
@@ -179,6 +154,13 @@ class DescribeConfigsResult(Message):
         "configs",
         "unknown_tags",
     )
+    _layout = (
+        "error_code int16",
+        "error_message string null",
+        "resource_type int8",
+        "resource_name string",
+        "configs [DescribeConfigsResourceResult]",
+    )
 
     def __init__(
         self,
@@ -207,6 +189,7 @@ class DescribeConfigsResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "results", "unknown_tags")
+    _layout = ("throttle_time_ms int32", "results [DescribeConfigsResult]")
 
     def __init__(
         self,
@@ -220,347 +203,6 @@ class DescribeConfigsResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_4(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DescribeConfigsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeConfigsRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DescribeConfigsRequest.resources", n)
-        left -= n
-        if left < 0:
-            bad_count("DescribeConfigsRequest.resources", n - 1, size - pos)
-        resources: list[DescribeConfigsResource] = []
-        message.resources = resources
-        for _ in range(1, n):
-            describe_configs_resource = new(DescribeConfigsResource)
-            describe_configs_resource.resource_type, n = U_bB(buf, pos)
-            pos += 2
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribeConfigsResource.resource_name")
-            if n == 0:
-                bad_length("DescribeConfigsResource.resource_name", n)
-            describe_configs_resource.resource_name = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                describe_configs_resource.configuration_keys = None
-            else:
-                left -= n
-                if left < 0:
-                    bad_count("DescribeConfigsResource.configuration_keys", n - 1, size - pos)
-                configuration_keys: list[str] = []
-                describe_configs_resource.configuration_keys = configuration_keys
-                for _ in range(1, n):
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = (
-                            text_length(buf, pos, n, "DescribeConfigsResource.configuration_keys")
-                        )
-                    if n == 0:
-                        bad_length("DescribeConfigsResource.configuration_keys", n)
-                    configuration_keys.append(buf[pos : (pos := pos + n - 1)].decode())
-            k = buf[pos]
-            pos += 1
-            if k:
-                describe_configs_resource.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                describe_configs_resource.unknown_tags = ()
-            resources.append(describe_configs_resource)
-        message.include_synonyms, message.include_documentation, k = U_ooB(buf, pos)
-        pos += 3
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeConfigsRequest", error) from error
-    if pos > size:
-        raise bad_end("DescribeConfigsRequest", pos - size)
-    return message
+REQUESTS: Codecs[DescribeConfigsRequest] = Codecs(DescribeConfigsRequest, "request", 0, 4, 4)
 
-
-def encode_request_4(message: DescribeConfigsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        resources = message.resources
-        n = len(resources) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for describe_configs_resource in resources:
-            raw = describe_configs_resource.resource_name.encode()
-            n = len(raw) + 1
-            if n < 128:
-                put(P_bB(describe_configs_resource.resource_type, n))
-            else:
-                put(P_b(describe_configs_resource.resource_type))
-                put(text_size(n, "resource_name"))
-            put(raw)
-            configuration_keys = describe_configs_resource.configuration_keys
-            n = 0 if configuration_keys is None else len(configuration_keys) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for item in configuration_keys or ():
-                raw = item.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "configuration_keys"))
-                put(raw)
-            put(b"\0")
-            if describe_configs_resource.unknown_tags:
-                write_tags(out, describe_configs_resource.unknown_tags)
-        put(P_oox(message.include_synonyms, message.include_documentation))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeConfigsRequest", error) from error
-
-
-def decode_response_4(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DescribeConfigsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeConfigsResponse)
-        message.throttle_time_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DescribeConfigsResponse.results", n)
-        left -= n
-        if left < 0:
-            bad_count("DescribeConfigsResponse.results", n - 1, size - pos)
-        results: list[DescribeConfigsResult] = []
-        message.results = results
-        for _ in range(1, n):
-            describe_configs_result = new(DescribeConfigsResult)
-            describe_configs_result.error_code, n = U_hB(buf, pos)
-            pos += 3
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribeConfigsResult.error_message")
-            describe_configs_result.error_message = (
-                buf[pos : (pos := pos + n - 1)].decode() if n else None
-            )
-            describe_configs_result.resource_type, n = U_bB(buf, pos)
-            pos += 2
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribeConfigsResult.resource_name")
-            if n == 0:
-                bad_length("DescribeConfigsResult.resource_name", n)
-            describe_configs_result.resource_name = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("DescribeConfigsResult.configs", n)
-            left -= n
-            if left < 0:
-                bad_count("DescribeConfigsResult.configs", n - 1, size - pos)
-            configs: list[DescribeConfigsResourceResult] = []
-            describe_configs_result.configs = configs
-            for _ in range(1, n):
-                describe_configs_resource_result = new(DescribeConfigsResourceResult)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "DescribeConfigsResourceResult.name")
-                if n == 0:
-                    bad_length("DescribeConfigsResourceResult.name", n)
-                describe_configs_resource_result.name = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "DescribeConfigsResourceResult.value")
-                describe_configs_resource_result.value = (
-                    buf[pos : (pos := pos + n - 1)].decode() if n else None
-                )
-                (
-                    describe_configs_resource_result.read_only,
-                    describe_configs_resource_result.config_source,
-                    describe_configs_resource_result.is_sensitive, n,
-                ) = U_oboB(buf, pos)
-                pos += 4
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("DescribeConfigsResourceResult.synonyms", n)
-                left -= n
-                if left < 0:
-                    bad_count("DescribeConfigsResourceResult.synonyms", n - 1, size - pos)
-                synonyms: list[DescribeConfigsSynonym] = []
-                describe_configs_resource_result.synonyms = synonyms
-                for _ in range(1, n):
-                    describe_configs_synonym = new(DescribeConfigsSynonym)
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "DescribeConfigsSynonym.name")
-                    if n == 0:
-                        bad_length("DescribeConfigsSynonym.name", n)
-                    describe_configs_synonym.name = buf[pos : (pos := pos + n - 1)].decode()
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "DescribeConfigsSynonym.value")
-                    describe_configs_synonym.value = (
-                        buf[pos : (pos := pos + n - 1)].decode() if n else None
-                    )
-                    describe_configs_synonym.source, k = U_bB(buf, pos)
-                    pos += 2
-                    if k:
-                        describe_configs_synonym.unknown_tags, pos, left = (
-                            read_tags(buf, pos, k, left)
-                        )
-                    else:
-                        describe_configs_synonym.unknown_tags = ()
-                    synonyms.append(describe_configs_synonym)
-                describe_configs_resource_result.config_type, n = U_bB(buf, pos)
-                pos += 2
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "DescribeConfigsResourceResult.documentation")
-                describe_configs_resource_result.documentation = (
-                    buf[pos : (pos := pos + n - 1)].decode() if n else None
-                )
-                k = buf[pos]
-                pos += 1
-                describe_configs_resource_result.is_default = False
-                if k:
-                    describe_configs_resource_result.unknown_tags, pos, left = (
-                        read_tags(buf, pos, k, left)
-                    )
-                else:
-                    describe_configs_resource_result.unknown_tags = ()
-                configs.append(describe_configs_resource_result)
-            k = buf[pos]
-            pos += 1
-            if k:
-                describe_configs_result.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                describe_configs_result.unknown_tags = ()
-            results.append(describe_configs_result)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeConfigsResponse", error) from error
-    if pos > size:
-        raise bad_end("DescribeConfigsResponse", pos - size)
-    return message
-
-
-def encode_response_4(message: DescribeConfigsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        results = message.results
-        n = len(results) + 1
-        if n < 128:
-            put(P_iB(message.throttle_time_ms, n))
-        else:
-            put(P_i(message.throttle_time_ms))
-            put(varint(n))
-        for describe_configs_result in results:
-            text = describe_configs_result.error_message
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(P_hB(describe_configs_result.error_code, n))
-            else:
-                put(P_h(describe_configs_result.error_code))
-                put(text_size(n, "error_message"))
-            put(raw)
-            raw = describe_configs_result.resource_name.encode()
-            n = len(raw) + 1
-            if n < 128:
-                put(P_bB(describe_configs_result.resource_type, n))
-            else:
-                put(P_b(describe_configs_result.resource_type))
-                put(text_size(n, "resource_name"))
-            put(raw)
-            configs = describe_configs_result.configs
-            n = len(configs) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for describe_configs_resource_result in configs:
-                raw = describe_configs_resource_result.name.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "name"))
-                put(raw)
-                text = describe_configs_resource_result.value
-                raw = b"" if text is None else text.encode()
-                n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "value"))
-                put(raw)
-                synonyms = describe_configs_resource_result.synonyms
-                n = len(synonyms) + 1
-                if n < 128:
-                    put(
-                        P_oboB(
-                            describe_configs_resource_result.read_only,
-                            describe_configs_resource_result.config_source,
-                            describe_configs_resource_result.is_sensitive, n,
-                        ),
-                    )
-                else:
-                    put(
-                        P_obo(
-                            describe_configs_resource_result.read_only,
-                            describe_configs_resource_result.config_source,
-                            describe_configs_resource_result.is_sensitive,
-                        ),
-                    )
-                    put(varint(n))
-                for describe_configs_synonym in synonyms:
-                    raw = describe_configs_synonym.name.encode()
-                    n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else text_size(n, "name"))
-                    put(raw)
-                    text = describe_configs_synonym.value
-                    raw = b"" if text is None else text.encode()
-                    n = 0 if text is None else len(raw) + 1
-                    put(BYTES[n] if n < 128 else text_size(n, "value"))
-                    put(raw)
-                    put(P_bx(describe_configs_synonym.source))
-                    if describe_configs_synonym.unknown_tags:
-                        write_tags(out, describe_configs_synonym.unknown_tags)
-                text = describe_configs_resource_result.documentation
-                raw = b"" if text is None else text.encode()
-                n = 0 if text is None else len(raw) + 1
-                if n < 128:
-                    put(P_bB(describe_configs_resource_result.config_type, n))
-                else:
-                    put(P_b(describe_configs_resource_result.config_type))
-                    put(text_size(n, "documentation"))
-                put(raw)
-                put(b"\0")
-                if describe_configs_resource_result.unknown_tags:
-                    write_tags(out, describe_configs_resource_result.unknown_tags)
-            put(b"\0")
-            if describe_configs_result.unknown_tags:
-                write_tags(out, describe_configs_result.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeConfigsResponse", error) from error
-
-
-REQUESTS: Codecs[DescribeConfigsRequest] = {
-    4: (decode_request_4, encode_request_4),
-}
-
-RESPONSES: Codecs[DescribeConfigsResponse] = {
-    4: (decode_response_4, encode_response_4),
-}
+RESPONSES: Codecs[DescribeConfigsResponse] = Codecs(DescribeConfigsResponse, "response", 0, 4, 4)

@@ -4,54 +4,19 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""DescribeDelegationToken (API key 41), v0-3, with the codecs of v2-3."""
+"""DescribeDelegationToken (API key 41), v0-3."""
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    P_h,
-    P_hB,
-    P_ix,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    U_hB,
-    U_iB,
-    bad_count,
-    bad_end,
-    bad_length,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_qqqB: Unpack = Struct(">qqqB").unpack_from
-P_qqq: Pack = Struct(">qqq").pack
-P_qqqB: Pack = Struct(">qqqB").pack
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class DescribeDelegationTokenOwner(Message):
     """Part of DescribeDelegationTokenRequest, v0-3."""
 
     __slots__ = ("principal_type", "principal_name", "unknown_tags")
+    _layout = ("principal_type string", "principal_name string")
 
     def __init__(
         self,
@@ -69,6 +34,7 @@ class DescribeDelegationTokenRequest(Message):
     """DescribeDelegationToken request, v0-3."""
 
     __slots__ = ("owners", "unknown_tags")
+    _layout = ("owners [DescribeDelegationTokenOwner] null",)
 
     def __init__(
         self,
@@ -84,6 +50,7 @@ class DescribedDelegationTokenRenewer(Message):
     """Part of DescribeDelegationTokenResponse, v0-3."""
 
     __slots__ = ("principal_type", "principal_name", "unknown_tags")
+    _layout = ("principal_type string", "principal_name string")
 
     def __init__(
         self,
@@ -116,6 +83,18 @@ class DescribedDelegationToken(Message):
         "hmac",
         "renewers",
         "unknown_tags",
+    )
+    _layout = (
+        "principal_type string",
+        "principal_name string",
+        "token_requester_principal_type string 3+",
+        "token_requester_principal_name string 3+",
+        "issue_timestamp int64",
+        "expiry_timestamp int64",
+        "max_timestamp int64",
+        "token_id string",
+        "hmac bytes",
+        "renewers [DescribedDelegationTokenRenewer]",
     )
 
     def __init__(
@@ -155,6 +134,7 @@ class DescribeDelegationTokenResponse(Message):
     """
 
     __slots__ = ("error_code", "tokens", "throttle_time_ms", "unknown_tags")
+    _layout = ("error_code int16", "tokens [DescribedDelegationToken]", "throttle_time_ms int32")
 
     def __init__(
         self,
@@ -170,505 +150,10 @@ class DescribeDelegationTokenResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_2(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DescribeDelegationTokenRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeDelegationTokenRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            message.owners = None
-        else:
-            left -= n
-            if left < 0:
-                bad_count("DescribeDelegationTokenRequest.owners", n - 1, size - pos)
-            owners: list[DescribeDelegationTokenOwner] = []
-            message.owners = owners
-            for _ in range(1, n):
-                describe_delegation_token_owner = new(DescribeDelegationTokenOwner)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "DescribeDelegationTokenOwner.principal_type")
-                if n == 0:
-                    bad_length("DescribeDelegationTokenOwner.principal_type", n)
-                describe_delegation_token_owner.principal_type = (
-                    buf[pos : (pos := pos + n - 1)].decode()
-                )
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "DescribeDelegationTokenOwner.principal_name")
-                if n == 0:
-                    bad_length("DescribeDelegationTokenOwner.principal_name", n)
-                describe_delegation_token_owner.principal_name = (
-                    buf[pos : (pos := pos + n - 1)].decode()
-                )
-                k = buf[pos]
-                pos += 1
-                if k:
-                    describe_delegation_token_owner.unknown_tags, pos, left = (
-                        read_tags(buf, pos, k, left)
-                    )
-                else:
-                    describe_delegation_token_owner.unknown_tags = ()
-                owners.append(describe_delegation_token_owner)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeDelegationTokenRequest", error) from error
-    if pos > size:
-        raise bad_end("DescribeDelegationTokenRequest", pos - size)
-    return message
+REQUESTS: Codecs[DescribeDelegationTokenRequest] = Codecs(
+    DescribeDelegationTokenRequest, "request", 0, 3, 2
+)
 
-
-def encode_request_2(message: DescribeDelegationTokenRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        owners = message.owners
-        n = 0 if owners is None else len(owners) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for describe_delegation_token_owner in owners or ():
-            raw = describe_delegation_token_owner.principal_type.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "principal_type"))
-            put(raw)
-            raw = describe_delegation_token_owner.principal_name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "principal_name"))
-            put(raw)
-            put(b"\0")
-            if describe_delegation_token_owner.unknown_tags:
-                write_tags(out, describe_delegation_token_owner.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeDelegationTokenRequest", error) from error
-
-
-def decode_response_2(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DescribeDelegationTokenResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeDelegationTokenResponse)
-        message.error_code, n = U_hB(buf, pos)
-        pos += 3
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DescribeDelegationTokenResponse.tokens", n)
-        left -= n
-        if left < 0:
-            bad_count("DescribeDelegationTokenResponse.tokens", n - 1, size - pos)
-        tokens: list[DescribedDelegationToken] = []
-        message.tokens = tokens
-        for _ in range(1, n):
-            described_delegation_token = new(DescribedDelegationToken)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribedDelegationToken.principal_type")
-            if n == 0:
-                bad_length("DescribedDelegationToken.principal_type", n)
-            described_delegation_token.principal_type = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribedDelegationToken.principal_name")
-            if n == 0:
-                bad_length("DescribedDelegationToken.principal_name", n)
-            described_delegation_token.principal_name = buf[pos : (pos := pos + n - 1)].decode()
-            (
-                described_delegation_token.issue_timestamp,
-                described_delegation_token.expiry_timestamp,
-                described_delegation_token.max_timestamp, n,
-            ) = U_qqqB(buf, pos)
-            pos += 25
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribedDelegationToken.token_id")
-            if n == 0:
-                bad_length("DescribedDelegationToken.token_id", n)
-            described_delegation_token.token_id = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("DescribedDelegationToken.hmac", n)
-            described_delegation_token.hmac = bytes(buf[pos : (pos := pos + n - 1)])
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("DescribedDelegationToken.renewers", n)
-            left -= n
-            if left < 0:
-                bad_count("DescribedDelegationToken.renewers", n - 1, size - pos)
-            renewers: list[DescribedDelegationTokenRenewer] = []
-            described_delegation_token.renewers = renewers
-            for _ in range(1, n):
-                described_delegation_token_renewer = new(DescribedDelegationTokenRenewer)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = (
-                        text_length(buf, pos, n, "DescribedDelegationTokenRenewer.principal_type")
-                    )
-                if n == 0:
-                    bad_length("DescribedDelegationTokenRenewer.principal_type", n)
-                described_delegation_token_renewer.principal_type = (
-                    buf[pos : (pos := pos + n - 1)].decode()
-                )
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = (
-                        text_length(buf, pos, n, "DescribedDelegationTokenRenewer.principal_name")
-                    )
-                if n == 0:
-                    bad_length("DescribedDelegationTokenRenewer.principal_name", n)
-                described_delegation_token_renewer.principal_name = (
-                    buf[pos : (pos := pos + n - 1)].decode()
-                )
-                k = buf[pos]
-                pos += 1
-                if k:
-                    described_delegation_token_renewer.unknown_tags, pos, left = (
-                        read_tags(buf, pos, k, left)
-                    )
-                else:
-                    described_delegation_token_renewer.unknown_tags = ()
-                renewers.append(described_delegation_token_renewer)
-            k = buf[pos]
-            pos += 1
-            described_delegation_token.token_requester_principal_type = ""
-            described_delegation_token.token_requester_principal_name = ""
-            if k:
-                described_delegation_token.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                described_delegation_token.unknown_tags = ()
-            tokens.append(described_delegation_token)
-        message.throttle_time_ms, k = U_iB(buf, pos)
-        pos += 5
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeDelegationTokenResponse", error) from error
-    if pos > size:
-        raise bad_end("DescribeDelegationTokenResponse", pos - size)
-    return message
-
-
-def encode_response_2(message: DescribeDelegationTokenResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        tokens = message.tokens
-        n = len(tokens) + 1
-        if n < 128:
-            put(P_hB(message.error_code, n))
-        else:
-            put(P_h(message.error_code))
-            put(varint(n))
-        for described_delegation_token in tokens:
-            raw = described_delegation_token.principal_type.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "principal_type"))
-            put(raw)
-            raw = described_delegation_token.principal_name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "principal_name"))
-            put(raw)
-            raw = described_delegation_token.token_id.encode()
-            n = len(raw) + 1
-            if n < 128:
-                put(
-                    P_qqqB(
-                        described_delegation_token.issue_timestamp,
-                        described_delegation_token.expiry_timestamp,
-                        described_delegation_token.max_timestamp, n,
-                    ),
-                )
-            else:
-                put(
-                    P_qqq(
-                        described_delegation_token.issue_timestamp,
-                        described_delegation_token.expiry_timestamp,
-                        described_delegation_token.max_timestamp,
-                    ),
-                )
-                put(text_size(n, "token_id"))
-            put(raw)
-            raw = described_delegation_token.hmac
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            put(raw)
-            renewers = described_delegation_token.renewers
-            n = len(renewers) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for described_delegation_token_renewer in renewers:
-                raw = described_delegation_token_renewer.principal_type.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "principal_type"))
-                put(raw)
-                raw = described_delegation_token_renewer.principal_name.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "principal_name"))
-                put(raw)
-                put(b"\0")
-                if described_delegation_token_renewer.unknown_tags:
-                    write_tags(out, described_delegation_token_renewer.unknown_tags)
-            put(b"\0")
-            if described_delegation_token.unknown_tags:
-                write_tags(out, described_delegation_token.unknown_tags)
-        put(P_ix(message.throttle_time_ms))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeDelegationTokenResponse", error) from error
-
-
-def decode_response_3(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DescribeDelegationTokenResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeDelegationTokenResponse)
-        message.error_code, n = U_hB(buf, pos)
-        pos += 3
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DescribeDelegationTokenResponse.tokens", n)
-        left -= n
-        if left < 0:
-            bad_count("DescribeDelegationTokenResponse.tokens", n - 1, size - pos)
-        tokens: list[DescribedDelegationToken] = []
-        message.tokens = tokens
-        for _ in range(1, n):
-            described_delegation_token = new(DescribedDelegationToken)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribedDelegationToken.principal_type")
-            if n == 0:
-                bad_length("DescribedDelegationToken.principal_type", n)
-            described_delegation_token.principal_type = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribedDelegationToken.principal_name")
-            if n == 0:
-                bad_length("DescribedDelegationToken.principal_name", n)
-            described_delegation_token.principal_name = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = (
-                    text_length(
-                        buf, pos, n, "DescribedDelegationToken.token_requester_principal_type",
-                    )
-                )
-            if n == 0:
-                bad_length("DescribedDelegationToken.token_requester_principal_type", n)
-            described_delegation_token.token_requester_principal_type = (
-                buf[pos : (pos := pos + n - 1)].decode()
-            )
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = (
-                    text_length(
-                        buf, pos, n, "DescribedDelegationToken.token_requester_principal_name",
-                    )
-                )
-            if n == 0:
-                bad_length("DescribedDelegationToken.token_requester_principal_name", n)
-            described_delegation_token.token_requester_principal_name = (
-                buf[pos : (pos := pos + n - 1)].decode()
-            )
-            (
-                described_delegation_token.issue_timestamp,
-                described_delegation_token.expiry_timestamp,
-                described_delegation_token.max_timestamp, n,
-            ) = U_qqqB(buf, pos)
-            pos += 25
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribedDelegationToken.token_id")
-            if n == 0:
-                bad_length("DescribedDelegationToken.token_id", n)
-            described_delegation_token.token_id = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("DescribedDelegationToken.hmac", n)
-            described_delegation_token.hmac = bytes(buf[pos : (pos := pos + n - 1)])
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("DescribedDelegationToken.renewers", n)
-            left -= n
-            if left < 0:
-                bad_count("DescribedDelegationToken.renewers", n - 1, size - pos)
-            renewers: list[DescribedDelegationTokenRenewer] = []
-            described_delegation_token.renewers = renewers
-            for _ in range(1, n):
-                described_delegation_token_renewer = new(DescribedDelegationTokenRenewer)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = (
-                        text_length(buf, pos, n, "DescribedDelegationTokenRenewer.principal_type")
-                    )
-                if n == 0:
-                    bad_length("DescribedDelegationTokenRenewer.principal_type", n)
-                described_delegation_token_renewer.principal_type = (
-                    buf[pos : (pos := pos + n - 1)].decode()
-                )
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = (
-                        text_length(buf, pos, n, "DescribedDelegationTokenRenewer.principal_name")
-                    )
-                if n == 0:
-                    bad_length("DescribedDelegationTokenRenewer.principal_name", n)
-                described_delegation_token_renewer.principal_name = (
-                    buf[pos : (pos := pos + n - 1)].decode()
-                )
-                k = buf[pos]
-                pos += 1
-                if k:
-                    described_delegation_token_renewer.unknown_tags, pos, left = (
-                        read_tags(buf, pos, k, left)
-                    )
-                else:
-                    described_delegation_token_renewer.unknown_tags = ()
-                renewers.append(described_delegation_token_renewer)
-            k = buf[pos]
-            pos += 1
-            if k:
-                described_delegation_token.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                described_delegation_token.unknown_tags = ()
-            tokens.append(described_delegation_token)
-        message.throttle_time_ms, k = U_iB(buf, pos)
-        pos += 5
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeDelegationTokenResponse", error) from error
-    if pos > size:
-        raise bad_end("DescribeDelegationTokenResponse", pos - size)
-    return message
-
-
-def encode_response_3(message: DescribeDelegationTokenResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        tokens = message.tokens
-        n = len(tokens) + 1
-        if n < 128:
-            put(P_hB(message.error_code, n))
-        else:
-            put(P_h(message.error_code))
-            put(varint(n))
-        for described_delegation_token in tokens:
-            raw = described_delegation_token.principal_type.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "principal_type"))
-            put(raw)
-            raw = described_delegation_token.principal_name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "principal_name"))
-            put(raw)
-            raw = described_delegation_token.token_requester_principal_type.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "token_requester_principal_type"))
-            put(raw)
-            raw = described_delegation_token.token_requester_principal_name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "token_requester_principal_name"))
-            put(raw)
-            raw = described_delegation_token.token_id.encode()
-            n = len(raw) + 1
-            if n < 128:
-                put(
-                    P_qqqB(
-                        described_delegation_token.issue_timestamp,
-                        described_delegation_token.expiry_timestamp,
-                        described_delegation_token.max_timestamp, n,
-                    ),
-                )
-            else:
-                put(
-                    P_qqq(
-                        described_delegation_token.issue_timestamp,
-                        described_delegation_token.expiry_timestamp,
-                        described_delegation_token.max_timestamp,
-                    ),
-                )
-                put(text_size(n, "token_id"))
-            put(raw)
-            raw = described_delegation_token.hmac
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            put(raw)
-            renewers = described_delegation_token.renewers
-            n = len(renewers) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for described_delegation_token_renewer in renewers:
-                raw = described_delegation_token_renewer.principal_type.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "principal_type"))
-                put(raw)
-                raw = described_delegation_token_renewer.principal_name.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "principal_name"))
-                put(raw)
-                put(b"\0")
-                if described_delegation_token_renewer.unknown_tags:
-                    write_tags(out, described_delegation_token_renewer.unknown_tags)
-            put(b"\0")
-            if described_delegation_token.unknown_tags:
-                write_tags(out, described_delegation_token.unknown_tags)
-        put(P_ix(message.throttle_time_ms))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeDelegationTokenResponse", error) from error
-
-
-REQUESTS: Codecs[DescribeDelegationTokenRequest] = {
-    2: (decode_request_2, encode_request_2),
-    3: (decode_request_2, encode_request_2),
-}
-
-RESPONSES: Codecs[DescribeDelegationTokenResponse] = {
-    2: (decode_response_2, encode_response_2),
-    3: (decode_response_3, encode_response_3),
-}
+RESPONSES: Codecs[DescribeDelegationTokenResponse] = Codecs(
+    DescribeDelegationTokenResponse, "response", 0, 3, 2
+)

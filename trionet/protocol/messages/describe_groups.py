@@ -4,49 +4,12 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""DescribeGroups (API key 15), v0-6, with the codecs of v5-6."""
+"""DescribeGroups (API key 15), v0-6."""
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    P_h,
-    P_hB,
-    P_i,
-    P_iB,
-    P_ix,
-    P_ox,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    U_hB,
-    U_iB,
-    U_oB,
-    bad_count,
-    bad_end,
-    bad_length,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs
-
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class DescribeGroupsRequest(Message):
@@ -58,6 +21,7 @@ class DescribeGroupsRequest(Message):
     """
 
     __slots__ = ("groups", "include_authorized_operations", "unknown_tags")
+    _layout = ("groups [string]", "include_authorized_operations bool 3+")
 
     def __init__(
         self,
@@ -86,6 +50,14 @@ class DescribedGroupMember(Message):
         "member_metadata",
         "member_assignment",
         "unknown_tags",
+    )
+    _layout = (
+        "member_id string",
+        "group_instance_id string 4+ null",
+        "client_id string",
+        "client_host string",
+        "member_metadata bytes",
+        "member_assignment bytes",
     )
 
     def __init__(
@@ -126,6 +98,16 @@ class DescribedGroup(Message):
         "authorized_operations",
         "unknown_tags",
     )
+    _layout = (
+        "error_code int16",
+        "error_message string 6+ null",
+        "group_id string",
+        "group_state string",
+        "protocol_type string",
+        "protocol_data string",
+        "members [DescribedGroupMember]",
+        "authorized_operations int32 3+",
+    )
 
     def __init__(
         self,
@@ -160,6 +142,7 @@ class DescribeGroupsResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "groups", "unknown_tags")
+    _layout = ("throttle_time_ms int32 1+", "groups [DescribedGroup]")
 
     def __init__(
         self,
@@ -173,489 +156,6 @@ class DescribeGroupsResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_5(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DescribeGroupsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeGroupsRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DescribeGroupsRequest.groups", n)
-        left -= n
-        if left < 0:
-            bad_count("DescribeGroupsRequest.groups", n - 1, size - pos)
-        groups: list[str] = []
-        message.groups = groups
-        for _ in range(1, n):
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribeGroupsRequest.groups")
-            if n == 0:
-                bad_length("DescribeGroupsRequest.groups", n)
-            groups.append(buf[pos : (pos := pos + n - 1)].decode())
-        message.include_authorized_operations, k = U_oB(buf, pos)
-        pos += 2
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeGroupsRequest", error) from error
-    if pos > size:
-        raise bad_end("DescribeGroupsRequest", pos - size)
-    return message
+REQUESTS: Codecs[DescribeGroupsRequest] = Codecs(DescribeGroupsRequest, "request", 0, 6, 5)
 
-
-def encode_request_5(message: DescribeGroupsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        groups = message.groups
-        n = len(groups) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for item in groups:
-            raw = item.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "groups"))
-            put(raw)
-        put(P_ox(message.include_authorized_operations))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeGroupsRequest", error) from error
-
-
-def decode_response_5(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DescribeGroupsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeGroupsResponse)
-        message.throttle_time_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DescribeGroupsResponse.groups", n)
-        left -= n
-        if left < 0:
-            bad_count("DescribeGroupsResponse.groups", n - 1, size - pos)
-        groups: list[DescribedGroup] = []
-        message.groups = groups
-        for _ in range(1, n):
-            described_group = new(DescribedGroup)
-            described_group.error_code, n = U_hB(buf, pos)
-            pos += 3
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribedGroup.group_id")
-            if n == 0:
-                bad_length("DescribedGroup.group_id", n)
-            described_group.group_id = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribedGroup.group_state")
-            if n == 0:
-                bad_length("DescribedGroup.group_state", n)
-            described_group.group_state = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribedGroup.protocol_type")
-            if n == 0:
-                bad_length("DescribedGroup.protocol_type", n)
-            described_group.protocol_type = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribedGroup.protocol_data")
-            if n == 0:
-                bad_length("DescribedGroup.protocol_data", n)
-            described_group.protocol_data = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("DescribedGroup.members", n)
-            left -= n
-            if left < 0:
-                bad_count("DescribedGroup.members", n - 1, size - pos)
-            members: list[DescribedGroupMember] = []
-            described_group.members = members
-            for _ in range(1, n):
-                described_group_member = new(DescribedGroupMember)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "DescribedGroupMember.member_id")
-                if n == 0:
-                    bad_length("DescribedGroupMember.member_id", n)
-                described_group_member.member_id = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "DescribedGroupMember.group_instance_id")
-                described_group_member.group_instance_id = (
-                    buf[pos : (pos := pos + n - 1)].decode() if n else None
-                )
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "DescribedGroupMember.client_id")
-                if n == 0:
-                    bad_length("DescribedGroupMember.client_id", n)
-                described_group_member.client_id = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "DescribedGroupMember.client_host")
-                if n == 0:
-                    bad_length("DescribedGroupMember.client_host", n)
-                described_group_member.client_host = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("DescribedGroupMember.member_metadata", n)
-                described_group_member.member_metadata = bytes(buf[pos : (pos := pos + n - 1)])
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("DescribedGroupMember.member_assignment", n)
-                described_group_member.member_assignment = bytes(buf[pos : (pos := pos + n - 1)])
-                k = buf[pos]
-                pos += 1
-                if k:
-                    described_group_member.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    described_group_member.unknown_tags = ()
-                members.append(described_group_member)
-            described_group.authorized_operations, k = U_iB(buf, pos)
-            pos += 5
-            described_group.error_message = None
-            if k:
-                described_group.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                described_group.unknown_tags = ()
-            groups.append(described_group)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeGroupsResponse", error) from error
-    if pos > size:
-        raise bad_end("DescribeGroupsResponse", pos - size)
-    return message
-
-
-def encode_response_5(message: DescribeGroupsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        groups = message.groups
-        n = len(groups) + 1
-        if n < 128:
-            put(P_iB(message.throttle_time_ms, n))
-        else:
-            put(P_i(message.throttle_time_ms))
-            put(varint(n))
-        for described_group in groups:
-            raw = described_group.group_id.encode()
-            n = len(raw) + 1
-            if n < 128:
-                put(P_hB(described_group.error_code, n))
-            else:
-                put(P_h(described_group.error_code))
-                put(text_size(n, "group_id"))
-            put(raw)
-            raw = described_group.group_state.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "group_state"))
-            put(raw)
-            raw = described_group.protocol_type.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "protocol_type"))
-            put(raw)
-            raw = described_group.protocol_data.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "protocol_data"))
-            put(raw)
-            members = described_group.members
-            n = len(members) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for described_group_member in members:
-                raw = described_group_member.member_id.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "member_id"))
-                put(raw)
-                text = described_group_member.group_instance_id
-                raw = b"" if text is None else text.encode()
-                n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "group_instance_id"))
-                put(raw)
-                raw = described_group_member.client_id.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "client_id"))
-                put(raw)
-                raw = described_group_member.client_host.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "client_host"))
-                put(raw)
-                raw = described_group_member.member_metadata
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                put(raw)
-                raw = described_group_member.member_assignment
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                put(raw)
-                put(b"\0")
-                if described_group_member.unknown_tags:
-                    write_tags(out, described_group_member.unknown_tags)
-            put(P_ix(described_group.authorized_operations))
-            if described_group.unknown_tags:
-                write_tags(out, described_group.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeGroupsResponse", error) from error
-
-
-def decode_response_6(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DescribeGroupsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeGroupsResponse)
-        message.throttle_time_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DescribeGroupsResponse.groups", n)
-        left -= n
-        if left < 0:
-            bad_count("DescribeGroupsResponse.groups", n - 1, size - pos)
-        groups: list[DescribedGroup] = []
-        message.groups = groups
-        for _ in range(1, n):
-            described_group = new(DescribedGroup)
-            described_group.error_code, n = U_hB(buf, pos)
-            pos += 3
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribedGroup.error_message")
-            described_group.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribedGroup.group_id")
-            if n == 0:
-                bad_length("DescribedGroup.group_id", n)
-            described_group.group_id = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribedGroup.group_state")
-            if n == 0:
-                bad_length("DescribedGroup.group_state", n)
-            described_group.group_state = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribedGroup.protocol_type")
-            if n == 0:
-                bad_length("DescribedGroup.protocol_type", n)
-            described_group.protocol_type = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribedGroup.protocol_data")
-            if n == 0:
-                bad_length("DescribedGroup.protocol_data", n)
-            described_group.protocol_data = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("DescribedGroup.members", n)
-            left -= n
-            if left < 0:
-                bad_count("DescribedGroup.members", n - 1, size - pos)
-            members: list[DescribedGroupMember] = []
-            described_group.members = members
-            for _ in range(1, n):
-                described_group_member = new(DescribedGroupMember)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "DescribedGroupMember.member_id")
-                if n == 0:
-                    bad_length("DescribedGroupMember.member_id", n)
-                described_group_member.member_id = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "DescribedGroupMember.group_instance_id")
-                described_group_member.group_instance_id = (
-                    buf[pos : (pos := pos + n - 1)].decode() if n else None
-                )
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "DescribedGroupMember.client_id")
-                if n == 0:
-                    bad_length("DescribedGroupMember.client_id", n)
-                described_group_member.client_id = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "DescribedGroupMember.client_host")
-                if n == 0:
-                    bad_length("DescribedGroupMember.client_host", n)
-                described_group_member.client_host = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("DescribedGroupMember.member_metadata", n)
-                described_group_member.member_metadata = bytes(buf[pos : (pos := pos + n - 1)])
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("DescribedGroupMember.member_assignment", n)
-                described_group_member.member_assignment = bytes(buf[pos : (pos := pos + n - 1)])
-                k = buf[pos]
-                pos += 1
-                if k:
-                    described_group_member.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    described_group_member.unknown_tags = ()
-                members.append(described_group_member)
-            described_group.authorized_operations, k = U_iB(buf, pos)
-            pos += 5
-            if k:
-                described_group.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                described_group.unknown_tags = ()
-            groups.append(described_group)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeGroupsResponse", error) from error
-    if pos > size:
-        raise bad_end("DescribeGroupsResponse", pos - size)
-    return message
-
-
-def encode_response_6(message: DescribeGroupsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        groups = message.groups
-        n = len(groups) + 1
-        if n < 128:
-            put(P_iB(message.throttle_time_ms, n))
-        else:
-            put(P_i(message.throttle_time_ms))
-            put(varint(n))
-        for described_group in groups:
-            text = described_group.error_message
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(P_hB(described_group.error_code, n))
-            else:
-                put(P_h(described_group.error_code))
-                put(text_size(n, "error_message"))
-            put(raw)
-            raw = described_group.group_id.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "group_id"))
-            put(raw)
-            raw = described_group.group_state.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "group_state"))
-            put(raw)
-            raw = described_group.protocol_type.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "protocol_type"))
-            put(raw)
-            raw = described_group.protocol_data.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "protocol_data"))
-            put(raw)
-            members = described_group.members
-            n = len(members) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for described_group_member in members:
-                raw = described_group_member.member_id.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "member_id"))
-                put(raw)
-                text = described_group_member.group_instance_id
-                raw = b"" if text is None else text.encode()
-                n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "group_instance_id"))
-                put(raw)
-                raw = described_group_member.client_id.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "client_id"))
-                put(raw)
-                raw = described_group_member.client_host.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "client_host"))
-                put(raw)
-                raw = described_group_member.member_metadata
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                put(raw)
-                raw = described_group_member.member_assignment
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                put(raw)
-                put(b"\0")
-                if described_group_member.unknown_tags:
-                    write_tags(out, described_group_member.unknown_tags)
-            put(P_ix(described_group.authorized_operations))
-            if described_group.unknown_tags:
-                write_tags(out, described_group.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeGroupsResponse", error) from error
-
-
-REQUESTS: Codecs[DescribeGroupsRequest] = {
-    5: (decode_request_5, encode_request_5),
-    6: (decode_request_5, encode_request_5),
-}
-
-RESPONSES: Codecs[DescribeGroupsResponse] = {
-    5: (decode_response_5, encode_response_5),
-    6: (decode_response_6, encode_response_6),
-}
+RESPONSES: Codecs[DescribeGroupsResponse] = Codecs(DescribeGroupsResponse, "response", 0, 6, 5)

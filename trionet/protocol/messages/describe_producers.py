@@ -8,53 +8,15 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    PA_Bnix,
-    P_i,
-    P_iB,
-    P_ih,
-    P_ihB,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UA_Bni,
-    UNENCODABLE,
-    UNSET,
-    U_iB,
-    U_ihB,
-    bad_count,
-    bad_end,
-    bad_length,
-    join_array,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_qiiqiqB: Unpack = Struct(">qiiqiqB").unpack_from
-P_qiiqiqx: Pack = Struct(">qiiqiqx").pack
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class TopicRequest(Message):
     """Part of DescribeProducersRequest, v0."""
 
     __slots__ = ("name", "partition_indexes", "unknown_tags")
+    _layout = ("name string", "partition_indexes [int32]")
 
     def __init__(
         self,
@@ -72,6 +34,7 @@ class DescribeProducersRequest(Message):
     """DescribeProducers request, v0."""
 
     __slots__ = ("topics", "unknown_tags")
+    _layout = ("topics [TopicRequest]",)
 
     def __init__(
         self,
@@ -101,6 +64,14 @@ class ProducerState(Message):
         "coordinator_epoch",
         "current_txn_start_offset",
         "unknown_tags",
+    )
+    _layout = (
+        "producer_id int64",
+        "producer_epoch int32",
+        "last_sequence int32",
+        "last_timestamp int64",
+        "coordinator_epoch int32",
+        "current_txn_start_offset int64",
     )
 
     def __init__(
@@ -133,6 +104,12 @@ class PartitionResponse(Message):
         "active_producers",
         "unknown_tags",
     )
+    _layout = (
+        "partition_index int32",
+        "error_code int16",
+        "error_message string null",
+        "active_producers [ProducerState]",
+    )
 
     def __init__(
         self,
@@ -156,6 +133,7 @@ class TopicResponse(Message):
     """Part of DescribeProducersResponse, v0."""
 
     __slots__ = ("name", "partitions", "unknown_tags")
+    _layout = ("name string", "partitions [PartitionResponse]")
 
     def __init__(
         self,
@@ -178,6 +156,7 @@ class DescribeProducersResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "topics", "unknown_tags")
+    _layout = ("throttle_time_ms int32", "topics [TopicResponse]")
 
     def __init__(
         self,
@@ -191,254 +170,8 @@ class DescribeProducersResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DescribeProducersRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeProducersRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DescribeProducersRequest.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("DescribeProducersRequest.topics", n - 1, size - pos)
-        topics: list[TopicRequest] = []
-        message.topics = topics
-        for _ in range(1, n):
-            topic_request = new(TopicRequest)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "TopicRequest.name")
-            if n == 0:
-                bad_length("TopicRequest.name", n)
-            topic_request.name = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("TopicRequest.partition_indexes", n)
-            left -= n
-            if left < 0:
-                bad_count("TopicRequest.partition_indexes", n - 1, size - pos)
-            topic_request.partition_indexes = [*UA_Bni[n](buf, pos)]
-            pos += 4 * (n - 1)
-            k = buf[pos]
-            pos += 1
-            if k:
-                topic_request.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                topic_request.unknown_tags = ()
-            topics.append(topic_request)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeProducersRequest", error) from error
-    if pos > size:
-        raise bad_end("DescribeProducersRequest", pos - size)
-    return message
+REQUESTS: Codecs[DescribeProducersRequest] = Codecs(DescribeProducersRequest, "request", 0, 0, 0)
 
-
-def encode_request_0(message: DescribeProducersRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for topic_request in topics:
-            raw = topic_request.name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            partition_indexes = topic_request.partition_indexes
-            partition_indexes_n = len(partition_indexes) + 1
-            if partition_indexes_n < 128:
-                put(PA_Bnix[partition_indexes_n](partition_indexes_n, *partition_indexes))
-            else:
-                put(varint(partition_indexes_n))
-                put(join_array("i", partition_indexes))
-                put(b"\0")
-            if topic_request.unknown_tags:
-                write_tags(out, topic_request.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeProducersRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DescribeProducersResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeProducersResponse)
-        message.throttle_time_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DescribeProducersResponse.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("DescribeProducersResponse.topics", n - 1, size - pos)
-        topics: list[TopicResponse] = []
-        message.topics = topics
-        for _ in range(1, n):
-            topic_response = new(TopicResponse)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "TopicResponse.name")
-            if n == 0:
-                bad_length("TopicResponse.name", n)
-            topic_response.name = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("TopicResponse.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("TopicResponse.partitions", n - 1, size - pos)
-            partitions: list[PartitionResponse] = []
-            topic_response.partitions = partitions
-            for _ in range(1, n):
-                partition_response = new(PartitionResponse)
-                (
-                    partition_response.partition_index, partition_response.error_code, n,
-                ) = U_ihB(buf, pos)
-                pos += 7
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "PartitionResponse.error_message")
-                partition_response.error_message = (
-                    buf[pos : (pos := pos + n - 1)].decode() if n else None
-                )
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("PartitionResponse.active_producers", n)
-                left -= n
-                if left < 0:
-                    bad_count("PartitionResponse.active_producers", n - 1, size - pos)
-                active_producers: list[ProducerState] = []
-                partition_response.active_producers = active_producers
-                for _ in range(1, n):
-                    producer_state = new(ProducerState)
-                    (
-                        producer_state.producer_id, producer_state.producer_epoch,
-                        producer_state.last_sequence, producer_state.last_timestamp,
-                        producer_state.coordinator_epoch, producer_state.current_txn_start_offset,
-                        k,
-                    ) = U_qiiqiqB(buf, pos)
-                    pos += 37
-                    if k:
-                        producer_state.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        producer_state.unknown_tags = ()
-                    active_producers.append(producer_state)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    partition_response.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    partition_response.unknown_tags = ()
-                partitions.append(partition_response)
-            k = buf[pos]
-            pos += 1
-            if k:
-                topic_response.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                topic_response.unknown_tags = ()
-            topics.append(topic_response)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeProducersResponse", error) from error
-    if pos > size:
-        raise bad_end("DescribeProducersResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: DescribeProducersResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics) + 1
-        if n < 128:
-            put(P_iB(message.throttle_time_ms, n))
-        else:
-            put(P_i(message.throttle_time_ms))
-            put(varint(n))
-        for topic_response in topics:
-            raw = topic_response.name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            partitions = topic_response.partitions
-            n = len(partitions) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for partition_response in partitions:
-                text = partition_response.error_message
-                raw = b"" if text is None else text.encode()
-                n = 0 if text is None else len(raw) + 1
-                if n < 128:
-                    put(P_ihB(partition_response.partition_index, partition_response.error_code, n))
-                else:
-                    put(P_ih(partition_response.partition_index, partition_response.error_code))
-                    put(text_size(n, "error_message"))
-                put(raw)
-                active_producers = partition_response.active_producers
-                n = len(active_producers) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                for producer_state in active_producers:
-                    put(
-                        P_qiiqiqx(
-                            producer_state.producer_id, producer_state.producer_epoch,
-                            producer_state.last_sequence, producer_state.last_timestamp,
-                            producer_state.coordinator_epoch,
-                            producer_state.current_txn_start_offset,
-                        ),
-                    )
-                    if producer_state.unknown_tags:
-                        write_tags(out, producer_state.unknown_tags)
-                put(b"\0")
-                if partition_response.unknown_tags:
-                    write_tags(out, partition_response.unknown_tags)
-            put(b"\0")
-            if topic_response.unknown_tags:
-                write_tags(out, topic_response.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeProducersResponse", error) from error
-
-
-REQUESTS: Codecs[DescribeProducersRequest] = {
-    0: (decode_request_0, encode_request_0),
-}
-
-RESPONSES: Codecs[DescribeProducersResponse] = {
-    0: (decode_response_0, encode_response_0),
-}
+RESPONSES: Codecs[DescribeProducersResponse] = Codecs(
+    DescribeProducersResponse, "response", 0, 0, 0
+)

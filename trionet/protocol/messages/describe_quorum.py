@@ -8,68 +8,15 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    NO_UUID,
-    P_h,
-    P_hB,
-    P_i,
-    P_iB,
-    P_ih,
-    P_ihB,
-    P_ix,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    U_hB,
-    U_iB,
-    U_ihB,
-    bad_count,
-    bad_end,
-    bad_length,
-    bad_uuid,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_HB: Unpack = Struct(">HB").unpack_from
-U_i16sqqqB: Unpack = Struct(">i16sqqqB").unpack_from
-U_ihiiqB: Unpack = Struct(">ihiiqB").unpack_from
-U_iiqB: Unpack = Struct(">iiqB").unpack_from
-U_iqB: Unpack = Struct(">iqB").unpack_from
-U_iqqqB: Unpack = Struct(">iqqqB").unpack_from
-P_Hx: Pack = Struct(">Hx").pack
-P_i16sqqqx: Pack = Struct(">i16sqqqx").pack
-P_ihiiq: Pack = Struct(">ihiiq").pack
-P_ihiiqB: Pack = Struct(">ihiiqB").pack
-P_iiq: Pack = Struct(">iiq").pack
-P_iiqB: Pack = Struct(">iiqB").pack
-P_iqqqx: Pack = Struct(">iqqqx").pack
-P_iqx: Pack = Struct(">iqx").pack
+from trionet.protocol._wire import Message, NO_UUID, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class RequestPartitionData(Message):
     """Part of DescribeQuorumRequest, v0-2."""
 
     __slots__ = ("partition_index", "unknown_tags")
+    _layout = ("partition_index int32",)
 
     def __init__(
         self,
@@ -85,6 +32,7 @@ class RequestTopicData(Message):
     """Part of DescribeQuorumRequest, v0-2."""
 
     __slots__ = ("topic_name", "partitions", "unknown_tags")
+    _layout = ("topic_name string", "partitions [RequestPartitionData]")
 
     def __init__(
         self,
@@ -102,6 +50,7 @@ class DescribeQuorumRequest(Message):
     """DescribeQuorum request, v0-2."""
 
     __slots__ = ("topics", "unknown_tags")
+    _layout = ("topics [RequestTopicData]",)
 
     def __init__(
         self,
@@ -123,6 +72,13 @@ class ReplicaState(Message):
         "last_fetch_timestamp",
         "last_caught_up_timestamp",
         "unknown_tags",
+    )
+    _layout = (
+        "replica_id int32",
+        "replica_directory_id uuid 2+",
+        "log_end_offset int64",
+        "last_fetch_timestamp int64 1+",
+        "last_caught_up_timestamp int64 1+",
     )
     _uuids = ("replica_directory_id",)
 
@@ -163,6 +119,16 @@ class ResponsePartitionData(Message):
         "observers",
         "unknown_tags",
     )
+    _layout = (
+        "partition_index int32",
+        "error_code int16",
+        "error_message string 2+ null",
+        "leader_id int32",
+        "leader_epoch int32",
+        "high_watermark int64",
+        "current_voters [ReplicaState]",
+        "observers [ReplicaState]",
+    )
 
     def __init__(
         self,
@@ -192,6 +158,7 @@ class ResponseTopicData(Message):
     """Part of DescribeQuorumResponse, v0-2."""
 
     __slots__ = ("topic_name", "partitions", "unknown_tags")
+    _layout = ("topic_name string", "partitions [ResponsePartitionData]")
 
     def __init__(
         self,
@@ -209,6 +176,7 @@ class Listener(Message):
     """Part of DescribeQuorumResponse, v2."""
 
     __slots__ = ("name", "host", "port", "unknown_tags")
+    _layout = ("name string", "host string", "port uint16")
 
     def __init__(
         self,
@@ -228,6 +196,7 @@ class Node(Message):
     """Part of DescribeQuorumResponse, v2."""
 
     __slots__ = ("node_id", "listeners", "unknown_tags")
+    _layout = ("node_id int32", "listeners [Listener]")
 
     def __init__(
         self,
@@ -245,6 +214,12 @@ class DescribeQuorumResponse(Message):
     """DescribeQuorum response, v0-2."""
 
     __slots__ = ("error_code", "error_message", "topics", "nodes", "unknown_tags")
+    _layout = (
+        "error_code int16",
+        "error_message string 2+ null",
+        "topics [ResponseTopicData]",
+        "nodes [Node] 2+",
+    )
 
     def __init__(
         self,
@@ -262,807 +237,6 @@ class DescribeQuorumResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DescribeQuorumRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeQuorumRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DescribeQuorumRequest.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("DescribeQuorumRequest.topics", n - 1, size - pos)
-        topics: list[RequestTopicData] = []
-        message.topics = topics
-        for _ in range(1, n):
-            request_topic_data = new(RequestTopicData)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "RequestTopicData.topic_name")
-            if n == 0:
-                bad_length("RequestTopicData.topic_name", n)
-            request_topic_data.topic_name = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("RequestTopicData.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("RequestTopicData.partitions", n - 1, size - pos)
-            partitions: list[RequestPartitionData] = []
-            request_topic_data.partitions = partitions
-            for _ in range(1, n):
-                request_partition_data = new(RequestPartitionData)
-                request_partition_data.partition_index, k = U_iB(buf, pos)
-                pos += 5
-                if k:
-                    request_partition_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    request_partition_data.unknown_tags = ()
-                partitions.append(request_partition_data)
-            k = buf[pos]
-            pos += 1
-            if k:
-                request_topic_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                request_topic_data.unknown_tags = ()
-            topics.append(request_topic_data)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeQuorumRequest", error) from error
-    if pos > size:
-        raise bad_end("DescribeQuorumRequest", pos - size)
-    return message
+REQUESTS: Codecs[DescribeQuorumRequest] = Codecs(DescribeQuorumRequest, "request", 0, 2, 0)
 
-
-def encode_request_0(message: DescribeQuorumRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for request_topic_data in topics:
-            raw = request_topic_data.topic_name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "topic_name"))
-            put(raw)
-            partitions = request_topic_data.partitions
-            n = len(partitions) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for request_partition_data in partitions:
-                put(P_ix(request_partition_data.partition_index))
-                if request_partition_data.unknown_tags:
-                    write_tags(out, request_partition_data.unknown_tags)
-            put(b"\0")
-            if request_topic_data.unknown_tags:
-                write_tags(out, request_topic_data.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeQuorumRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DescribeQuorumResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeQuorumResponse)
-        message.error_code, n = U_hB(buf, pos)
-        pos += 3
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DescribeQuorumResponse.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("DescribeQuorumResponse.topics", n - 1, size - pos)
-        topics: list[ResponseTopicData] = []
-        message.topics = topics
-        for _ in range(1, n):
-            response_topic_data = new(ResponseTopicData)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "ResponseTopicData.topic_name")
-            if n == 0:
-                bad_length("ResponseTopicData.topic_name", n)
-            response_topic_data.topic_name = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("ResponseTopicData.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("ResponseTopicData.partitions", n - 1, size - pos)
-            partitions: list[ResponsePartitionData] = []
-            response_topic_data.partitions = partitions
-            for _ in range(1, n):
-                response_partition_data = new(ResponsePartitionData)
-                (
-                    response_partition_data.partition_index, response_partition_data.error_code,
-                    response_partition_data.leader_id, response_partition_data.leader_epoch,
-                    response_partition_data.high_watermark, n,
-                ) = U_ihiiqB(buf, pos)
-                pos += 23
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("ResponsePartitionData.current_voters", n)
-                left -= n
-                if left < 0:
-                    bad_count("ResponsePartitionData.current_voters", n - 1, size - pos)
-                current_voters: list[ReplicaState] = []
-                response_partition_data.current_voters = current_voters
-                for _ in range(1, n):
-                    replica_state = new(ReplicaState)
-                    replica_state.replica_id, replica_state.log_end_offset, k = U_iqB(buf, pos)
-                    pos += 13
-                    replica_state.replica_directory_id = NO_UUID
-                    replica_state.last_fetch_timestamp = -1
-                    replica_state.last_caught_up_timestamp = -1
-                    if k:
-                        replica_state.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        replica_state.unknown_tags = ()
-                    current_voters.append(replica_state)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("ResponsePartitionData.observers", n)
-                left -= n
-                if left < 0:
-                    bad_count("ResponsePartitionData.observers", n - 1, size - pos)
-                observers: list[ReplicaState] = []
-                response_partition_data.observers = observers
-                for _ in range(1, n):
-                    replica_state_2 = new(ReplicaState)
-                    replica_state_2.replica_id, replica_state_2.log_end_offset, k = U_iqB(buf, pos)
-                    pos += 13
-                    replica_state_2.replica_directory_id = NO_UUID
-                    replica_state_2.last_fetch_timestamp = -1
-                    replica_state_2.last_caught_up_timestamp = -1
-                    if k:
-                        replica_state_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        replica_state_2.unknown_tags = ()
-                    observers.append(replica_state_2)
-                k = buf[pos]
-                pos += 1
-                response_partition_data.error_message = ""
-                if k:
-                    response_partition_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    response_partition_data.unknown_tags = ()
-                partitions.append(response_partition_data)
-            k = buf[pos]
-            pos += 1
-            if k:
-                response_topic_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                response_topic_data.unknown_tags = ()
-            topics.append(response_topic_data)
-        k = buf[pos]
-        pos += 1
-        message.nodes = []
-        message.error_message = ""
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeQuorumResponse", error) from error
-    if pos > size:
-        raise bad_end("DescribeQuorumResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: DescribeQuorumResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics) + 1
-        if n < 128:
-            put(P_hB(message.error_code, n))
-        else:
-            put(P_h(message.error_code))
-            put(varint(n))
-        for response_topic_data in topics:
-            raw = response_topic_data.topic_name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "topic_name"))
-            put(raw)
-            partitions = response_topic_data.partitions
-            n = len(partitions) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for response_partition_data in partitions:
-                current_voters = response_partition_data.current_voters
-                n = len(current_voters) + 1
-                if n < 128:
-                    put(
-                        P_ihiiqB(
-                            response_partition_data.partition_index,
-                            response_partition_data.error_code, response_partition_data.leader_id,
-                            response_partition_data.leader_epoch,
-                            response_partition_data.high_watermark, n,
-                        ),
-                    )
-                else:
-                    put(
-                        P_ihiiq(
-                            response_partition_data.partition_index,
-                            response_partition_data.error_code, response_partition_data.leader_id,
-                            response_partition_data.leader_epoch,
-                            response_partition_data.high_watermark,
-                        ),
-                    )
-                    put(varint(n))
-                for replica_state in current_voters:
-                    put(P_iqx(replica_state.replica_id, replica_state.log_end_offset))
-                    if replica_state.unknown_tags:
-                        write_tags(out, replica_state.unknown_tags)
-                observers = response_partition_data.observers
-                n = len(observers) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                for replica_state_2 in observers:
-                    put(P_iqx(replica_state_2.replica_id, replica_state_2.log_end_offset))
-                    if replica_state_2.unknown_tags:
-                        write_tags(out, replica_state_2.unknown_tags)
-                put(b"\0")
-                if response_partition_data.unknown_tags:
-                    write_tags(out, response_partition_data.unknown_tags)
-            put(b"\0")
-            if response_topic_data.unknown_tags:
-                write_tags(out, response_topic_data.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeQuorumResponse", error) from error
-
-
-def decode_response_1(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DescribeQuorumResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeQuorumResponse)
-        message.error_code, n = U_hB(buf, pos)
-        pos += 3
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DescribeQuorumResponse.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("DescribeQuorumResponse.topics", n - 1, size - pos)
-        topics: list[ResponseTopicData] = []
-        message.topics = topics
-        for _ in range(1, n):
-            response_topic_data = new(ResponseTopicData)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "ResponseTopicData.topic_name")
-            if n == 0:
-                bad_length("ResponseTopicData.topic_name", n)
-            response_topic_data.topic_name = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("ResponseTopicData.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("ResponseTopicData.partitions", n - 1, size - pos)
-            partitions: list[ResponsePartitionData] = []
-            response_topic_data.partitions = partitions
-            for _ in range(1, n):
-                response_partition_data = new(ResponsePartitionData)
-                (
-                    response_partition_data.partition_index, response_partition_data.error_code,
-                    response_partition_data.leader_id, response_partition_data.leader_epoch,
-                    response_partition_data.high_watermark, n,
-                ) = U_ihiiqB(buf, pos)
-                pos += 23
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("ResponsePartitionData.current_voters", n)
-                left -= n
-                if left < 0:
-                    bad_count("ResponsePartitionData.current_voters", n - 1, size - pos)
-                current_voters: list[ReplicaState] = []
-                response_partition_data.current_voters = current_voters
-                for _ in range(1, n):
-                    replica_state = new(ReplicaState)
-                    (
-                        replica_state.replica_id, replica_state.log_end_offset,
-                        replica_state.last_fetch_timestamp, replica_state.last_caught_up_timestamp,
-                        k,
-                    ) = U_iqqqB(buf, pos)
-                    pos += 29
-                    replica_state.replica_directory_id = NO_UUID
-                    if k:
-                        replica_state.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        replica_state.unknown_tags = ()
-                    current_voters.append(replica_state)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("ResponsePartitionData.observers", n)
-                left -= n
-                if left < 0:
-                    bad_count("ResponsePartitionData.observers", n - 1, size - pos)
-                observers: list[ReplicaState] = []
-                response_partition_data.observers = observers
-                for _ in range(1, n):
-                    replica_state_2 = new(ReplicaState)
-                    (
-                        replica_state_2.replica_id, replica_state_2.log_end_offset,
-                        replica_state_2.last_fetch_timestamp,
-                        replica_state_2.last_caught_up_timestamp, k,
-                    ) = U_iqqqB(buf, pos)
-                    pos += 29
-                    replica_state_2.replica_directory_id = NO_UUID
-                    if k:
-                        replica_state_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        replica_state_2.unknown_tags = ()
-                    observers.append(replica_state_2)
-                k = buf[pos]
-                pos += 1
-                response_partition_data.error_message = ""
-                if k:
-                    response_partition_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    response_partition_data.unknown_tags = ()
-                partitions.append(response_partition_data)
-            k = buf[pos]
-            pos += 1
-            if k:
-                response_topic_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                response_topic_data.unknown_tags = ()
-            topics.append(response_topic_data)
-        k = buf[pos]
-        pos += 1
-        message.nodes = []
-        message.error_message = ""
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeQuorumResponse", error) from error
-    if pos > size:
-        raise bad_end("DescribeQuorumResponse", pos - size)
-    return message
-
-
-def encode_response_1(message: DescribeQuorumResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics) + 1
-        if n < 128:
-            put(P_hB(message.error_code, n))
-        else:
-            put(P_h(message.error_code))
-            put(varint(n))
-        for response_topic_data in topics:
-            raw = response_topic_data.topic_name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "topic_name"))
-            put(raw)
-            partitions = response_topic_data.partitions
-            n = len(partitions) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for response_partition_data in partitions:
-                current_voters = response_partition_data.current_voters
-                n = len(current_voters) + 1
-                if n < 128:
-                    put(
-                        P_ihiiqB(
-                            response_partition_data.partition_index,
-                            response_partition_data.error_code, response_partition_data.leader_id,
-                            response_partition_data.leader_epoch,
-                            response_partition_data.high_watermark, n,
-                        ),
-                    )
-                else:
-                    put(
-                        P_ihiiq(
-                            response_partition_data.partition_index,
-                            response_partition_data.error_code, response_partition_data.leader_id,
-                            response_partition_data.leader_epoch,
-                            response_partition_data.high_watermark,
-                        ),
-                    )
-                    put(varint(n))
-                for replica_state in current_voters:
-                    put(
-                        P_iqqqx(
-                            replica_state.replica_id, replica_state.log_end_offset,
-                            replica_state.last_fetch_timestamp,
-                            replica_state.last_caught_up_timestamp,
-                        ),
-                    )
-                    if replica_state.unknown_tags:
-                        write_tags(out, replica_state.unknown_tags)
-                observers = response_partition_data.observers
-                n = len(observers) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                for replica_state_2 in observers:
-                    put(
-                        P_iqqqx(
-                            replica_state_2.replica_id, replica_state_2.log_end_offset,
-                            replica_state_2.last_fetch_timestamp,
-                            replica_state_2.last_caught_up_timestamp,
-                        ),
-                    )
-                    if replica_state_2.unknown_tags:
-                        write_tags(out, replica_state_2.unknown_tags)
-                put(b"\0")
-                if response_partition_data.unknown_tags:
-                    write_tags(out, response_partition_data.unknown_tags)
-            put(b"\0")
-            if response_topic_data.unknown_tags:
-                write_tags(out, response_topic_data.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeQuorumResponse", error) from error
-
-
-def decode_response_2(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DescribeQuorumResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeQuorumResponse)
-        message.error_code, n = U_hB(buf, pos)
-        pos += 3
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "DescribeQuorumResponse.error_message")
-        message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DescribeQuorumResponse.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("DescribeQuorumResponse.topics", n - 1, size - pos)
-        topics: list[ResponseTopicData] = []
-        message.topics = topics
-        for _ in range(1, n):
-            response_topic_data = new(ResponseTopicData)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "ResponseTopicData.topic_name")
-            if n == 0:
-                bad_length("ResponseTopicData.topic_name", n)
-            response_topic_data.topic_name = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("ResponseTopicData.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("ResponseTopicData.partitions", n - 1, size - pos)
-            partitions: list[ResponsePartitionData] = []
-            response_topic_data.partitions = partitions
-            for _ in range(1, n):
-                response_partition_data = new(ResponsePartitionData)
-                (
-                    response_partition_data.partition_index, response_partition_data.error_code, n,
-                ) = U_ihB(buf, pos)
-                pos += 7
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "ResponsePartitionData.error_message")
-                response_partition_data.error_message = (
-                    buf[pos : (pos := pos + n - 1)].decode() if n else None
-                )
-                (
-                    response_partition_data.leader_id, response_partition_data.leader_epoch,
-                    response_partition_data.high_watermark, n,
-                ) = U_iiqB(buf, pos)
-                pos += 17
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("ResponsePartitionData.current_voters", n)
-                left -= n
-                if left < 0:
-                    bad_count("ResponsePartitionData.current_voters", n - 1, size - pos)
-                current_voters: list[ReplicaState] = []
-                response_partition_data.current_voters = current_voters
-                for _ in range(1, n):
-                    replica_state = new(ReplicaState)
-                    (
-                        replica_state.replica_id, replica_state.replica_directory_id,
-                        replica_state.log_end_offset, replica_state.last_fetch_timestamp,
-                        replica_state.last_caught_up_timestamp, k,
-                    ) = U_i16sqqqB(buf, pos)
-                    pos += 45
-                    if k:
-                        replica_state.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        replica_state.unknown_tags = ()
-                    current_voters.append(replica_state)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("ResponsePartitionData.observers", n)
-                left -= n
-                if left < 0:
-                    bad_count("ResponsePartitionData.observers", n - 1, size - pos)
-                observers: list[ReplicaState] = []
-                response_partition_data.observers = observers
-                for _ in range(1, n):
-                    replica_state_2 = new(ReplicaState)
-                    (
-                        replica_state_2.replica_id, replica_state_2.replica_directory_id,
-                        replica_state_2.log_end_offset, replica_state_2.last_fetch_timestamp,
-                        replica_state_2.last_caught_up_timestamp, k,
-                    ) = U_i16sqqqB(buf, pos)
-                    pos += 45
-                    if k:
-                        replica_state_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        replica_state_2.unknown_tags = ()
-                    observers.append(replica_state_2)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    response_partition_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    response_partition_data.unknown_tags = ()
-                partitions.append(response_partition_data)
-            k = buf[pos]
-            pos += 1
-            if k:
-                response_topic_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                response_topic_data.unknown_tags = ()
-            topics.append(response_topic_data)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DescribeQuorumResponse.nodes", n)
-        left -= n
-        if left < 0:
-            bad_count("DescribeQuorumResponse.nodes", n - 1, size - pos)
-        nodes: list[Node] = []
-        message.nodes = nodes
-        for _ in range(1, n):
-            node = new(Node)
-            node.node_id, n = U_iB(buf, pos)
-            pos += 5
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("Node.listeners", n)
-            left -= n
-            if left < 0:
-                bad_count("Node.listeners", n - 1, size - pos)
-            listeners: list[Listener] = []
-            node.listeners = listeners
-            for _ in range(1, n):
-                listener = new(Listener)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "Listener.name")
-                if n == 0:
-                    bad_length("Listener.name", n)
-                listener.name = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "Listener.host")
-                if n == 0:
-                    bad_length("Listener.host", n)
-                listener.host = buf[pos : (pos := pos + n - 1)].decode()
-                listener.port, k = U_HB(buf, pos)
-                pos += 3
-                if k:
-                    listener.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    listener.unknown_tags = ()
-                listeners.append(listener)
-            k = buf[pos]
-            pos += 1
-            if k:
-                node.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                node.unknown_tags = ()
-            nodes.append(node)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeQuorumResponse", error) from error
-    if pos > size:
-        raise bad_end("DescribeQuorumResponse", pos - size)
-    return message
-
-
-def encode_response_2(message: DescribeQuorumResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(P_hB(message.error_code, n))
-        else:
-            put(P_h(message.error_code))
-            put(text_size(n, "error_message"))
-        put(raw)
-        topics = message.topics
-        n = len(topics) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for response_topic_data in topics:
-            raw = response_topic_data.topic_name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "topic_name"))
-            put(raw)
-            partitions = response_topic_data.partitions
-            n = len(partitions) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for response_partition_data in partitions:
-                text = response_partition_data.error_message
-                raw = b"" if text is None else text.encode()
-                n = 0 if text is None else len(raw) + 1
-                if n < 128:
-                    put(
-                        P_ihB(
-                            response_partition_data.partition_index,
-                            response_partition_data.error_code, n,
-                        ),
-                    )
-                else:
-                    put(
-                        P_ih(
-                            response_partition_data.partition_index,
-                            response_partition_data.error_code,
-                        ),
-                    )
-                    put(text_size(n, "error_message"))
-                put(raw)
-                current_voters = response_partition_data.current_voters
-                n = len(current_voters) + 1
-                if n < 128:
-                    put(
-                        P_iiqB(
-                            response_partition_data.leader_id,
-                            response_partition_data.leader_epoch,
-                            response_partition_data.high_watermark, n,
-                        ),
-                    )
-                else:
-                    put(
-                        P_iiq(
-                            response_partition_data.leader_id,
-                            response_partition_data.leader_epoch,
-                            response_partition_data.high_watermark,
-                        ),
-                    )
-                    put(varint(n))
-                for replica_state in current_voters:
-                    if len(replica_state.replica_directory_id) != 16:
-                        bad_uuid("replica_directory_id")
-                    put(
-                        P_i16sqqqx(
-                            replica_state.replica_id, replica_state.replica_directory_id,
-                            replica_state.log_end_offset, replica_state.last_fetch_timestamp,
-                            replica_state.last_caught_up_timestamp,
-                        ),
-                    )
-                    if replica_state.unknown_tags:
-                        write_tags(out, replica_state.unknown_tags)
-                observers = response_partition_data.observers
-                n = len(observers) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                for replica_state_2 in observers:
-                    if len(replica_state_2.replica_directory_id) != 16:
-                        bad_uuid("replica_directory_id")
-                    put(
-                        P_i16sqqqx(
-                            replica_state_2.replica_id, replica_state_2.replica_directory_id,
-                            replica_state_2.log_end_offset, replica_state_2.last_fetch_timestamp,
-                            replica_state_2.last_caught_up_timestamp,
-                        ),
-                    )
-                    if replica_state_2.unknown_tags:
-                        write_tags(out, replica_state_2.unknown_tags)
-                put(b"\0")
-                if response_partition_data.unknown_tags:
-                    write_tags(out, response_partition_data.unknown_tags)
-            put(b"\0")
-            if response_topic_data.unknown_tags:
-                write_tags(out, response_topic_data.unknown_tags)
-        nodes = message.nodes
-        n = len(nodes) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for node in nodes:
-            listeners = node.listeners
-            n = len(listeners) + 1
-            put(P_iB(node.node_id, n) if n < 128 else P_i(node.node_id) + varint(n))
-            for listener in listeners:
-                raw = listener.name.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "name"))
-                put(raw)
-                raw = listener.host.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "host"))
-                put(raw)
-                put(P_Hx(listener.port))
-                if listener.unknown_tags:
-                    write_tags(out, listener.unknown_tags)
-            put(b"\0")
-            if node.unknown_tags:
-                write_tags(out, node.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeQuorumResponse", error) from error
-
-
-REQUESTS: Codecs[DescribeQuorumRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_0, encode_request_0),
-    2: (decode_request_0, encode_request_0),
-}
-
-RESPONSES: Codecs[DescribeQuorumResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_1, encode_response_1),
-    2: (decode_response_2, encode_response_2),
-}
+RESPONSES: Codecs[DescribeQuorumResponse] = Codecs(DescribeQuorumResponse, "response", 0, 2, 0)

@@ -8,62 +8,15 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    NO_UUID,
-    PA_Bnix,
-    P_16s,
-    P_16sB,
-    P_h,
-    P_hB,
-    P_i,
-    P_iB,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UA_Bni,
-    UNENCODABLE,
-    UNSET,
-    U_16sB,
-    U_hB,
-    U_iB,
-    bad_count,
-    bad_end,
-    bad_length,
-    bad_uuid,
-    join_array,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_iqihB: Unpack = Struct(">iqihB").unpack_from
-U_iqiqhB: Unpack = Struct(">iqiqhB").unpack_from
-P_iqih: Pack = Struct(">iqih").pack
-P_iqihB: Pack = Struct(">iqihB").pack
-P_iqiqh: Pack = Struct(">iqiqh").pack
-P_iqiqhB: Pack = Struct(">iqiqhB").pack
+from trionet.protocol._wire import Message, NO_UUID, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class DescribeShareGroupOffsetsRequestTopic(Message):
     """Part of DescribeShareGroupOffsetsRequest, v0-1."""
 
     __slots__ = ("topic_name", "partitions", "unknown_tags")
+    _layout = ("topic_name string", "partitions [int32]")
 
     def __init__(
         self,
@@ -81,6 +34,7 @@ class DescribeShareGroupOffsetsRequestGroup(Message):
     """Part of DescribeShareGroupOffsetsRequest, v0-1."""
 
     __slots__ = ("group_id", "topics", "unknown_tags")
+    _layout = ("group_id string", "topics [DescribeShareGroupOffsetsRequestTopic] null")
 
     def __init__(
         self,
@@ -100,6 +54,7 @@ class DescribeShareGroupOffsetsRequest(Message):
     """DescribeShareGroupOffsets request, v0-1."""
 
     __slots__ = ("groups", "unknown_tags")
+    _layout = ("groups [DescribeShareGroupOffsetsRequestGroup]",)
 
     def __init__(
         self,
@@ -126,6 +81,14 @@ class DescribeShareGroupOffsetsResponsePartition(Message):
         "error_code",
         "error_message",
         "unknown_tags",
+    )
+    _layout = (
+        "partition_index int32",
+        "start_offset int64",
+        "leader_epoch int32",
+        "lag int64 1+",
+        "error_code int16",
+        "error_message string null",
     )
 
     def __init__(
@@ -156,6 +119,11 @@ class DescribeShareGroupOffsetsResponseTopic(Message):
     """
 
     __slots__ = ("topic_name", "topic_id", "partitions", "unknown_tags")
+    _layout = (
+        "topic_name string",
+        "topic_id uuid",
+        "partitions [DescribeShareGroupOffsetsResponsePartition]",
+    )
     _uuids = ("topic_id",)
 
     def __init__(
@@ -178,6 +146,12 @@ class DescribeShareGroupOffsetsResponseGroup(Message):
     """Part of DescribeShareGroupOffsetsResponse, v0-1."""
 
     __slots__ = ("group_id", "topics", "error_code", "error_message", "unknown_tags")
+    _layout = (
+        "group_id string",
+        "topics [DescribeShareGroupOffsetsResponseTopic]",
+        "error_code int16",
+        "error_message string null",
+    )
 
     def __init__(
         self,
@@ -206,6 +180,7 @@ class DescribeShareGroupOffsetsResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "groups", "unknown_tags")
+    _layout = ("throttle_time_ms int32", "groups [DescribeShareGroupOffsetsResponseGroup]")
 
     def __init__(
         self,
@@ -221,610 +196,10 @@ class DescribeShareGroupOffsetsResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DescribeShareGroupOffsetsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeShareGroupOffsetsRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DescribeShareGroupOffsetsRequest.groups", n)
-        left -= n
-        if left < 0:
-            bad_count("DescribeShareGroupOffsetsRequest.groups", n - 1, size - pos)
-        groups: list[DescribeShareGroupOffsetsRequestGroup] = []
-        message.groups = groups
-        for _ in range(1, n):
-            describe_share_group_offsets_request_group = new(DescribeShareGroupOffsetsRequestGroup)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribeShareGroupOffsetsRequestGroup.group_id")
-            if n == 0:
-                bad_length("DescribeShareGroupOffsetsRequestGroup.group_id", n)
-            describe_share_group_offsets_request_group.group_id = (
-                buf[pos : (pos := pos + n - 1)].decode()
-            )
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                describe_share_group_offsets_request_group.topics = None
-            else:
-                left -= n
-                if left < 0:
-                    bad_count("DescribeShareGroupOffsetsRequestGroup.topics", n - 1, size - pos)
-                topics: list[DescribeShareGroupOffsetsRequestTopic] = []
-                describe_share_group_offsets_request_group.topics = topics
-                for _ in range(1, n):
-                    describe_share_group_offsets_request_topic = (
-                        new(DescribeShareGroupOffsetsRequestTopic)
-                    )
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = (
-                            text_length(
-                                buf, pos, n, "DescribeShareGroupOffsetsRequestTopic.topic_name",
-                            )
-                        )
-                    if n == 0:
-                        bad_length("DescribeShareGroupOffsetsRequestTopic.topic_name", n)
-                    describe_share_group_offsets_request_topic.topic_name = (
-                        buf[pos : (pos := pos + n - 1)].decode()
-                    )
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = read_varint(buf, pos, n)
-                    if n == 0:
-                        bad_length("DescribeShareGroupOffsetsRequestTopic.partitions", n)
-                    left -= n
-                    if left < 0:
-                        bad_count(
-                            "DescribeShareGroupOffsetsRequestTopic.partitions", n - 1, size - pos,
-                        )
-                    describe_share_group_offsets_request_topic.partitions = [*UA_Bni[n](buf, pos)]
-                    pos += 4 * (n - 1)
-                    k = buf[pos]
-                    pos += 1
-                    if k:
-                        describe_share_group_offsets_request_topic.unknown_tags, pos, left = (
-                            read_tags(buf, pos, k, left)
-                        )
-                    else:
-                        describe_share_group_offsets_request_topic.unknown_tags = ()
-                    topics.append(describe_share_group_offsets_request_topic)
-            k = buf[pos]
-            pos += 1
-            if k:
-                describe_share_group_offsets_request_group.unknown_tags, pos, left = (
-                    read_tags(buf, pos, k, left)
-                )
-            else:
-                describe_share_group_offsets_request_group.unknown_tags = ()
-            groups.append(describe_share_group_offsets_request_group)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeShareGroupOffsetsRequest", error) from error
-    if pos > size:
-        raise bad_end("DescribeShareGroupOffsetsRequest", pos - size)
-    return message
+REQUESTS: Codecs[DescribeShareGroupOffsetsRequest] = Codecs(
+    DescribeShareGroupOffsetsRequest, "request", 0, 1, 0
+)
 
-
-def encode_request_0(message: DescribeShareGroupOffsetsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        groups = message.groups
-        n = len(groups) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for describe_share_group_offsets_request_group in groups:
-            raw = describe_share_group_offsets_request_group.group_id.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "group_id"))
-            put(raw)
-            topics = describe_share_group_offsets_request_group.topics
-            n = 0 if topics is None else len(topics) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for describe_share_group_offsets_request_topic in topics or ():
-                raw = describe_share_group_offsets_request_topic.topic_name.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "topic_name"))
-                put(raw)
-                partitions = describe_share_group_offsets_request_topic.partitions
-                partitions_n = len(partitions) + 1
-                if partitions_n < 128:
-                    put(PA_Bnix[partitions_n](partitions_n, *partitions))
-                else:
-                    put(varint(partitions_n))
-                    put(join_array("i", partitions))
-                    put(b"\0")
-                if describe_share_group_offsets_request_topic.unknown_tags:
-                    write_tags(out, describe_share_group_offsets_request_topic.unknown_tags)
-            put(b"\0")
-            if describe_share_group_offsets_request_group.unknown_tags:
-                write_tags(out, describe_share_group_offsets_request_group.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeShareGroupOffsetsRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DescribeShareGroupOffsetsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeShareGroupOffsetsResponse)
-        message.throttle_time_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DescribeShareGroupOffsetsResponse.groups", n)
-        left -= n
-        if left < 0:
-            bad_count("DescribeShareGroupOffsetsResponse.groups", n - 1, size - pos)
-        groups: list[DescribeShareGroupOffsetsResponseGroup] = []
-        message.groups = groups
-        for _ in range(1, n):
-            describe_share_group_offsets_response_group = (
-                new(DescribeShareGroupOffsetsResponseGroup)
-            )
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribeShareGroupOffsetsResponseGroup.group_id")
-            if n == 0:
-                bad_length("DescribeShareGroupOffsetsResponseGroup.group_id", n)
-            describe_share_group_offsets_response_group.group_id = (
-                buf[pos : (pos := pos + n - 1)].decode()
-            )
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("DescribeShareGroupOffsetsResponseGroup.topics", n)
-            left -= n
-            if left < 0:
-                bad_count("DescribeShareGroupOffsetsResponseGroup.topics", n - 1, size - pos)
-            topics: list[DescribeShareGroupOffsetsResponseTopic] = []
-            describe_share_group_offsets_response_group.topics = topics
-            for _ in range(1, n):
-                describe_share_group_offsets_response_topic = (
-                    new(DescribeShareGroupOffsetsResponseTopic)
-                )
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = (
-                        text_length(
-                            buf, pos, n, "DescribeShareGroupOffsetsResponseTopic.topic_name",
-                        )
-                    )
-                if n == 0:
-                    bad_length("DescribeShareGroupOffsetsResponseTopic.topic_name", n)
-                describe_share_group_offsets_response_topic.topic_name = (
-                    buf[pos : (pos := pos + n - 1)].decode()
-                )
-                describe_share_group_offsets_response_topic.topic_id, n = U_16sB(buf, pos)
-                pos += 17
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("DescribeShareGroupOffsetsResponseTopic.partitions", n)
-                left -= n
-                if left < 0:
-                    bad_count(
-                        "DescribeShareGroupOffsetsResponseTopic.partitions", n - 1, size - pos,
-                    )
-                partitions: list[DescribeShareGroupOffsetsResponsePartition] = []
-                describe_share_group_offsets_response_topic.partitions = partitions
-                for _ in range(1, n):
-                    describe_share_group_offsets_response_partition = (
-                        new(DescribeShareGroupOffsetsResponsePartition)
-                    )
-                    (
-                        describe_share_group_offsets_response_partition.partition_index,
-                        describe_share_group_offsets_response_partition.start_offset,
-                        describe_share_group_offsets_response_partition.leader_epoch,
-                        describe_share_group_offsets_response_partition.error_code, n,
-                    ) = U_iqihB(buf, pos)
-                    pos += 19
-                    if n > 127:
-                        n, pos = (
-                            text_length(
-                                buf, pos, n,
-                                "DescribeShareGroupOffsetsResponsePartition.error_message",
-                            )
-                        )
-                    describe_share_group_offsets_response_partition.error_message = (
-                        buf[pos : (pos := pos + n - 1)].decode() if n else None
-                    )
-                    k = buf[pos]
-                    pos += 1
-                    describe_share_group_offsets_response_partition.lag = -1
-                    if k:
-                        describe_share_group_offsets_response_partition.unknown_tags, pos, left = (
-                            read_tags(buf, pos, k, left)
-                        )
-                    else:
-                        describe_share_group_offsets_response_partition.unknown_tags = ()
-                    partitions.append(describe_share_group_offsets_response_partition)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    describe_share_group_offsets_response_topic.unknown_tags, pos, left = (
-                        read_tags(buf, pos, k, left)
-                    )
-                else:
-                    describe_share_group_offsets_response_topic.unknown_tags = ()
-                topics.append(describe_share_group_offsets_response_topic)
-            describe_share_group_offsets_response_group.error_code, n = U_hB(buf, pos)
-            pos += 3
-            if n > 127:
-                n, pos = (
-                    text_length(buf, pos, n, "DescribeShareGroupOffsetsResponseGroup.error_message")
-                )
-            describe_share_group_offsets_response_group.error_message = (
-                buf[pos : (pos := pos + n - 1)].decode() if n else None
-            )
-            k = buf[pos]
-            pos += 1
-            if k:
-                describe_share_group_offsets_response_group.unknown_tags, pos, left = (
-                    read_tags(buf, pos, k, left)
-                )
-            else:
-                describe_share_group_offsets_response_group.unknown_tags = ()
-            groups.append(describe_share_group_offsets_response_group)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeShareGroupOffsetsResponse", error) from error
-    if pos > size:
-        raise bad_end("DescribeShareGroupOffsetsResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: DescribeShareGroupOffsetsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        groups = message.groups
-        n = len(groups) + 1
-        if n < 128:
-            put(P_iB(message.throttle_time_ms, n))
-        else:
-            put(P_i(message.throttle_time_ms))
-            put(varint(n))
-        for describe_share_group_offsets_response_group in groups:
-            raw = describe_share_group_offsets_response_group.group_id.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "group_id"))
-            put(raw)
-            topics = describe_share_group_offsets_response_group.topics
-            n = len(topics) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for describe_share_group_offsets_response_topic in topics:
-                raw = describe_share_group_offsets_response_topic.topic_name.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "topic_name"))
-                put(raw)
-                if len(describe_share_group_offsets_response_topic.topic_id) != 16:
-                    bad_uuid("topic_id")
-                partitions = describe_share_group_offsets_response_topic.partitions
-                n = len(partitions) + 1
-                if n < 128:
-                    put(P_16sB(describe_share_group_offsets_response_topic.topic_id, n))
-                else:
-                    put(P_16s(describe_share_group_offsets_response_topic.topic_id))
-                    put(varint(n))
-                for describe_share_group_offsets_response_partition in partitions:
-                    text = describe_share_group_offsets_response_partition.error_message
-                    raw = b"" if text is None else text.encode()
-                    n = 0 if text is None else len(raw) + 1
-                    if n < 128:
-                        put(
-                            P_iqihB(
-                                describe_share_group_offsets_response_partition.partition_index,
-                                describe_share_group_offsets_response_partition.start_offset,
-                                describe_share_group_offsets_response_partition.leader_epoch,
-                                describe_share_group_offsets_response_partition.error_code, n,
-                            ),
-                        )
-                    else:
-                        put(
-                            P_iqih(
-                                describe_share_group_offsets_response_partition.partition_index,
-                                describe_share_group_offsets_response_partition.start_offset,
-                                describe_share_group_offsets_response_partition.leader_epoch,
-                                describe_share_group_offsets_response_partition.error_code,
-                            ),
-                        )
-                        put(text_size(n, "error_message"))
-                    put(raw)
-                    put(b"\0")
-                    if describe_share_group_offsets_response_partition.unknown_tags:
-                        write_tags(
-                            out, describe_share_group_offsets_response_partition.unknown_tags,
-                        )
-                put(b"\0")
-                if describe_share_group_offsets_response_topic.unknown_tags:
-                    write_tags(out, describe_share_group_offsets_response_topic.unknown_tags)
-            text = describe_share_group_offsets_response_group.error_message
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(P_hB(describe_share_group_offsets_response_group.error_code, n))
-            else:
-                put(P_h(describe_share_group_offsets_response_group.error_code))
-                put(text_size(n, "error_message"))
-            put(raw)
-            put(b"\0")
-            if describe_share_group_offsets_response_group.unknown_tags:
-                write_tags(out, describe_share_group_offsets_response_group.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeShareGroupOffsetsResponse", error) from error
-
-
-def decode_response_1(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DescribeShareGroupOffsetsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeShareGroupOffsetsResponse)
-        message.throttle_time_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DescribeShareGroupOffsetsResponse.groups", n)
-        left -= n
-        if left < 0:
-            bad_count("DescribeShareGroupOffsetsResponse.groups", n - 1, size - pos)
-        groups: list[DescribeShareGroupOffsetsResponseGroup] = []
-        message.groups = groups
-        for _ in range(1, n):
-            describe_share_group_offsets_response_group = (
-                new(DescribeShareGroupOffsetsResponseGroup)
-            )
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribeShareGroupOffsetsResponseGroup.group_id")
-            if n == 0:
-                bad_length("DescribeShareGroupOffsetsResponseGroup.group_id", n)
-            describe_share_group_offsets_response_group.group_id = (
-                buf[pos : (pos := pos + n - 1)].decode()
-            )
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("DescribeShareGroupOffsetsResponseGroup.topics", n)
-            left -= n
-            if left < 0:
-                bad_count("DescribeShareGroupOffsetsResponseGroup.topics", n - 1, size - pos)
-            topics: list[DescribeShareGroupOffsetsResponseTopic] = []
-            describe_share_group_offsets_response_group.topics = topics
-            for _ in range(1, n):
-                describe_share_group_offsets_response_topic = (
-                    new(DescribeShareGroupOffsetsResponseTopic)
-                )
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = (
-                        text_length(
-                            buf, pos, n, "DescribeShareGroupOffsetsResponseTopic.topic_name",
-                        )
-                    )
-                if n == 0:
-                    bad_length("DescribeShareGroupOffsetsResponseTopic.topic_name", n)
-                describe_share_group_offsets_response_topic.topic_name = (
-                    buf[pos : (pos := pos + n - 1)].decode()
-                )
-                describe_share_group_offsets_response_topic.topic_id, n = U_16sB(buf, pos)
-                pos += 17
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("DescribeShareGroupOffsetsResponseTopic.partitions", n)
-                left -= n
-                if left < 0:
-                    bad_count(
-                        "DescribeShareGroupOffsetsResponseTopic.partitions", n - 1, size - pos,
-                    )
-                partitions: list[DescribeShareGroupOffsetsResponsePartition] = []
-                describe_share_group_offsets_response_topic.partitions = partitions
-                for _ in range(1, n):
-                    describe_share_group_offsets_response_partition = (
-                        new(DescribeShareGroupOffsetsResponsePartition)
-                    )
-                    (
-                        describe_share_group_offsets_response_partition.partition_index,
-                        describe_share_group_offsets_response_partition.start_offset,
-                        describe_share_group_offsets_response_partition.leader_epoch,
-                        describe_share_group_offsets_response_partition.lag,
-                        describe_share_group_offsets_response_partition.error_code, n,
-                    ) = U_iqiqhB(buf, pos)
-                    pos += 27
-                    if n > 127:
-                        n, pos = (
-                            text_length(
-                                buf, pos, n,
-                                "DescribeShareGroupOffsetsResponsePartition.error_message",
-                            )
-                        )
-                    describe_share_group_offsets_response_partition.error_message = (
-                        buf[pos : (pos := pos + n - 1)].decode() if n else None
-                    )
-                    k = buf[pos]
-                    pos += 1
-                    if k:
-                        describe_share_group_offsets_response_partition.unknown_tags, pos, left = (
-                            read_tags(buf, pos, k, left)
-                        )
-                    else:
-                        describe_share_group_offsets_response_partition.unknown_tags = ()
-                    partitions.append(describe_share_group_offsets_response_partition)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    describe_share_group_offsets_response_topic.unknown_tags, pos, left = (
-                        read_tags(buf, pos, k, left)
-                    )
-                else:
-                    describe_share_group_offsets_response_topic.unknown_tags = ()
-                topics.append(describe_share_group_offsets_response_topic)
-            describe_share_group_offsets_response_group.error_code, n = U_hB(buf, pos)
-            pos += 3
-            if n > 127:
-                n, pos = (
-                    text_length(buf, pos, n, "DescribeShareGroupOffsetsResponseGroup.error_message")
-                )
-            describe_share_group_offsets_response_group.error_message = (
-                buf[pos : (pos := pos + n - 1)].decode() if n else None
-            )
-            k = buf[pos]
-            pos += 1
-            if k:
-                describe_share_group_offsets_response_group.unknown_tags, pos, left = (
-                    read_tags(buf, pos, k, left)
-                )
-            else:
-                describe_share_group_offsets_response_group.unknown_tags = ()
-            groups.append(describe_share_group_offsets_response_group)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeShareGroupOffsetsResponse", error) from error
-    if pos > size:
-        raise bad_end("DescribeShareGroupOffsetsResponse", pos - size)
-    return message
-
-
-def encode_response_1(message: DescribeShareGroupOffsetsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        groups = message.groups
-        n = len(groups) + 1
-        if n < 128:
-            put(P_iB(message.throttle_time_ms, n))
-        else:
-            put(P_i(message.throttle_time_ms))
-            put(varint(n))
-        for describe_share_group_offsets_response_group in groups:
-            raw = describe_share_group_offsets_response_group.group_id.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "group_id"))
-            put(raw)
-            topics = describe_share_group_offsets_response_group.topics
-            n = len(topics) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for describe_share_group_offsets_response_topic in topics:
-                raw = describe_share_group_offsets_response_topic.topic_name.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "topic_name"))
-                put(raw)
-                if len(describe_share_group_offsets_response_topic.topic_id) != 16:
-                    bad_uuid("topic_id")
-                partitions = describe_share_group_offsets_response_topic.partitions
-                n = len(partitions) + 1
-                if n < 128:
-                    put(P_16sB(describe_share_group_offsets_response_topic.topic_id, n))
-                else:
-                    put(P_16s(describe_share_group_offsets_response_topic.topic_id))
-                    put(varint(n))
-                for describe_share_group_offsets_response_partition in partitions:
-                    text = describe_share_group_offsets_response_partition.error_message
-                    raw = b"" if text is None else text.encode()
-                    n = 0 if text is None else len(raw) + 1
-                    if n < 128:
-                        put(
-                            P_iqiqhB(
-                                describe_share_group_offsets_response_partition.partition_index,
-                                describe_share_group_offsets_response_partition.start_offset,
-                                describe_share_group_offsets_response_partition.leader_epoch,
-                                describe_share_group_offsets_response_partition.lag,
-                                describe_share_group_offsets_response_partition.error_code, n,
-                            ),
-                        )
-                    else:
-                        put(
-                            P_iqiqh(
-                                describe_share_group_offsets_response_partition.partition_index,
-                                describe_share_group_offsets_response_partition.start_offset,
-                                describe_share_group_offsets_response_partition.leader_epoch,
-                                describe_share_group_offsets_response_partition.lag,
-                                describe_share_group_offsets_response_partition.error_code,
-                            ),
-                        )
-                        put(text_size(n, "error_message"))
-                    put(raw)
-                    put(b"\0")
-                    if describe_share_group_offsets_response_partition.unknown_tags:
-                        write_tags(
-                            out, describe_share_group_offsets_response_partition.unknown_tags,
-                        )
-                put(b"\0")
-                if describe_share_group_offsets_response_topic.unknown_tags:
-                    write_tags(out, describe_share_group_offsets_response_topic.unknown_tags)
-            text = describe_share_group_offsets_response_group.error_message
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(P_hB(describe_share_group_offsets_response_group.error_code, n))
-            else:
-                put(P_h(describe_share_group_offsets_response_group.error_code))
-                put(text_size(n, "error_message"))
-            put(raw)
-            put(b"\0")
-            if describe_share_group_offsets_response_group.unknown_tags:
-                write_tags(out, describe_share_group_offsets_response_group.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeShareGroupOffsetsResponse", error) from error
-
-
-REQUESTS: Codecs[DescribeShareGroupOffsetsRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_0, encode_request_0),
-}
-
-RESPONSES: Codecs[DescribeShareGroupOffsetsResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_1, encode_response_1),
-}
+RESPONSES: Codecs[DescribeShareGroupOffsetsResponse] = Codecs(
+    DescribeShareGroupOffsetsResponse, "response", 0, 1, 0
+)

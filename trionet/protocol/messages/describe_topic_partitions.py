@@ -8,65 +8,15 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    ArrayWriters,
-    BYTES,
-    MALFORMED,
-    Message,
-    NO_UUID,
-    P_b,
-    P_h,
-    P_hB,
-    P_i,
-    P_iB,
-    P_ix,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UA_Bni,
-    UNENCODABLE,
-    UNSET,
-    U_hB,
-    U_iB,
-    bad_count,
-    bad_end,
-    bad_length,
-    bad_uuid,
-    join_array,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_16soB: Unpack = Struct(">16s?B").unpack_from
-U_b: Unpack = Struct(">b").unpack_from
-U_hiiiB: Unpack = Struct(">hiiiB").unpack_from
-U_ib: Unpack = Struct(">ib").unpack_from
-P_16so: Pack = Struct(">16s?").pack
-P_16soB: Pack = Struct(">16s?B").pack
-P_hiii: Pack = Struct(">hiii").pack
-P_ib: Pack = Struct(">ib").pack
-PA_BniBnix: ArrayWriters = ArrayWriters('BniBnix', 1)
-PA_hiiiBniBniBni: ArrayWriters = ArrayWriters('hiiiBniBniBni', 1)
+from trionet.protocol._wire import Message, NO_UUID, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class TopicRequest(Message):
     """Part of DescribeTopicPartitionsRequest, v0."""
 
     __slots__ = ("name", "unknown_tags")
+    _layout = ("name string",)
 
     def __init__(
         self,
@@ -82,6 +32,7 @@ class RequestCursor(Message):
     """Part of DescribeTopicPartitionsRequest, v0."""
 
     __slots__ = ("topic_name", "partition_index", "unknown_tags")
+    _layout = ("topic_name string", "partition_index int32")
 
     def __init__(
         self,
@@ -99,6 +50,11 @@ class DescribeTopicPartitionsRequest(Message):
     """DescribeTopicPartitions request, v0."""
 
     __slots__ = ("topics", "response_partition_limit", "cursor", "unknown_tags")
+    _layout = (
+        "topics [TopicRequest]",
+        "response_partition_limit int32",
+        "cursor RequestCursor null",
+    )
 
     def __init__(
         self,
@@ -137,6 +93,17 @@ class DescribeTopicPartitionsResponsePartition(Message):
         "last_known_elr",
         "offline_replicas",
         "unknown_tags",
+    )
+    _layout = (
+        "error_code int16",
+        "partition_index int32",
+        "leader_id int32",
+        "leader_epoch int32",
+        "replica_nodes [int32]",
+        "isr_nodes [int32]",
+        "eligible_leader_replicas [int32] null",
+        "last_known_elr [int32] null",
+        "offline_replicas [int32]",
     )
 
     def __init__(
@@ -182,6 +149,14 @@ class DescribeTopicPartitionsResponseTopic(Message):
         "topic_authorized_operations",
         "unknown_tags",
     )
+    _layout = (
+        "error_code int16",
+        "name string null",
+        "topic_id uuid",
+        "is_internal bool",
+        "partitions [DescribeTopicPartitionsResponsePartition]",
+        "topic_authorized_operations int32",
+    )
     _uuids = ("topic_id",)
 
     def __init__(
@@ -210,6 +185,7 @@ class ResponseCursor(Message):
     """Part of DescribeTopicPartitionsResponse, v0."""
 
     __slots__ = ("topic_name", "partition_index", "unknown_tags")
+    _layout = ("topic_name string", "partition_index int32")
 
     def __init__(
         self,
@@ -233,6 +209,11 @@ class DescribeTopicPartitionsResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "topics", "next_cursor", "unknown_tags")
+    _layout = (
+        "throttle_time_ms int32",
+        "topics [DescribeTopicPartitionsResponseTopic]",
+        "next_cursor ResponseCursor null",
+    )
 
     def __init__(
         self,
@@ -248,407 +229,10 @@ class DescribeTopicPartitionsResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DescribeTopicPartitionsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeTopicPartitionsRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DescribeTopicPartitionsRequest.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("DescribeTopicPartitionsRequest.topics", n - 1, size - pos)
-        topics: list[TopicRequest] = []
-        message.topics = topics
-        for _ in range(1, n):
-            topic_request = new(TopicRequest)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "TopicRequest.name")
-            if n == 0:
-                bad_length("TopicRequest.name", n)
-            topic_request.name = buf[pos : (pos := pos + n - 1)].decode()
-            k = buf[pos]
-            pos += 1
-            if k:
-                topic_request.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                topic_request.unknown_tags = ()
-            topics.append(topic_request)
-        message.response_partition_limit, n = U_ib(buf, pos)
-        pos += 5
-        if n == 1:
-            request_cursor = new(RequestCursor)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "RequestCursor.topic_name")
-            if n == 0:
-                bad_length("RequestCursor.topic_name", n)
-            request_cursor.topic_name = buf[pos : (pos := pos + n - 1)].decode()
-            request_cursor.partition_index, k = U_iB(buf, pos)
-            pos += 5
-            if k:
-                request_cursor.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                request_cursor.unknown_tags = ()
-            message.cursor = request_cursor
-        elif n == -1:
-            message.cursor = None
-        else:
-            bad_length("DescribeTopicPartitionsRequest.cursor", n)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeTopicPartitionsRequest", error) from error
-    if pos > size:
-        raise bad_end("DescribeTopicPartitionsRequest", pos - size)
-    return message
+REQUESTS: Codecs[DescribeTopicPartitionsRequest] = Codecs(
+    DescribeTopicPartitionsRequest, "request", 0, 0, 0
+)
 
-
-def encode_request_0(message: DescribeTopicPartitionsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for topic_request in topics:
-            raw = topic_request.name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            put(b"\0")
-            if topic_request.unknown_tags:
-                write_tags(out, topic_request.unknown_tags)
-        request_cursor = message.cursor
-        put(P_ib(message.response_partition_limit, -1 if request_cursor is None else 1))
-        if request_cursor is not None:
-            raw = request_cursor.topic_name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "topic_name"))
-            put(raw)
-            put(P_ix(request_cursor.partition_index))
-            if request_cursor.unknown_tags:
-                write_tags(out, request_cursor.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeTopicPartitionsRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DescribeTopicPartitionsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeTopicPartitionsResponse)
-        message.throttle_time_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DescribeTopicPartitionsResponse.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("DescribeTopicPartitionsResponse.topics", n - 1, size - pos)
-        topics: list[DescribeTopicPartitionsResponseTopic] = []
-        message.topics = topics
-        for _ in range(1, n):
-            describe_topic_partitions_response_topic = new(DescribeTopicPartitionsResponseTopic)
-            describe_topic_partitions_response_topic.error_code, n = U_hB(buf, pos)
-            pos += 3
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribeTopicPartitionsResponseTopic.name")
-            describe_topic_partitions_response_topic.name = (
-                buf[pos : (pos := pos + n - 1)].decode() if n else None
-            )
-            (
-                describe_topic_partitions_response_topic.topic_id,
-                describe_topic_partitions_response_topic.is_internal, n,
-            ) = U_16soB(buf, pos)
-            pos += 18
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("DescribeTopicPartitionsResponseTopic.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("DescribeTopicPartitionsResponseTopic.partitions", n - 1, size - pos)
-            partitions: list[DescribeTopicPartitionsResponsePartition] = []
-            describe_topic_partitions_response_topic.partitions = partitions
-            for _ in range(1, n):
-                describe_topic_partitions_response_partition = (
-                    new(DescribeTopicPartitionsResponsePartition)
-                )
-                (
-                    describe_topic_partitions_response_partition.error_code,
-                    describe_topic_partitions_response_partition.partition_index,
-                    describe_topic_partitions_response_partition.leader_id,
-                    describe_topic_partitions_response_partition.leader_epoch, n,
-                ) = U_hiiiB(buf, pos)
-                pos += 15
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("DescribeTopicPartitionsResponsePartition.replica_nodes", n)
-                left -= n
-                if left < 0:
-                    bad_count(
-                        "DescribeTopicPartitionsResponsePartition.replica_nodes", n - 1,
-                        size - pos,
-                    )
-                describe_topic_partitions_response_partition.replica_nodes = [*UA_Bni[n](buf, pos)]
-                pos += 4 * (n - 1)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("DescribeTopicPartitionsResponsePartition.isr_nodes", n)
-                left -= n
-                if left < 0:
-                    bad_count(
-                        "DescribeTopicPartitionsResponsePartition.isr_nodes", n - 1, size - pos,
-                    )
-                describe_topic_partitions_response_partition.isr_nodes = [*UA_Bni[n](buf, pos)]
-                pos += 4 * (n - 1)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    describe_topic_partitions_response_partition.eligible_leader_replicas = None
-                else:
-                    left -= n
-                    if left < 0:
-                        bad_count(
-                            "DescribeTopicPartitionsResponsePartition.eligible_leader_replicas",
-                            n - 1, size - pos,
-                        )
-                    describe_topic_partitions_response_partition.eligible_leader_replicas = (
-                        [*UA_Bni[n](buf, pos)]
-                    )
-                    pos += 4 * (n - 1)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    describe_topic_partitions_response_partition.last_known_elr = None
-                else:
-                    left -= n
-                    if left < 0:
-                        bad_count(
-                            "DescribeTopicPartitionsResponsePartition.last_known_elr", n - 1,
-                            size - pos,
-                        )
-                    describe_topic_partitions_response_partition.last_known_elr = (
-                        [*UA_Bni[n](buf, pos)]
-                    )
-                    pos += 4 * (n - 1)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("DescribeTopicPartitionsResponsePartition.offline_replicas", n)
-                left -= n
-                if left < 0:
-                    bad_count(
-                        "DescribeTopicPartitionsResponsePartition.offline_replicas", n - 1,
-                        size - pos,
-                    )
-                describe_topic_partitions_response_partition.offline_replicas = (
-                    [*UA_Bni[n](buf, pos)]
-                )
-                pos += 4 * (n - 1)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    describe_topic_partitions_response_partition.unknown_tags, pos, left = (
-                        read_tags(buf, pos, k, left)
-                    )
-                else:
-                    describe_topic_partitions_response_partition.unknown_tags = ()
-                partitions.append(describe_topic_partitions_response_partition)
-            describe_topic_partitions_response_topic.topic_authorized_operations, k = U_iB(buf, pos)
-            pos += 5
-            if k:
-                describe_topic_partitions_response_topic.unknown_tags, pos, left = (
-                    read_tags(buf, pos, k, left)
-                )
-            else:
-                describe_topic_partitions_response_topic.unknown_tags = ()
-            topics.append(describe_topic_partitions_response_topic)
-        n = U_b(buf, pos)[0]
-        pos += 1
-        if n == 1:
-            response_cursor = new(ResponseCursor)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "ResponseCursor.topic_name")
-            if n == 0:
-                bad_length("ResponseCursor.topic_name", n)
-            response_cursor.topic_name = buf[pos : (pos := pos + n - 1)].decode()
-            response_cursor.partition_index, k = U_iB(buf, pos)
-            pos += 5
-            if k:
-                response_cursor.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                response_cursor.unknown_tags = ()
-            message.next_cursor = response_cursor
-        elif n == -1:
-            message.next_cursor = None
-        else:
-            bad_length("DescribeTopicPartitionsResponse.next_cursor", n)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeTopicPartitionsResponse", error) from error
-    if pos > size:
-        raise bad_end("DescribeTopicPartitionsResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: DescribeTopicPartitionsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics) + 1
-        if n < 128:
-            put(P_iB(message.throttle_time_ms, n))
-        else:
-            put(P_i(message.throttle_time_ms))
-            put(varint(n))
-        for describe_topic_partitions_response_topic in topics:
-            text = describe_topic_partitions_response_topic.name
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(P_hB(describe_topic_partitions_response_topic.error_code, n))
-            else:
-                put(P_h(describe_topic_partitions_response_topic.error_code))
-                put(text_size(n, "name"))
-            put(raw)
-            if len(describe_topic_partitions_response_topic.topic_id) != 16:
-                bad_uuid("topic_id")
-            partitions = describe_topic_partitions_response_topic.partitions
-            n = len(partitions) + 1
-            if n < 128:
-                put(
-                    P_16soB(
-                        describe_topic_partitions_response_topic.topic_id,
-                        describe_topic_partitions_response_topic.is_internal, n,
-                    ),
-                )
-            else:
-                put(
-                    P_16so(
-                        describe_topic_partitions_response_topic.topic_id,
-                        describe_topic_partitions_response_topic.is_internal,
-                    ),
-                )
-                put(varint(n))
-            for describe_topic_partitions_response_partition in partitions:
-                replica_nodes = describe_topic_partitions_response_partition.replica_nodes
-                replica_nodes_n = len(replica_nodes) + 1
-                isr_nodes = describe_topic_partitions_response_partition.isr_nodes
-                isr_nodes_n = len(isr_nodes) + 1
-                eligible_leader_replicas = (
-                    describe_topic_partitions_response_partition.eligible_leader_replicas
-                )
-                eligible_leader_replicas_n = (
-                    0 if eligible_leader_replicas is None else len(eligible_leader_replicas) + 1
-                )
-                last_known_elr = describe_topic_partitions_response_partition.last_known_elr
-                if replica_nodes_n < 128 and isr_nodes_n < 128 and eligible_leader_replicas_n < 128:
-                    put(
-                        PA_hiiiBniBniBni[replica_nodes_n, isr_nodes_n, eligible_leader_replicas_n](
-                            describe_topic_partitions_response_partition.error_code,
-                            describe_topic_partitions_response_partition.partition_index,
-                            describe_topic_partitions_response_partition.leader_id,
-                            describe_topic_partitions_response_partition.leader_epoch,
-                            replica_nodes_n, *replica_nodes, isr_nodes_n, *isr_nodes,
-                            eligible_leader_replicas_n, *(eligible_leader_replicas or ()),
-                        ),
-                    )
-                else:
-                    put(
-                        P_hiii(
-                            describe_topic_partitions_response_partition.error_code,
-                            describe_topic_partitions_response_partition.partition_index,
-                            describe_topic_partitions_response_partition.leader_id,
-                            describe_topic_partitions_response_partition.leader_epoch,
-                        ),
-                    )
-                    put(varint(replica_nodes_n))
-                    put(join_array("i", replica_nodes))
-                    put(varint(isr_nodes_n))
-                    put(join_array("i", isr_nodes))
-                    put(varint(eligible_leader_replicas_n))
-                    put(join_array("i", (eligible_leader_replicas or ())))
-                last_known_elr_n = 0 if last_known_elr is None else len(last_known_elr) + 1
-                offline_replicas = describe_topic_partitions_response_partition.offline_replicas
-                offline_replicas_n = len(offline_replicas) + 1
-                if last_known_elr_n < 128 and offline_replicas_n < 128:
-                    put(
-                        PA_BniBnix[last_known_elr_n, offline_replicas_n](
-                            last_known_elr_n, *(last_known_elr or ()), offline_replicas_n,
-                            *offline_replicas,
-                        ),
-                    )
-                else:
-                    put(varint(last_known_elr_n))
-                    put(join_array("i", (last_known_elr or ())))
-                    put(varint(offline_replicas_n))
-                    put(join_array("i", offline_replicas))
-                    put(b"\0")
-                if describe_topic_partitions_response_partition.unknown_tags:
-                    write_tags(out, describe_topic_partitions_response_partition.unknown_tags)
-            put(P_ix(describe_topic_partitions_response_topic.topic_authorized_operations))
-            if describe_topic_partitions_response_topic.unknown_tags:
-                write_tags(out, describe_topic_partitions_response_topic.unknown_tags)
-        response_cursor = message.next_cursor
-        put(P_b(-1 if response_cursor is None else 1))
-        if response_cursor is not None:
-            raw = response_cursor.topic_name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "topic_name"))
-            put(raw)
-            put(P_ix(response_cursor.partition_index))
-            if response_cursor.unknown_tags:
-                write_tags(out, response_cursor.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeTopicPartitionsResponse", error) from error
-
-
-REQUESTS: Codecs[DescribeTopicPartitionsRequest] = {
-    0: (decode_request_0, encode_request_0),
-}
-
-RESPONSES: Codecs[DescribeTopicPartitionsResponse] = {
-    0: (decode_response_0, encode_response_0),
-}
+RESPONSES: Codecs[DescribeTopicPartitionsResponse] = Codecs(
+    DescribeTopicPartitionsResponse, "response", 0, 0, 0
+)

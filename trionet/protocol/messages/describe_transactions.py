@@ -8,54 +8,15 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    PA_Bnix,
-    P_h,
-    P_hB,
-    P_i,
-    P_iB,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UA_Bni,
-    UNENCODABLE,
-    UNSET,
-    U_hB,
-    U_iB,
-    bad_count,
-    bad_end,
-    bad_length,
-    join_array,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_iqqhB: Unpack = Struct(">iqqhB").unpack_from
-P_iqqh: Pack = Struct(">iqqh").pack
-P_iqqhB: Pack = Struct(">iqqhB").pack
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class DescribeTransactionsRequest(Message):
     """DescribeTransactions request, v0."""
 
     __slots__ = ("transactional_ids", "unknown_tags")
+    _layout = ("transactional_ids [string]",)
 
     def __init__(
         self,
@@ -71,6 +32,7 @@ class TopicData(Message):
     """Part of DescribeTransactionsResponse, v0."""
 
     __slots__ = ("topic", "partitions", "unknown_tags")
+    _layout = ("topic string", "partitions [int32]")
 
     def __init__(
         self,
@@ -102,6 +64,16 @@ class TransactionState(Message):
         "producer_epoch",
         "topics",
         "unknown_tags",
+    )
+    _layout = (
+        "error_code int16",
+        "transactional_id string",
+        "transaction_state string",
+        "transaction_timeout_ms int32",
+        "transaction_start_time_ms int64",
+        "producer_id int64",
+        "producer_epoch int16",
+        "topics [TopicData]",
     )
 
     def __init__(
@@ -137,6 +109,7 @@ class DescribeTransactionsResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "transaction_states", "unknown_tags")
+    _layout = ("throttle_time_ms int32", "transaction_states [TransactionState]")
 
     def __init__(
         self,
@@ -152,232 +125,10 @@ class DescribeTransactionsResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DescribeTransactionsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeTransactionsRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DescribeTransactionsRequest.transactional_ids", n)
-        left -= n
-        if left < 0:
-            bad_count("DescribeTransactionsRequest.transactional_ids", n - 1, size - pos)
-        transactional_ids: list[str] = []
-        message.transactional_ids = transactional_ids
-        for _ in range(1, n):
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribeTransactionsRequest.transactional_ids")
-            if n == 0:
-                bad_length("DescribeTransactionsRequest.transactional_ids", n)
-            transactional_ids.append(buf[pos : (pos := pos + n - 1)].decode())
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeTransactionsRequest", error) from error
-    if pos > size:
-        raise bad_end("DescribeTransactionsRequest", pos - size)
-    return message
+REQUESTS: Codecs[DescribeTransactionsRequest] = Codecs(
+    DescribeTransactionsRequest, "request", 0, 0, 0
+)
 
-
-def encode_request_0(message: DescribeTransactionsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        transactional_ids = message.transactional_ids
-        n = len(transactional_ids) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for item in transactional_ids:
-            raw = item.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "transactional_ids"))
-            put(raw)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeTransactionsRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DescribeTransactionsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeTransactionsResponse)
-        message.throttle_time_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DescribeTransactionsResponse.transaction_states", n)
-        left -= n
-        if left < 0:
-            bad_count("DescribeTransactionsResponse.transaction_states", n - 1, size - pos)
-        transaction_states: list[TransactionState] = []
-        message.transaction_states = transaction_states
-        for _ in range(1, n):
-            transaction_state = new(TransactionState)
-            transaction_state.error_code, n = U_hB(buf, pos)
-            pos += 3
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "TransactionState.transactional_id")
-            if n == 0:
-                bad_length("TransactionState.transactional_id", n)
-            transaction_state.transactional_id = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "TransactionState.transaction_state")
-            if n == 0:
-                bad_length("TransactionState.transaction_state", n)
-            transaction_state.transaction_state = buf[pos : (pos := pos + n - 1)].decode()
-            (
-                transaction_state.transaction_timeout_ms,
-                transaction_state.transaction_start_time_ms, transaction_state.producer_id,
-                transaction_state.producer_epoch, n,
-            ) = U_iqqhB(buf, pos)
-            pos += 23
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("TransactionState.topics", n)
-            left -= n
-            if left < 0:
-                bad_count("TransactionState.topics", n - 1, size - pos)
-            topics: list[TopicData] = []
-            transaction_state.topics = topics
-            for _ in range(1, n):
-                topic_data = new(TopicData)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "TopicData.topic")
-                if n == 0:
-                    bad_length("TopicData.topic", n)
-                topic_data.topic = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("TopicData.partitions", n)
-                left -= n
-                if left < 0:
-                    bad_count("TopicData.partitions", n - 1, size - pos)
-                topic_data.partitions = [*UA_Bni[n](buf, pos)]
-                pos += 4 * (n - 1)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    topic_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    topic_data.unknown_tags = ()
-                topics.append(topic_data)
-            k = buf[pos]
-            pos += 1
-            if k:
-                transaction_state.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                transaction_state.unknown_tags = ()
-            transaction_states.append(transaction_state)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeTransactionsResponse", error) from error
-    if pos > size:
-        raise bad_end("DescribeTransactionsResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: DescribeTransactionsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        transaction_states = message.transaction_states
-        n = len(transaction_states) + 1
-        if n < 128:
-            put(P_iB(message.throttle_time_ms, n))
-        else:
-            put(P_i(message.throttle_time_ms))
-            put(varint(n))
-        for transaction_state in transaction_states:
-            raw = transaction_state.transactional_id.encode()
-            n = len(raw) + 1
-            if n < 128:
-                put(P_hB(transaction_state.error_code, n))
-            else:
-                put(P_h(transaction_state.error_code))
-                put(text_size(n, "transactional_id"))
-            put(raw)
-            raw = transaction_state.transaction_state.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "transaction_state"))
-            put(raw)
-            topics = transaction_state.topics
-            n = len(topics) + 1
-            if n < 128:
-                put(
-                    P_iqqhB(
-                        transaction_state.transaction_timeout_ms,
-                        transaction_state.transaction_start_time_ms, transaction_state.producer_id,
-                        transaction_state.producer_epoch, n,
-                    ),
-                )
-            else:
-                put(
-                    P_iqqh(
-                        transaction_state.transaction_timeout_ms,
-                        transaction_state.transaction_start_time_ms, transaction_state.producer_id,
-                        transaction_state.producer_epoch,
-                    ),
-                )
-                put(varint(n))
-            for topic_data in topics:
-                raw = topic_data.topic.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "topic"))
-                put(raw)
-                partitions = topic_data.partitions
-                partitions_n = len(partitions) + 1
-                if partitions_n < 128:
-                    put(PA_Bnix[partitions_n](partitions_n, *partitions))
-                else:
-                    put(varint(partitions_n))
-                    put(join_array("i", partitions))
-                    put(b"\0")
-                if topic_data.unknown_tags:
-                    write_tags(out, topic_data.unknown_tags)
-            put(b"\0")
-            if transaction_state.unknown_tags:
-                write_tags(out, transaction_state.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeTransactionsResponse", error) from error
-
-
-REQUESTS: Codecs[DescribeTransactionsRequest] = {
-    0: (decode_request_0, encode_request_0),
-}
-
-RESPONSES: Codecs[DescribeTransactionsResponse] = {
-    0: (decode_response_0, encode_response_0),
-}
+RESPONSES: Codecs[DescribeTransactionsResponse] = Codecs(
+    DescribeTransactionsResponse, "response", 0, 0, 0
+)

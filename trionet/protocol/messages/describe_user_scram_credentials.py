@@ -8,50 +8,15 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    P_h,
-    P_hB,
-    P_ih,
-    P_ihB,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    U_hB,
-    U_ihB,
-    bad_count,
-    bad_end,
-    bad_length,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_biB: Unpack = Struct(">biB").unpack_from
-P_bix: Pack = Struct(">bix").pack
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class UserName(Message):
     """Part of DescribeUserScramCredentialsRequest, v0."""
 
     __slots__ = ("name", "unknown_tags")
+    _layout = ("name string",)
 
     def __init__(
         self,
@@ -67,6 +32,7 @@ class DescribeUserScramCredentialsRequest(Message):
     """DescribeUserScramCredentials request, v0."""
 
     __slots__ = ("users", "unknown_tags")
+    _layout = ("users [UserName] null",)
 
     def __init__(
         self,
@@ -82,6 +48,7 @@ class CredentialInfo(Message):
     """Part of DescribeUserScramCredentialsResponse, v0."""
 
     __slots__ = ("mechanism", "iterations", "unknown_tags")
+    _layout = ("mechanism int8", "iterations int32")
 
     def __init__(
         self,
@@ -99,6 +66,12 @@ class DescribeUserScramCredentialsResult(Message):
     """Part of DescribeUserScramCredentialsResponse, v0."""
 
     __slots__ = ("user", "error_code", "error_message", "credential_infos", "unknown_tags")
+    _layout = (
+        "user string",
+        "error_code int16",
+        "error_message string null",
+        "credential_infos [CredentialInfo]",
+    )
 
     def __init__(
         self,
@@ -127,6 +100,12 @@ class DescribeUserScramCredentialsResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "results", "unknown_tags")
+    _layout = (
+        "throttle_time_ms int32",
+        "error_code int16",
+        "error_message string null",
+        "results [DescribeUserScramCredentialsResult]",
+    )
 
     def __init__(
         self,
@@ -144,210 +123,10 @@ class DescribeUserScramCredentialsResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DescribeUserScramCredentialsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeUserScramCredentialsRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            message.users = None
-        else:
-            left -= n
-            if left < 0:
-                bad_count("DescribeUserScramCredentialsRequest.users", n - 1, size - pos)
-            users: list[UserName] = []
-            message.users = users
-            for _ in range(1, n):
-                user_name = new(UserName)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "UserName.name")
-                if n == 0:
-                    bad_length("UserName.name", n)
-                user_name.name = buf[pos : (pos := pos + n - 1)].decode()
-                k = buf[pos]
-                pos += 1
-                if k:
-                    user_name.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    user_name.unknown_tags = ()
-                users.append(user_name)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeUserScramCredentialsRequest", error) from error
-    if pos > size:
-        raise bad_end("DescribeUserScramCredentialsRequest", pos - size)
-    return message
+REQUESTS: Codecs[DescribeUserScramCredentialsRequest] = Codecs(
+    DescribeUserScramCredentialsRequest, "request", 0, 0, 0
+)
 
-
-def encode_request_0(message: DescribeUserScramCredentialsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        users = message.users
-        n = 0 if users is None else len(users) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for user_name in users or ():
-            raw = user_name.name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            put(b"\0")
-            if user_name.unknown_tags:
-                write_tags(out, user_name.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeUserScramCredentialsRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DescribeUserScramCredentialsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeUserScramCredentialsResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
-        pos += 7
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "DescribeUserScramCredentialsResponse.error_message")
-        message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("DescribeUserScramCredentialsResponse.results", n)
-        left -= n
-        if left < 0:
-            bad_count("DescribeUserScramCredentialsResponse.results", n - 1, size - pos)
-        results: list[DescribeUserScramCredentialsResult] = []
-        message.results = results
-        for _ in range(1, n):
-            describe_user_scram_credentials_result = new(DescribeUserScramCredentialsResult)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribeUserScramCredentialsResult.user")
-            if n == 0:
-                bad_length("DescribeUserScramCredentialsResult.user", n)
-            describe_user_scram_credentials_result.user = buf[pos : (pos := pos + n - 1)].decode()
-            describe_user_scram_credentials_result.error_code, n = U_hB(buf, pos)
-            pos += 3
-            if n > 127:
-                n, pos = (
-                    text_length(buf, pos, n, "DescribeUserScramCredentialsResult.error_message")
-                )
-            describe_user_scram_credentials_result.error_message = (
-                buf[pos : (pos := pos + n - 1)].decode() if n else None
-            )
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("DescribeUserScramCredentialsResult.credential_infos", n)
-            left -= n
-            if left < 0:
-                bad_count("DescribeUserScramCredentialsResult.credential_infos", n - 1, size - pos)
-            credential_infos: list[CredentialInfo] = []
-            describe_user_scram_credentials_result.credential_infos = credential_infos
-            for _ in range(1, n):
-                credential_info = new(CredentialInfo)
-                credential_info.mechanism, credential_info.iterations, k = U_biB(buf, pos)
-                pos += 6
-                if k:
-                    credential_info.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    credential_info.unknown_tags = ()
-                credential_infos.append(credential_info)
-            k = buf[pos]
-            pos += 1
-            if k:
-                describe_user_scram_credentials_result.unknown_tags, pos, left = (
-                    read_tags(buf, pos, k, left)
-                )
-            else:
-                describe_user_scram_credentials_result.unknown_tags = ()
-            results.append(describe_user_scram_credentials_result)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeUserScramCredentialsResponse", error) from error
-    if pos > size:
-        raise bad_end("DescribeUserScramCredentialsResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: DescribeUserScramCredentialsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(P_ihB(message.throttle_time_ms, message.error_code, n))
-        else:
-            put(P_ih(message.throttle_time_ms, message.error_code))
-            put(text_size(n, "error_message"))
-        put(raw)
-        results = message.results
-        n = len(results) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for describe_user_scram_credentials_result in results:
-            raw = describe_user_scram_credentials_result.user.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "user"))
-            put(raw)
-            text = describe_user_scram_credentials_result.error_message
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(P_hB(describe_user_scram_credentials_result.error_code, n))
-            else:
-                put(P_h(describe_user_scram_credentials_result.error_code))
-                put(text_size(n, "error_message"))
-            put(raw)
-            credential_infos = describe_user_scram_credentials_result.credential_infos
-            n = len(credential_infos) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for credential_info in credential_infos:
-                put(P_bix(credential_info.mechanism, credential_info.iterations))
-                if credential_info.unknown_tags:
-                    write_tags(out, credential_info.unknown_tags)
-            put(b"\0")
-            if describe_user_scram_credentials_result.unknown_tags:
-                write_tags(out, describe_user_scram_credentials_result.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("DescribeUserScramCredentialsResponse", error) from error
-
-
-REQUESTS: Codecs[DescribeUserScramCredentialsRequest] = {
-    0: (decode_request_0, encode_request_0),
-}
-
-RESPONSES: Codecs[DescribeUserScramCredentialsResponse] = {
-    0: (decode_response_0, encode_response_0),
-}
+RESPONSES: Codecs[DescribeUserScramCredentialsResponse] = Codecs(
+    DescribeUserScramCredentialsResponse, "response", 0, 0, 0
+)

@@ -4,57 +4,19 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""ElectLeaders (API key 43), v0-2, with the codecs of v2."""
+"""ElectLeaders (API key 43), v0-2."""
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    PA_Bnix,
-    P_b,
-    P_bB,
-    P_ih,
-    P_ihB,
-    P_ix,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UA_Bni,
-    UNENCODABLE,
-    UNSET,
-    U_bB,
-    U_iB,
-    U_ihB,
-    bad_count,
-    bad_end,
-    bad_length,
-    join_array,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs
-
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class TopicPartitions(Message):
     """Part of ElectLeadersRequest, v0-2."""
 
     __slots__ = ("topic", "partitions", "unknown_tags")
+    _layout = ("topic string", "partitions [int32]")
 
     def __init__(
         self,
@@ -77,6 +39,11 @@ class ElectLeadersRequest(Message):
     """
 
     __slots__ = ("election_type", "topic_partitions", "timeout_ms", "unknown_tags")
+    _layout = (
+        "election_type int8 1+",
+        "topic_partitions [TopicPartitions] null",
+        "timeout_ms int32",
+    )
 
     def __init__(
         self,
@@ -98,6 +65,7 @@ class PartitionResult(Message):
     """Part of ElectLeadersResponse, v0-2."""
 
     __slots__ = ("partition_id", "error_code", "error_message", "unknown_tags")
+    _layout = ("partition_id int32", "error_code int16", "error_message string null")
 
     def __init__(
         self,
@@ -117,6 +85,7 @@ class ReplicaElectionResult(Message):
     """Part of ElectLeadersResponse, v0-2."""
 
     __slots__ = ("topic", "partition_result", "unknown_tags")
+    _layout = ("topic string", "partition_result [PartitionResult]")
 
     def __init__(
         self,
@@ -141,6 +110,11 @@ class ElectLeadersResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "error_code", "replica_election_results", "unknown_tags")
+    _layout = (
+        "throttle_time_ms int32",
+        "error_code int16 1+",
+        "replica_election_results [ReplicaElectionResult]",
+    )
 
     def __init__(
         self,
@@ -158,218 +132,6 @@ class ElectLeadersResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_2(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> ElectLeadersRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ElectLeadersRequest)
-        message.election_type, n = U_bB(buf, pos)
-        pos += 2
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            message.topic_partitions = None
-        else:
-            left -= n
-            if left < 0:
-                bad_count("ElectLeadersRequest.topic_partitions", n - 1, size - pos)
-            topic_partitions: list[TopicPartitions] = []
-            message.topic_partitions = topic_partitions
-            for _ in range(1, n):
-                topic_partitions_2 = new(TopicPartitions)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "TopicPartitions.topic")
-                if n == 0:
-                    bad_length("TopicPartitions.topic", n)
-                topic_partitions_2.topic = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("TopicPartitions.partitions", n)
-                left -= n
-                if left < 0:
-                    bad_count("TopicPartitions.partitions", n - 1, size - pos)
-                topic_partitions_2.partitions = [*UA_Bni[n](buf, pos)]
-                pos += 4 * (n - 1)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    topic_partitions_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    topic_partitions_2.unknown_tags = ()
-                topic_partitions.append(topic_partitions_2)
-        message.timeout_ms, k = U_iB(buf, pos)
-        pos += 5
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ElectLeadersRequest", error) from error
-    if pos > size:
-        raise bad_end("ElectLeadersRequest", pos - size)
-    return message
+REQUESTS: Codecs[ElectLeadersRequest] = Codecs(ElectLeadersRequest, "request", 0, 2, 2)
 
-
-def encode_request_2(message: ElectLeadersRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topic_partitions = message.topic_partitions
-        n = 0 if topic_partitions is None else len(topic_partitions) + 1
-        if n < 128:
-            put(P_bB(message.election_type, n))
-        else:
-            put(P_b(message.election_type))
-            put(varint(n))
-        for topic_partitions_2 in topic_partitions or ():
-            raw = topic_partitions_2.topic.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "topic"))
-            put(raw)
-            partitions = topic_partitions_2.partitions
-            partitions_n = len(partitions) + 1
-            if partitions_n < 128:
-                put(PA_Bnix[partitions_n](partitions_n, *partitions))
-            else:
-                put(varint(partitions_n))
-                put(join_array("i", partitions))
-                put(b"\0")
-            if topic_partitions_2.unknown_tags:
-                write_tags(out, topic_partitions_2.unknown_tags)
-        put(P_ix(message.timeout_ms))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("ElectLeadersRequest", error) from error
-
-
-def decode_response_2(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> ElectLeadersResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ElectLeadersResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
-        pos += 7
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("ElectLeadersResponse.replica_election_results", n)
-        left -= n
-        if left < 0:
-            bad_count("ElectLeadersResponse.replica_election_results", n - 1, size - pos)
-        replica_election_results: list[ReplicaElectionResult] = []
-        message.replica_election_results = replica_election_results
-        for _ in range(1, n):
-            replica_election_result = new(ReplicaElectionResult)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "ReplicaElectionResult.topic")
-            if n == 0:
-                bad_length("ReplicaElectionResult.topic", n)
-            replica_election_result.topic = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("ReplicaElectionResult.partition_result", n)
-            left -= n
-            if left < 0:
-                bad_count("ReplicaElectionResult.partition_result", n - 1, size - pos)
-            partition_result: list[PartitionResult] = []
-            replica_election_result.partition_result = partition_result
-            for _ in range(1, n):
-                partition_result_2 = new(PartitionResult)
-                partition_result_2.partition_id, partition_result_2.error_code, n = U_ihB(buf, pos)
-                pos += 7
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "PartitionResult.error_message")
-                partition_result_2.error_message = (
-                    buf[pos : (pos := pos + n - 1)].decode() if n else None
-                )
-                k = buf[pos]
-                pos += 1
-                if k:
-                    partition_result_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    partition_result_2.unknown_tags = ()
-                partition_result.append(partition_result_2)
-            k = buf[pos]
-            pos += 1
-            if k:
-                replica_election_result.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                replica_election_result.unknown_tags = ()
-            replica_election_results.append(replica_election_result)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ElectLeadersResponse", error) from error
-    if pos > size:
-        raise bad_end("ElectLeadersResponse", pos - size)
-    return message
-
-
-def encode_response_2(message: ElectLeadersResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        replica_election_results = message.replica_election_results
-        n = len(replica_election_results) + 1
-        if n < 128:
-            put(P_ihB(message.throttle_time_ms, message.error_code, n))
-        else:
-            put(P_ih(message.throttle_time_ms, message.error_code))
-            put(varint(n))
-        for replica_election_result in replica_election_results:
-            raw = replica_election_result.topic.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "topic"))
-            put(raw)
-            partition_result = replica_election_result.partition_result
-            n = len(partition_result) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for partition_result_2 in partition_result:
-                text = partition_result_2.error_message
-                raw = b"" if text is None else text.encode()
-                n = 0 if text is None else len(raw) + 1
-                if n < 128:
-                    put(P_ihB(partition_result_2.partition_id, partition_result_2.error_code, n))
-                else:
-                    put(P_ih(partition_result_2.partition_id, partition_result_2.error_code))
-                    put(text_size(n, "error_message"))
-                put(raw)
-                put(b"\0")
-                if partition_result_2.unknown_tags:
-                    write_tags(out, partition_result_2.unknown_tags)
-            put(b"\0")
-            if replica_election_result.unknown_tags:
-                write_tags(out, replica_election_result.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("ElectLeadersResponse", error) from error
-
-
-REQUESTS: Codecs[ElectLeadersRequest] = {
-    2: (decode_request_2, encode_request_2),
-}
-
-RESPONSES: Codecs[ElectLeadersResponse] = {
-    2: (decode_response_2, encode_response_2),
-}
+RESPONSES: Codecs[ElectLeadersResponse] = Codecs(ElectLeadersResponse, "response", 0, 2, 2)

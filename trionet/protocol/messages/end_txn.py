@@ -4,42 +4,12 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""EndTxn (API key 26), v0-5, with the codecs of v3-5."""
+"""EndTxn (API key 26), v0-5."""
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    U_ihB,
-    bad_end,
-    bad_length,
-    malformed,
-    new,
-    read_tags,
-    text_length,
-    text_size,
-    unencodable,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_ihqhB: Unpack = Struct(">ihqhB").unpack_from
-U_qhoB: Unpack = Struct(">qh?B").unpack_from
-P_ihqhx: Pack = Struct(">ihqhx").pack
-P_ihx: Pack = Struct(">ihx").pack
-P_qhox: Pack = Struct(">qh?x").pack
+from trionet.protocol._wire import Message
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class EndTxnRequest(Message):
@@ -51,6 +21,12 @@ class EndTxnRequest(Message):
     """
 
     __slots__ = ("transactional_id", "producer_id", "producer_epoch", "committed", "unknown_tags")
+    _layout = (
+        "transactional_id string",
+        "producer_id int64",
+        "producer_epoch int16",
+        "committed bool",
+    )
 
     def __init__(
         self,
@@ -78,6 +54,12 @@ class EndTxnResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "error_code", "producer_id", "producer_epoch", "unknown_tags")
+    _layout = (
+        "throttle_time_ms int32",
+        "error_code int16",
+        "producer_id int64 5+",
+        "producer_epoch int16 5+",
+    )
 
     def __init__(
         self,
@@ -95,121 +77,6 @@ class EndTxnResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_3(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> EndTxnRequest:
-    size = len(buf)
-    try:
-        message = new(EndTxnRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "EndTxnRequest.transactional_id")
-        if n == 0:
-            bad_length("EndTxnRequest.transactional_id", n)
-        message.transactional_id = buf[pos : (pos := pos + n - 1)].decode()
-        message.producer_id, message.producer_epoch, message.committed, k = U_qhoB(buf, pos)
-        pos += 12
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("EndTxnRequest", error) from error
-    if pos > size:
-        raise bad_end("EndTxnRequest", pos - size)
-    return message
+REQUESTS: Codecs[EndTxnRequest] = Codecs(EndTxnRequest, "request", 0, 5, 3)
 
-
-def encode_request_3(message: EndTxnRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        raw = message.transactional_id.encode()
-        n = len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "transactional_id"))
-        put(raw)
-        put(P_qhox(message.producer_id, message.producer_epoch, message.committed))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("EndTxnRequest", error) from error
-
-
-def decode_response_3(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> EndTxnResponse:
-    size = len(buf)
-    try:
-        message = new(EndTxnResponse)
-        message.throttle_time_ms, message.error_code, k = U_ihB(buf, pos)
-        pos += 7
-        message.producer_id = message.producer_epoch = -1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("EndTxnResponse", error) from error
-    if pos > size:
-        raise bad_end("EndTxnResponse", pos - size)
-    return message
-
-
-def encode_response_3(message: EndTxnResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        put(P_ihx(message.throttle_time_ms, message.error_code))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("EndTxnResponse", error) from error
-
-
-def decode_response_5(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> EndTxnResponse:
-    size = len(buf)
-    try:
-        message = new(EndTxnResponse)
-        (
-            message.throttle_time_ms, message.error_code, message.producer_id,
-            message.producer_epoch, k,
-        ) = U_ihqhB(buf, pos)
-        pos += 17
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("EndTxnResponse", error) from error
-    if pos > size:
-        raise bad_end("EndTxnResponse", pos - size)
-    return message
-
-
-def encode_response_5(message: EndTxnResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        put(
-            P_ihqhx(
-                message.throttle_time_ms, message.error_code, message.producer_id,
-                message.producer_epoch,
-            ),
-        )
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("EndTxnResponse", error) from error
-
-
-REQUESTS: Codecs[EndTxnRequest] = {
-    3: (decode_request_3, encode_request_3),
-    4: (decode_request_3, encode_request_3),
-    5: (decode_request_3, encode_request_3),
-}
-
-RESPONSES: Codecs[EndTxnResponse] = {
-    3: (decode_response_3, encode_response_3),
-    4: (decode_response_3, encode_response_3),
-    5: (decode_response_5, encode_response_5),
-}
+RESPONSES: Codecs[EndTxnResponse] = Codecs(EndTxnResponse, "response", 0, 5, 3)

@@ -4,40 +4,12 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""ExpireDelegationToken (API key 40), v0-2, with the codecs of v2."""
+"""ExpireDelegationToken (API key 40), v0-2."""
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    bad_end,
-    bad_length,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_hqiB: Unpack = Struct(">hqiB").unpack_from
-U_qB: Unpack = Struct(">qB").unpack_from
-P_hqix: Pack = Struct(">hqix").pack
-P_qx: Pack = Struct(">qx").pack
+from trionet.protocol._wire import Message
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class ExpireDelegationTokenRequest(Message):
@@ -48,6 +20,7 @@ class ExpireDelegationTokenRequest(Message):
     """
 
     __slots__ = ("hmac", "expiry_time_period_ms", "unknown_tags")
+    _layout = ("hmac bytes", "expiry_time_period_ms int64")
 
     def __init__(
         self,
@@ -70,6 +43,7 @@ class ExpireDelegationTokenResponse(Message):
     """
 
     __slots__ = ("error_code", "expiry_timestamp_ms", "throttle_time_ms", "unknown_tags")
+    _layout = ("error_code int16", "expiry_timestamp_ms int64", "throttle_time_ms int32")
 
     def __init__(
         self,
@@ -85,81 +59,10 @@ class ExpireDelegationTokenResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_2(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> ExpireDelegationTokenRequest:
-    size = len(buf)
-    try:
-        message = new(ExpireDelegationTokenRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("ExpireDelegationTokenRequest.hmac", n)
-        message.hmac = bytes(buf[pos : (pos := pos + n - 1)])
-        message.expiry_time_period_ms, k = U_qB(buf, pos)
-        pos += 9
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ExpireDelegationTokenRequest", error) from error
-    if pos > size:
-        raise bad_end("ExpireDelegationTokenRequest", pos - size)
-    return message
+REQUESTS: Codecs[ExpireDelegationTokenRequest] = Codecs(
+    ExpireDelegationTokenRequest, "request", 0, 2, 2
+)
 
-
-def encode_request_2(message: ExpireDelegationTokenRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        raw = message.hmac
-        n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        put(raw)
-        put(P_qx(message.expiry_time_period_ms))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("ExpireDelegationTokenRequest", error) from error
-
-
-def decode_response_2(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> ExpireDelegationTokenResponse:
-    size = len(buf)
-    try:
-        message = new(ExpireDelegationTokenResponse)
-        (
-            message.error_code, message.expiry_timestamp_ms, message.throttle_time_ms, k,
-        ) = U_hqiB(buf, pos)
-        pos += 15
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ExpireDelegationTokenResponse", error) from error
-    if pos > size:
-        raise bad_end("ExpireDelegationTokenResponse", pos - size)
-    return message
-
-
-def encode_response_2(message: ExpireDelegationTokenResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        put(P_hqix(message.error_code, message.expiry_timestamp_ms, message.throttle_time_ms))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("ExpireDelegationTokenResponse", error) from error
-
-
-REQUESTS: Codecs[ExpireDelegationTokenRequest] = {
-    2: (decode_request_2, encode_request_2),
-}
-
-RESPONSES: Codecs[ExpireDelegationTokenResponse] = {
-    2: (decode_response_2, encode_response_2),
-}
+RESPONSES: Codecs[ExpireDelegationTokenResponse] = Codecs(
+    ExpireDelegationTokenResponse, "response", 0, 2, 2
+)

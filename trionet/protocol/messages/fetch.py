@@ -49,12 +49,13 @@ from trionet.protocol._wire import (
     varint,
     write_tags,
 )
+from trionet.protocol.unrolling._codecs import Codecs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs, Pack, Unpack
+    from trionet.protocol._wire import Pack, Unpack
 
 U_16s: Unpack = Struct(">16s").unpack_from
 U_ihiB: Unpack = Struct(">ihiB").unpack_from
@@ -88,6 +89,7 @@ class ReplicaState(Message):
     """Part of FetchRequest, v15-18."""
 
     __slots__ = ("replica_id", "replica_epoch", "unknown_tags")
+    _layout = ("replica_id int32", "replica_epoch int64")
 
     def __init__(
         self,
@@ -126,6 +128,16 @@ class FetchPartition(Message):
         "high_watermark",
         "unknown_tags",
     )
+    _layout = (
+        "partition int32",
+        "current_leader_epoch int32 9+ ignorable",
+        "fetch_offset int64",
+        "last_fetched_epoch int32 12+",
+        "log_start_offset int64 5+ ignorable",
+        "partition_max_bytes int32",
+        "replica_directory_id uuid 17+ tag=0 ignorable",
+        "high_watermark int64 18+ tag=1 ignorable",
+    )
     _uuids = ("replica_directory_id",)
 
     def __init__(
@@ -160,6 +172,11 @@ class FetchTopic(Message):
     """
 
     __slots__ = ("topic", "topic_id", "partitions", "unknown_tags")
+    _layout = (
+        "topic string 0-12 ignorable",
+        "topic_id uuid 13+ ignorable",
+        "partitions [FetchPartition]",
+    )
     _uuids = ("topic_id",)
 
     def __init__(
@@ -184,6 +201,7 @@ class ForgottenTopic(Message):
     """
 
     __slots__ = ("topic", "topic_id", "partitions", "unknown_tags")
+    _layout = ("topic string 7-12 ignorable", "topic_id uuid 13+ ignorable", "partitions [int32]")
     _uuids = ("topic_id",)
 
     def __init__(
@@ -231,6 +249,20 @@ class FetchRequest(Message):
         "rack_id",
         "unknown_tags",
     )
+    _layout = (
+        "cluster_id string 12+ null tag=0 ignorable",
+        "replica_id int32 0-14",
+        "replica_state ReplicaState 15+ tag=1",
+        "max_wait_ms int32",
+        "min_bytes int32",
+        "max_bytes int32 3+ ignorable",
+        "isolation_level int8 4+ ignorable",
+        "session_id int32 7+ ignorable",
+        "session_epoch int32 7+ ignorable",
+        "topics [FetchTopic]",
+        "forgotten_topics_data [ForgottenTopic] 7+",
+        "rack_id string 11+ ignorable",
+    )
 
     def __init__(
         self,
@@ -274,6 +306,7 @@ class EpochEndOffset(Message):
     """
 
     __slots__ = ("epoch", "end_offset", "unknown_tags")
+    _layout = ("epoch int32", "end_offset int64")
 
     def __init__(
         self,
@@ -296,6 +329,7 @@ class LeaderIdAndEpoch(Message):
     """
 
     __slots__ = ("leader_id", "leader_epoch", "unknown_tags")
+    _layout = ("leader_id int32", "leader_epoch int32")
 
     def __init__(
         self,
@@ -313,6 +347,7 @@ class SnapshotId(Message):
     """Part of FetchResponse, v12-18."""
 
     __slots__ = ("end_offset", "epoch", "unknown_tags")
+    _layout = ("end_offset int64", "epoch int32")
 
     def __init__(
         self,
@@ -330,6 +365,7 @@ class AbortedTransaction(Message):
     """Part of FetchResponse, v4-18."""
 
     __slots__ = ("producer_id", "first_offset", "unknown_tags")
+    _layout = ("producer_id int64", "first_offset int64")
 
     def __init__(
         self,
@@ -373,6 +409,19 @@ class PartitionData(Message):
         "records",
         "unknown_tags",
     )
+    _layout = (
+        "partition_index int32",
+        "error_code int16",
+        "high_watermark int64",
+        "last_stable_offset int64 4+",
+        "log_start_offset int64 5+",
+        "diverging_epoch EpochEndOffset 12+ tag=0",
+        "current_leader LeaderIdAndEpoch 12+ tag=1",
+        "snapshot_id SnapshotId 12+ tag=2",
+        "aborted_transactions [AbortedTransaction] 4+ null",
+        "preferred_read_replica int32 11+",
+        "records records null",
+    )
 
     def __init__(
         self,
@@ -414,6 +463,7 @@ class FetchableTopicResponse(Message):
     """
 
     __slots__ = ("topic", "topic_id", "partitions", "unknown_tags")
+    _layout = ("topic string 0-12", "topic_id uuid 13+", "partitions [PartitionData]")
     _uuids = ("topic_id",)
 
     def __init__(
@@ -438,6 +488,7 @@ class NodeEndpoint(Message):
     """
 
     __slots__ = ("node_id", "host", "port", "rack", "unknown_tags")
+    _layout = ("node_id int32", "host string", "port int32", "rack string null")
 
     def __init__(
         self,
@@ -472,6 +523,13 @@ class FetchResponse(Message):
         "responses",
         "node_endpoints",
         "unknown_tags",
+    )
+    _layout = (
+        "throttle_time_ms int32 1+",
+        "error_code int16 7+",
+        "session_id int32 7+",
+        "responses [FetchableTopicResponse]",
+        "node_endpoints [NodeEndpoint] 16+ tag=0",
     )
 
     def __init__(
@@ -2310,22 +2368,26 @@ def encode_response_16(message: FetchResponse, out: list[Sized]) -> None:
         raise unencodable("FetchResponse", error) from error
 
 
-REQUESTS: Codecs[FetchRequest] = {
-    12: (decode_request_12, encode_request_12),
-    13: (decode_request_13, encode_request_13),
-    14: (decode_request_13, encode_request_13),
-    15: (decode_request_15, encode_request_15),
-    16: (decode_request_15, encode_request_15),
-    17: (decode_request_17, encode_request_17),
-    18: (decode_request_18, encode_request_18),
-}
+REQUESTS: Codecs[FetchRequest] = Codecs(
+    FetchRequest, "request", 0, 18, 12, {
+        12: (decode_request_12, encode_request_12),
+        13: (decode_request_13, encode_request_13),
+        14: (decode_request_13, encode_request_13),
+        15: (decode_request_15, encode_request_15),
+        16: (decode_request_15, encode_request_15),
+        17: (decode_request_17, encode_request_17),
+        18: (decode_request_18, encode_request_18),
+    }
+)
 
-RESPONSES: Codecs[FetchResponse] = {
-    12: (decode_response_12, encode_response_12),
-    13: (decode_response_13, encode_response_13),
-    14: (decode_response_13, encode_response_13),
-    15: (decode_response_13, encode_response_13),
-    16: (decode_response_16, encode_response_16),
-    17: (decode_response_16, encode_response_16),
-    18: (decode_response_16, encode_response_16),
-}
+RESPONSES: Codecs[FetchResponse] = Codecs(
+    FetchResponse, "response", 0, 18, 12, {
+        12: (decode_response_12, encode_response_12),
+        13: (decode_response_13, encode_response_13),
+        14: (decode_response_13, encode_response_13),
+        15: (decode_response_13, encode_response_13),
+        16: (decode_response_16, encode_response_16),
+        17: (decode_response_16, encode_response_16),
+        18: (decode_response_16, encode_response_16),
+    }
+)

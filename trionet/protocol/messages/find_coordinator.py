@@ -4,11 +4,9 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""FindCoordinator (API key 10), v0-6, with the codecs of v3-6."""
+"""FindCoordinator (API key 10), v0-6, with the codecs of v4-6."""
 
 from __future__ import annotations
-
-from struct import Struct
 
 from trionet.protocol._wire import (
     BYTES,
@@ -20,7 +18,6 @@ from trionet.protocol._wire import (
     P_iB,
     P_ih,
     P_ihB,
-    P_ix,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
@@ -42,14 +39,11 @@ from trionet.protocol._wire import (
     varint,
     write_tags,
 )
+from trionet.protocol.unrolling._codecs import Codecs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack
-
-P_bx: Pack = Struct(">bx").pack
 
 
 class FindCoordinatorRequest(Message):
@@ -60,6 +54,7 @@ class FindCoordinatorRequest(Message):
     """
 
     __slots__ = ("key", "key_type", "coordinator_keys", "unknown_tags")
+    _layout = ("key string 0-3", "key_type int8 1+", "coordinator_keys [string] 4+")
 
     def __init__(
         self,
@@ -79,6 +74,14 @@ class Coordinator(Message):
     """Part of FindCoordinatorResponse, v4-6."""
 
     __slots__ = ("key", "node_id", "host", "port", "error_code", "error_message", "unknown_tags")
+    _layout = (
+        "key string",
+        "node_id int32",
+        "host string",
+        "port int32",
+        "error_code int16",
+        "error_message string null",
+    )
 
     def __init__(
         self,
@@ -118,6 +121,15 @@ class FindCoordinatorResponse(Message):
         "coordinators",
         "unknown_tags",
     )
+    _layout = (
+        "throttle_time_ms int32 1+",
+        "error_code int16 0-3",
+        "error_message string 1-3 null",
+        "node_id int32 0-3",
+        "host string 0-3",
+        "port int32 0-3",
+        "coordinators [Coordinator] 4+",
+    )
 
     def __init__(
         self,
@@ -139,49 +151,6 @@ class FindCoordinatorResponse(Message):
         self.port: int = port
         self.coordinators: list[Coordinator] = [] if coordinators is UNSET else coordinators
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
-
-
-def decode_request_3(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> FindCoordinatorRequest:
-    size = len(buf)
-    try:
-        message = new(FindCoordinatorRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "FindCoordinatorRequest.key")
-        if n == 0:
-            bad_length("FindCoordinatorRequest.key", n)
-        message.key = buf[pos : (pos := pos + n - 1)].decode()
-        message.key_type, k = U_bB(buf, pos)
-        pos += 2
-        message.coordinator_keys = []
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("FindCoordinatorRequest", error) from error
-    if pos > size:
-        raise bad_end("FindCoordinatorRequest", pos - size)
-    return message
-
-
-def encode_request_3(message: FindCoordinatorRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.coordinator_keys:
-            missing_field("FindCoordinatorRequest.coordinator_keys")
-        raw = message.key.encode()
-        n = len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "key"))
-        put(raw)
-        put(P_bx(message.key_type))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("FindCoordinatorRequest", error) from error
 
 
 def decode_request_4(
@@ -247,65 +216,6 @@ def encode_request_4(message: FindCoordinatorRequest, out: list[Sized]) -> None:
             write_tags(out, message.unknown_tags)
     except UNENCODABLE as error:
         raise unencodable("FindCoordinatorRequest", error) from error
-
-
-def decode_response_3(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> FindCoordinatorResponse:
-    size = len(buf)
-    try:
-        message = new(FindCoordinatorResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
-        pos += 7
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "FindCoordinatorResponse.error_message")
-        message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        message.node_id, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "FindCoordinatorResponse.host")
-        if n == 0:
-            bad_length("FindCoordinatorResponse.host", n)
-        message.host = buf[pos : (pos := pos + n - 1)].decode()
-        message.port, k = U_iB(buf, pos)
-        pos += 5
-        message.coordinators = []
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("FindCoordinatorResponse", error) from error
-    if pos > size:
-        raise bad_end("FindCoordinatorResponse", pos - size)
-    return message
-
-
-def encode_response_3(message: FindCoordinatorResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(P_ihB(message.throttle_time_ms, message.error_code, n))
-        else:
-            put(P_ih(message.throttle_time_ms, message.error_code))
-            put(text_size(n, "error_message"))
-        put(raw)
-        raw = message.host.encode()
-        n = len(raw) + 1
-        if n < 128:
-            put(P_iB(message.node_id, n))
-        else:
-            put(P_i(message.node_id))
-            put(text_size(n, "host"))
-        put(raw)
-        put(P_ix(message.port))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("FindCoordinatorResponse", error) from error
 
 
 def decode_response_4(
@@ -413,16 +323,18 @@ def encode_response_4(message: FindCoordinatorResponse, out: list[Sized]) -> Non
         raise unencodable("FindCoordinatorResponse", error) from error
 
 
-REQUESTS: Codecs[FindCoordinatorRequest] = {
-    3: (decode_request_3, encode_request_3),
-    4: (decode_request_4, encode_request_4),
-    5: (decode_request_4, encode_request_4),
-    6: (decode_request_4, encode_request_4),
-}
+REQUESTS: Codecs[FindCoordinatorRequest] = Codecs(
+    FindCoordinatorRequest, "request", 0, 6, 3, {
+        4: (decode_request_4, encode_request_4),
+        5: (decode_request_4, encode_request_4),
+        6: (decode_request_4, encode_request_4),
+    }
+)
 
-RESPONSES: Codecs[FindCoordinatorResponse] = {
-    3: (decode_response_3, encode_response_3),
-    4: (decode_response_4, encode_response_4),
-    5: (decode_response_4, encode_response_4),
-    6: (decode_response_4, encode_response_4),
-}
+RESPONSES: Codecs[FindCoordinatorResponse] = Codecs(
+    FindCoordinatorResponse, "response", 0, 6, 3, {
+        4: (decode_response_4, encode_response_4),
+        5: (decode_response_4, encode_response_4),
+        6: (decode_response_4, encode_response_4),
+    }
+)

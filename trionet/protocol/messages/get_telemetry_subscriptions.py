@@ -8,55 +8,15 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    ArrayReaders,
-    ArrayWriters,
-    BYTES,
-    MALFORMED,
-    Message,
-    NO_UUID,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    U_16sB,
-    bad_count,
-    bad_end,
-    bad_length,
-    bad_uuid,
-    join_array,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_ih16siB: Unpack = Struct(">ih16siB").unpack_from
-U_iioB: Unpack = Struct(">ii?B").unpack_from
-P_16sx: Pack = Struct(">16sx").pack
-P_ih16si: Pack = Struct(">ih16si").pack
-P_iio: Pack = Struct(">ii?").pack
-UA_Bnb: ArrayReaders = ArrayReaders('b', 1)
-PA_ih16siBnbiio: ArrayWriters = ArrayWriters('ih16siBnbii?', 1)
+from trionet.protocol._wire import Message, NO_UUID, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class GetTelemetrySubscriptionsRequest(Message):
     """GetTelemetrySubscriptions request, v0."""
 
     __slots__ = ("client_instance_id", "unknown_tags")
+    _layout = ("client_instance_id uuid",)
     _uuids = ("client_instance_id",)
 
     def __init__(
@@ -91,6 +51,17 @@ class GetTelemetrySubscriptionsResponse(Message):
         "requested_metrics",
         "unknown_tags",
     )
+    _layout = (
+        "throttle_time_ms int32",
+        "error_code int16",
+        "client_instance_id uuid",
+        "subscription_id int32",
+        "accepted_compression_types [int8]",
+        "push_interval_ms int32",
+        "telemetry_max_bytes int32",
+        "delta_temporality bool",
+        "requested_metrics [string]",
+    )
     _uuids = ("client_instance_id",)
 
     def __init__(
@@ -121,147 +92,10 @@ class GetTelemetrySubscriptionsResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> GetTelemetrySubscriptionsRequest:
-    size = len(buf)
-    try:
-        message = new(GetTelemetrySubscriptionsRequest)
-        message.client_instance_id, k = U_16sB(buf, pos)
-        pos += 17
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("GetTelemetrySubscriptionsRequest", error) from error
-    if pos > size:
-        raise bad_end("GetTelemetrySubscriptionsRequest", pos - size)
-    return message
+REQUESTS: Codecs[GetTelemetrySubscriptionsRequest] = Codecs(
+    GetTelemetrySubscriptionsRequest, "request", 0, 0, 0
+)
 
-
-def encode_request_0(message: GetTelemetrySubscriptionsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if len(message.client_instance_id) != 16:
-            bad_uuid("client_instance_id")
-        put(P_16sx(message.client_instance_id))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("GetTelemetrySubscriptionsRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> GetTelemetrySubscriptionsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(GetTelemetrySubscriptionsResponse)
-        (
-            message.throttle_time_ms, message.error_code, message.client_instance_id,
-            message.subscription_id, n,
-        ) = U_ih16siB(buf, pos)
-        pos += 27
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("GetTelemetrySubscriptionsResponse.accepted_compression_types", n)
-        left -= n
-        if left < 0:
-            bad_count(
-                "GetTelemetrySubscriptionsResponse.accepted_compression_types", n - 1, size - pos,
-            )
-        message.accepted_compression_types = [*UA_Bnb[n](buf, pos)]
-        pos += n - 1
-        (
-            message.push_interval_ms, message.telemetry_max_bytes, message.delta_temporality, n,
-        ) = U_iioB(buf, pos)
-        pos += 10
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("GetTelemetrySubscriptionsResponse.requested_metrics", n)
-        left -= n
-        if left < 0:
-            bad_count("GetTelemetrySubscriptionsResponse.requested_metrics", n - 1, size - pos)
-        requested_metrics: list[str] = []
-        message.requested_metrics = requested_metrics
-        for _ in range(1, n):
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = (
-                    text_length(buf, pos, n, "GetTelemetrySubscriptionsResponse.requested_metrics")
-                )
-            if n == 0:
-                bad_length("GetTelemetrySubscriptionsResponse.requested_metrics", n)
-            requested_metrics.append(buf[pos : (pos := pos + n - 1)].decode())
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("GetTelemetrySubscriptionsResponse", error) from error
-    if pos > size:
-        raise bad_end("GetTelemetrySubscriptionsResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: GetTelemetrySubscriptionsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if len(message.client_instance_id) != 16:
-            bad_uuid("client_instance_id")
-        accepted_compression_types = message.accepted_compression_types
-        accepted_compression_types_n = len(accepted_compression_types) + 1
-        requested_metrics = message.requested_metrics
-        n = len(requested_metrics) + 1
-        if accepted_compression_types_n < 128:
-            put(
-                PA_ih16siBnbiio[accepted_compression_types_n](
-                    message.throttle_time_ms, message.error_code, message.client_instance_id,
-                    message.subscription_id, accepted_compression_types_n,
-                    *accepted_compression_types, message.push_interval_ms,
-                    message.telemetry_max_bytes, message.delta_temporality,
-                ),
-            )
-        else:
-            put(
-                P_ih16si(
-                    message.throttle_time_ms, message.error_code, message.client_instance_id,
-                    message.subscription_id,
-                ),
-            )
-            put(varint(accepted_compression_types_n))
-            put(join_array("b", accepted_compression_types))
-            put(
-                P_iio(
-                    message.push_interval_ms, message.telemetry_max_bytes,
-                    message.delta_temporality,
-                ),
-            )
-        put(BYTES[n] if n < 128 else varint(n))
-        for item in requested_metrics:
-            raw = item.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "requested_metrics"))
-            put(raw)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("GetTelemetrySubscriptionsResponse", error) from error
-
-
-REQUESTS: Codecs[GetTelemetrySubscriptionsRequest] = {
-    0: (decode_request_0, encode_request_0),
-}
-
-RESPONSES: Codecs[GetTelemetrySubscriptionsResponse] = {
-    0: (decode_response_0, encode_response_0),
-}
+RESPONSES: Codecs[GetTelemetrySubscriptionsResponse] = Codecs(
+    GetTelemetrySubscriptionsResponse, "response", 0, 0, 0
+)

@@ -31,12 +31,13 @@ from trionet.protocol._wire import (
     unencodable,
     write_tags,
 )
+from trionet.protocol.unrolling._codecs import Codecs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs, Pack
+    from trionet.protocol._wire import Pack
 
 P_ihx: Pack = Struct(">ihx").pack
 
@@ -50,6 +51,12 @@ class HeartbeatRequest(Message):
     """
 
     __slots__ = ("group_id", "generation_id", "member_id", "group_instance_id", "unknown_tags")
+    _layout = (
+        "group_id string",
+        "generation_id int32",
+        "member_id string",
+        "group_instance_id string 3+ null",
+    )
 
     def __init__(
         self,
@@ -76,6 +83,7 @@ class HeartbeatResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "error_code", "unknown_tags")
+    _layout = ("throttle_time_ms int32 1+", "error_code int16")
 
     def __init__(
         self,
@@ -183,10 +191,14 @@ def encode_response_4(message: HeartbeatResponse, out: list[Sized]) -> None:
         raise unencodable("HeartbeatResponse", error) from error
 
 
-REQUESTS: Codecs[HeartbeatRequest] = {
-    4: (decode_request_4, encode_request_4),
-}
+REQUESTS: Codecs[HeartbeatRequest] = Codecs(
+    HeartbeatRequest, "request", 0, 4, 4, {
+        4: (decode_request_4, encode_request_4),
+    }
+)
 
-RESPONSES: Codecs[HeartbeatResponse] = {
-    4: (decode_response_4, encode_response_4),
-}
+RESPONSES: Codecs[HeartbeatResponse] = Codecs(
+    HeartbeatResponse, "response", 0, 4, 4, {
+        4: (decode_response_4, encode_response_4),
+    }
+)

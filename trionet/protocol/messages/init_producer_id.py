@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""InitProducerId (API key 22), v0-6, with the codecs of v2-6."""
+"""InitProducerId (API key 22), v0-6, with the codecs of v4-6."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ from trionet.protocol._wire import (
     BYTES,
     MALFORMED,
     Message,
-    P_ix,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
-    U_iB,
     bad_end,
     malformed,
     missing_field,
@@ -29,12 +27,13 @@ from trionet.protocol._wire import (
     unencodable,
     write_tags,
 )
+from trionet.protocol.unrolling._codecs import Codecs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs, Pack, Unpack
+    from trionet.protocol._wire import Pack, Unpack
 
 U_ihqhB: Unpack = Struct(">ihqhB").unpack_from
 U_ihqhqhB: Unpack = Struct(">ihqhqhB").unpack_from
@@ -63,6 +62,14 @@ class InitProducerIdRequest(Message):
         "enable2_pc",
         "keep_prepared_txn",
         "unknown_tags",
+    )
+    _layout = (
+        "transactional_id string null",
+        "transaction_timeout_ms int32",
+        "producer_id int64 3+",
+        "producer_epoch int16 3+",
+        "enable2_pc bool 6+",
+        "keep_prepared_txn bool 6+",
     )
 
     def __init__(
@@ -103,6 +110,14 @@ class InitProducerIdResponse(Message):
         "ongoing_txn_producer_epoch",
         "unknown_tags",
     )
+    _layout = (
+        "throttle_time_ms int32",
+        "error_code int16",
+        "producer_id int64",
+        "producer_epoch int16",
+        "ongoing_txn_producer_id int64 6+",
+        "ongoing_txn_producer_epoch int16 6+",
+    )
 
     def __init__(
         self,
@@ -124,56 +139,7 @@ class InitProducerIdResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_2(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> InitProducerIdRequest:
-    size = len(buf)
-    try:
-        message = new(InitProducerIdRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "InitProducerIdRequest.transactional_id")
-        message.transactional_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        message.transaction_timeout_ms, k = U_iB(buf, pos)
-        pos += 5
-        message.producer_id = message.producer_epoch = -1
-        message.enable2_pc = message.keep_prepared_txn = False
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("InitProducerIdRequest", error) from error
-    if pos > size:
-        raise bad_end("InitProducerIdRequest", pos - size)
-    return message
-
-
-def encode_request_2(message: InitProducerIdRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.producer_id != -1:
-            missing_field("InitProducerIdRequest.producer_id")
-        if message.producer_epoch != -1:
-            missing_field("InitProducerIdRequest.producer_epoch")
-        if message.enable2_pc:
-            missing_field("InitProducerIdRequest.enable2_pc")
-        if message.keep_prepared_txn:
-            missing_field("InitProducerIdRequest.keep_prepared_txn")
-        text = message.transactional_id
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "transactional_id"))
-        put(raw)
-        put(P_ix(message.transaction_timeout_ms))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("InitProducerIdRequest", error) from error
-
-
-def decode_request_3(
+def decode_request_4(
     buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
 ) -> InitProducerIdRequest:
     size = len(buf)
@@ -200,7 +166,7 @@ def decode_request_3(
     return message
 
 
-def encode_request_3(message: InitProducerIdRequest, out: list[Sized]) -> None:
+def encode_request_4(message: InitProducerIdRequest, out: list[Sized]) -> None:
     put = out.append
     try:
         if message.enable2_pc:
@@ -266,7 +232,7 @@ def encode_request_6(message: InitProducerIdRequest, out: list[Sized]) -> None:
         raise unencodable("InitProducerIdRequest", error) from error
 
 
-def decode_response_2(
+def decode_response_4(
     buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
 ) -> InitProducerIdResponse:
     size = len(buf)
@@ -290,7 +256,7 @@ def decode_response_2(
     return message
 
 
-def encode_response_2(message: InitProducerIdResponse, out: list[Sized]) -> None:
+def encode_response_4(message: InitProducerIdResponse, out: list[Sized]) -> None:
     put = out.append
     try:
         put(
@@ -344,18 +310,18 @@ def encode_response_6(message: InitProducerIdResponse, out: list[Sized]) -> None
         raise unencodable("InitProducerIdResponse", error) from error
 
 
-REQUESTS: Codecs[InitProducerIdRequest] = {
-    2: (decode_request_2, encode_request_2),
-    3: (decode_request_3, encode_request_3),
-    4: (decode_request_3, encode_request_3),
-    5: (decode_request_3, encode_request_3),
-    6: (decode_request_6, encode_request_6),
-}
+REQUESTS: Codecs[InitProducerIdRequest] = Codecs(
+    InitProducerIdRequest, "request", 0, 6, 2, {
+        4: (decode_request_4, encode_request_4),
+        5: (decode_request_4, encode_request_4),
+        6: (decode_request_6, encode_request_6),
+    }
+)
 
-RESPONSES: Codecs[InitProducerIdResponse] = {
-    2: (decode_response_2, encode_response_2),
-    3: (decode_response_2, encode_response_2),
-    4: (decode_response_2, encode_response_2),
-    5: (decode_response_2, encode_response_2),
-    6: (decode_response_6, encode_response_6),
-}
+RESPONSES: Codecs[InitProducerIdResponse] = Codecs(
+    InitProducerIdResponse, "response", 0, 6, 2, {
+        4: (decode_response_4, encode_response_4),
+        5: (decode_response_4, encode_response_4),
+        6: (decode_response_6, encode_response_6),
+    }
+)

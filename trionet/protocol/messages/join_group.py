@@ -33,12 +33,13 @@ from trionet.protocol._wire import (
     varint,
     write_tags,
 )
+from trionet.protocol.unrolling._codecs import Codecs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs, Pack, Unpack
+    from trionet.protocol._wire import Pack, Unpack
 
 U_ihiB: Unpack = Struct(">ihiB").unpack_from
 U_iiB: Unpack = Struct(">iiB").unpack_from
@@ -58,6 +59,7 @@ class JoinGroupRequestProtocol(Message):
     """
 
     __slots__ = ("name", "metadata", "unknown_tags")
+    _layout = ("name string", "metadata bytes")
 
     def __init__(
         self,
@@ -90,6 +92,16 @@ class JoinGroupRequest(Message):
         "protocols",
         "reason",
         "unknown_tags",
+    )
+    _layout = (
+        "group_id string",
+        "session_timeout_ms int32",
+        "rebalance_timeout_ms int32 1+ ignorable",
+        "member_id string",
+        "group_instance_id string 5+ null",
+        "protocol_type string",
+        "protocols [JoinGroupRequestProtocol]",
+        "reason string 8+ null ignorable",
     )
 
     def __init__(
@@ -124,6 +136,7 @@ class JoinGroupResponseMember(Message):
     """
 
     __slots__ = ("member_id", "group_instance_id", "metadata", "unknown_tags")
+    _layout = ("member_id string", "group_instance_id string 5+ null", "metadata bytes")
 
     def __init__(
         self,
@@ -160,6 +173,17 @@ class JoinGroupResponse(Message):
         "member_id",
         "members",
         "unknown_tags",
+    )
+    _layout = (
+        "throttle_time_ms int32 2+",
+        "error_code int16",
+        "generation_id int32",
+        "protocol_type string 7+ null",
+        "protocol_name string null=7+",
+        "leader string",
+        "skip_assignment bool 9+",
+        "member_id string",
+        "members [JoinGroupResponseMember]",
     )
 
     def __init__(
@@ -868,16 +892,20 @@ def encode_response_9(message: JoinGroupResponse, out: list[Sized]) -> None:
         raise unencodable("JoinGroupResponse", error) from error
 
 
-REQUESTS: Codecs[JoinGroupRequest] = {
-    6: (decode_request_6, encode_request_6),
-    7: (decode_request_6, encode_request_6),
-    8: (decode_request_8, encode_request_8),
-    9: (decode_request_8, encode_request_8),
-}
+REQUESTS: Codecs[JoinGroupRequest] = Codecs(
+    JoinGroupRequest, "request", 0, 9, 6, {
+        6: (decode_request_6, encode_request_6),
+        7: (decode_request_6, encode_request_6),
+        8: (decode_request_8, encode_request_8),
+        9: (decode_request_8, encode_request_8),
+    }
+)
 
-RESPONSES: Codecs[JoinGroupResponse] = {
-    6: (decode_response_6, encode_response_6),
-    7: (decode_response_7, encode_response_7),
-    8: (decode_response_7, encode_response_7),
-    9: (decode_response_9, encode_response_9),
-}
+RESPONSES: Codecs[JoinGroupResponse] = Codecs(
+    JoinGroupResponse, "response", 0, 9, 6, {
+        6: (decode_response_6, encode_response_6),
+        7: (decode_response_7, encode_response_7),
+        8: (decode_response_7, encode_response_7),
+        9: (decode_response_9, encode_response_9),
+    }
+)

@@ -36,12 +36,13 @@ from trionet.protocol._wire import (
     varint,
     write_tags,
 )
+from trionet.protocol.unrolling._codecs import Codecs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs, Pack
+    from trionet.protocol._wire import Pack
 
 P_hx: Pack = Struct(">hx").pack
 
@@ -54,6 +55,11 @@ class MemberIdentity(Message):
     """
 
     __slots__ = ("member_id", "group_instance_id", "reason", "unknown_tags")
+    _layout = (
+        "member_id string",
+        "group_instance_id string null",
+        "reason string 5+ null ignorable",
+    )
 
     def __init__(
         self,
@@ -73,6 +79,7 @@ class LeaveGroupRequest(Message):
     """LeaveGroup request, v0-5."""
 
     __slots__ = ("group_id", "member_id", "members", "unknown_tags")
+    _layout = ("group_id string", "member_id string 0-2", "members [MemberIdentity] 3+")
 
     def __init__(
         self,
@@ -96,6 +103,7 @@ class MemberResponse(Message):
     """
 
     __slots__ = ("member_id", "group_instance_id", "error_code", "unknown_tags")
+    _layout = ("member_id string", "group_instance_id string null", "error_code int16")
 
     def __init__(
         self,
@@ -120,6 +128,7 @@ class LeaveGroupResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "error_code", "members", "unknown_tags")
+    _layout = ("throttle_time_ms int32 1+", "error_code int16", "members [MemberResponse] 3+")
 
     def __init__(
         self,
@@ -421,12 +430,16 @@ def encode_response_4(message: LeaveGroupResponse, out: list[Sized]) -> None:
         raise unencodable("LeaveGroupResponse", error) from error
 
 
-REQUESTS: Codecs[LeaveGroupRequest] = {
-    4: (decode_request_4, encode_request_4),
-    5: (decode_request_5, encode_request_5),
-}
+REQUESTS: Codecs[LeaveGroupRequest] = Codecs(
+    LeaveGroupRequest, "request", 0, 5, 4, {
+        4: (decode_request_4, encode_request_4),
+        5: (decode_request_5, encode_request_5),
+    }
+)
 
-RESPONSES: Codecs[LeaveGroupResponse] = {
-    4: (decode_response_4, encode_response_4),
-    5: (decode_response_4, encode_response_4),
-}
+RESPONSES: Codecs[LeaveGroupResponse] = Codecs(
+    LeaveGroupResponse, "response", 0, 5, 4, {
+        4: (decode_response_4, encode_response_4),
+        5: (decode_response_4, encode_response_4),
+    }
+)

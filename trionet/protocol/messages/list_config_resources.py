@@ -8,53 +8,15 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    ArrayReaders,
-    ArrayWriters,
-    BYTES,
-    MALFORMED,
-    Message,
-    P_ih,
-    P_ihB,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    U_bB,
-    U_ihB,
-    bad_count,
-    bad_end,
-    bad_length,
-    join_array,
-    malformed,
-    missing_field,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack
-
-P_bx: Pack = Struct(">bx").pack
-UA_Bnb: ArrayReaders = ArrayReaders('b', 1)
-PA_Bnbx: ArrayWriters = ArrayWriters('Bnbx', 1)
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class ListConfigResourcesRequest(Message):
     """ListConfigResources request, v0-1."""
 
     __slots__ = ("resource_types", "unknown_tags")
+    _layout = ("resource_types [int8] 1+",)
 
     def __init__(
         self,
@@ -70,6 +32,7 @@ class ConfigResource(Message):
     """Part of ListConfigResourcesResponse, v0-1."""
 
     __slots__ = ("resource_name", "resource_type", "unknown_tags")
+    _layout = ("resource_name string", "resource_type int8 1+")
 
     def __init__(
         self,
@@ -92,6 +55,7 @@ class ListConfigResourcesResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "error_code", "config_resources", "unknown_tags")
+    _layout = ("throttle_time_ms int32", "error_code int16", "config_resources [ConfigResource]")
 
     def __init__(
         self,
@@ -109,240 +73,10 @@ class ListConfigResourcesResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> ListConfigResourcesRequest:
-    size = len(buf)
-    try:
-        message = new(ListConfigResourcesRequest)
-        k = buf[pos]
-        pos += 1
-        message.resource_types = []
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ListConfigResourcesRequest", error) from error
-    if pos > size:
-        raise bad_end("ListConfigResourcesRequest", pos - size)
-    return message
+REQUESTS: Codecs[ListConfigResourcesRequest] = Codecs(
+    ListConfigResourcesRequest, "request", 0, 1, 0
+)
 
-
-def encode_request_0(message: ListConfigResourcesRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.resource_types:
-            missing_field("ListConfigResourcesRequest.resource_types")
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("ListConfigResourcesRequest", error) from error
-
-
-def decode_request_1(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> ListConfigResourcesRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ListConfigResourcesRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("ListConfigResourcesRequest.resource_types", n)
-        left -= n
-        if left < 0:
-            bad_count("ListConfigResourcesRequest.resource_types", n - 1, size - pos)
-        message.resource_types = [*UA_Bnb[n](buf, pos)]
-        pos += n - 1
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ListConfigResourcesRequest", error) from error
-    if pos > size:
-        raise bad_end("ListConfigResourcesRequest", pos - size)
-    return message
-
-
-def encode_request_1(message: ListConfigResourcesRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        resource_types = message.resource_types
-        resource_types_n = len(resource_types) + 1
-        if resource_types_n < 128:
-            put(PA_Bnbx[resource_types_n](resource_types_n, *resource_types))
-        else:
-            put(varint(resource_types_n))
-            put(join_array("b", resource_types))
-            put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("ListConfigResourcesRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> ListConfigResourcesResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ListConfigResourcesResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
-        pos += 7
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("ListConfigResourcesResponse.config_resources", n)
-        left -= n
-        if left < 0:
-            bad_count("ListConfigResourcesResponse.config_resources", n - 1, size - pos)
-        config_resources: list[ConfigResource] = []
-        message.config_resources = config_resources
-        for _ in range(1, n):
-            config_resource = new(ConfigResource)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "ConfigResource.resource_name")
-            if n == 0:
-                bad_length("ConfigResource.resource_name", n)
-            config_resource.resource_name = buf[pos : (pos := pos + n - 1)].decode()
-            k = buf[pos]
-            pos += 1
-            config_resource.resource_type = 16
-            if k:
-                config_resource.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                config_resource.unknown_tags = ()
-            config_resources.append(config_resource)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ListConfigResourcesResponse", error) from error
-    if pos > size:
-        raise bad_end("ListConfigResourcesResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: ListConfigResourcesResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        config_resources = message.config_resources
-        n = len(config_resources) + 1
-        if n < 128:
-            put(P_ihB(message.throttle_time_ms, message.error_code, n))
-        else:
-            put(P_ih(message.throttle_time_ms, message.error_code))
-            put(varint(n))
-        for config_resource in config_resources:
-            raw = config_resource.resource_name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "resource_name"))
-            put(raw)
-            put(b"\0")
-            if config_resource.unknown_tags:
-                write_tags(out, config_resource.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("ListConfigResourcesResponse", error) from error
-
-
-def decode_response_1(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> ListConfigResourcesResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ListConfigResourcesResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
-        pos += 7
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("ListConfigResourcesResponse.config_resources", n)
-        left -= n
-        if left < 0:
-            bad_count("ListConfigResourcesResponse.config_resources", n - 1, size - pos)
-        config_resources: list[ConfigResource] = []
-        message.config_resources = config_resources
-        for _ in range(1, n):
-            config_resource = new(ConfigResource)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "ConfigResource.resource_name")
-            if n == 0:
-                bad_length("ConfigResource.resource_name", n)
-            config_resource.resource_name = buf[pos : (pos := pos + n - 1)].decode()
-            config_resource.resource_type, k = U_bB(buf, pos)
-            pos += 2
-            if k:
-                config_resource.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                config_resource.unknown_tags = ()
-            config_resources.append(config_resource)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ListConfigResourcesResponse", error) from error
-    if pos > size:
-        raise bad_end("ListConfigResourcesResponse", pos - size)
-    return message
-
-
-def encode_response_1(message: ListConfigResourcesResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        config_resources = message.config_resources
-        n = len(config_resources) + 1
-        if n < 128:
-            put(P_ihB(message.throttle_time_ms, message.error_code, n))
-        else:
-            put(P_ih(message.throttle_time_ms, message.error_code))
-            put(varint(n))
-        for config_resource in config_resources:
-            raw = config_resource.resource_name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "resource_name"))
-            put(raw)
-            put(P_bx(config_resource.resource_type))
-            if config_resource.unknown_tags:
-                write_tags(out, config_resource.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("ListConfigResourcesResponse", error) from error
-
-
-REQUESTS: Codecs[ListConfigResourcesRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_1, encode_request_1),
-}
-
-RESPONSES: Codecs[ListConfigResourcesResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_1, encode_response_1),
-}
+RESPONSES: Codecs[ListConfigResourcesResponse] = Codecs(
+    ListConfigResourcesResponse, "response", 0, 1, 0
+)

@@ -36,12 +36,13 @@ from trionet.protocol._wire import (
     varint,
     write_tags,
 )
+from trionet.protocol.unrolling._codecs import Codecs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs, Pack, Unpack
+    from trionet.protocol._wire import Pack, Unpack
 
 U_ibB: Unpack = Struct(">ibB").unpack_from
 U_ihqqiB: Unpack = Struct(">ihqqiB").unpack_from
@@ -70,6 +71,12 @@ class ListOffsetsPartition(Message):
         "max_num_offsets",
         "unknown_tags",
     )
+    _layout = (
+        "partition_index int32",
+        "current_leader_epoch int32 4+ ignorable",
+        "timestamp int64",
+        "max_num_offsets int32 0-0",
+    )
 
     def __init__(
         self,
@@ -91,6 +98,7 @@ class ListOffsetsTopic(Message):
     """Part of ListOffsetsRequest, v0-11."""
 
     __slots__ = ("name", "partitions", "unknown_tags")
+    _layout = ("name string", "partitions [ListOffsetsPartition]")
 
     def __init__(
         self,
@@ -114,6 +122,12 @@ class ListOffsetsRequest(Message):
     """
 
     __slots__ = ("replica_id", "isolation_level", "topics", "timeout_ms", "unknown_tags")
+    _layout = (
+        "replica_id int32",
+        "isolation_level int8 2+",
+        "topics [ListOffsetsTopic]",
+        "timeout_ms int32 10+ ignorable",
+    )
 
     def __init__(
         self,
@@ -150,6 +164,14 @@ class ListOffsetsPartitionResponse(Message):
         "leader_epoch",
         "unknown_tags",
     )
+    _layout = (
+        "partition_index int32",
+        "error_code int16",
+        "old_style_offsets [int64] 0-0",
+        "timestamp int64 1+",
+        "offset int64 1+",
+        "leader_epoch int32 4+",
+    )
 
     def __init__(
         self,
@@ -175,6 +197,7 @@ class ListOffsetsTopicResponse(Message):
     """Part of ListOffsetsResponse, v0-11."""
 
     __slots__ = ("name", "partitions", "unknown_tags")
+    _layout = ("name string", "partitions [ListOffsetsPartitionResponse]")
 
     def __init__(
         self,
@@ -199,6 +222,7 @@ class ListOffsetsResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "topics", "unknown_tags")
+    _layout = ("throttle_time_ms int32 2+", "topics [ListOffsetsTopicResponse]")
 
     def __init__(
         self,
@@ -556,20 +580,24 @@ def encode_response_6(message: ListOffsetsResponse, out: list[Sized]) -> None:
         raise unencodable("ListOffsetsResponse", error) from error
 
 
-REQUESTS: Codecs[ListOffsetsRequest] = {
-    6: (decode_request_6, encode_request_6),
-    7: (decode_request_6, encode_request_6),
-    8: (decode_request_6, encode_request_6),
-    9: (decode_request_6, encode_request_6),
-    10: (decode_request_10, encode_request_10),
-    11: (decode_request_10, encode_request_10),
-}
+REQUESTS: Codecs[ListOffsetsRequest] = Codecs(
+    ListOffsetsRequest, "request", 0, 11, 6, {
+        6: (decode_request_6, encode_request_6),
+        7: (decode_request_6, encode_request_6),
+        8: (decode_request_6, encode_request_6),
+        9: (decode_request_6, encode_request_6),
+        10: (decode_request_10, encode_request_10),
+        11: (decode_request_10, encode_request_10),
+    }
+)
 
-RESPONSES: Codecs[ListOffsetsResponse] = {
-    6: (decode_response_6, encode_response_6),
-    7: (decode_response_6, encode_response_6),
-    8: (decode_response_6, encode_response_6),
-    9: (decode_response_6, encode_response_6),
-    10: (decode_response_6, encode_response_6),
-    11: (decode_response_6, encode_response_6),
-}
+RESPONSES: Codecs[ListOffsetsResponse] = Codecs(
+    ListOffsetsResponse, "response", 0, 11, 6, {
+        6: (decode_response_6, encode_response_6),
+        7: (decode_response_6, encode_response_6),
+        8: (decode_response_6, encode_response_6),
+        9: (decode_response_6, encode_response_6),
+        10: (decode_response_6, encode_response_6),
+        11: (decode_response_6, encode_response_6),
+    }
+)

@@ -8,53 +8,15 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    ArrayWriters,
-    BYTES,
-    MALFORMED,
-    Message,
-    PA_Bnix,
-    P_i,
-    P_iB,
-    P_ih,
-    P_ihB,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UA_Bni,
-    UNENCODABLE,
-    UNSET,
-    U_iB,
-    U_ihB,
-    bad_count,
-    bad_end,
-    bad_length,
-    join_array,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs
-
-PA_iBniBniBnix: ArrayWriters = ArrayWriters('iBniBniBnix', 1)
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class ListPartitionReassignmentsTopics(Message):
     """Part of ListPartitionReassignmentsRequest, v0."""
 
     __slots__ = ("name", "partition_indexes", "unknown_tags")
+    _layout = ("name string", "partition_indexes [int32]")
 
     def __init__(
         self,
@@ -76,6 +38,7 @@ class ListPartitionReassignmentsRequest(Message):
     """
 
     __slots__ = ("timeout_ms", "topics", "unknown_tags")
+    _layout = ("timeout_ms int32", "topics [ListPartitionReassignmentsTopics] null")
 
     def __init__(
         self,
@@ -101,6 +64,12 @@ class OngoingPartitionReassignment(Message):
         "removing_replicas",
         "unknown_tags",
     )
+    _layout = (
+        "partition_index int32",
+        "replicas [int32]",
+        "adding_replicas [int32]",
+        "removing_replicas [int32]",
+    )
 
     def __init__(
         self,
@@ -122,6 +91,7 @@ class OngoingTopicReassignment(Message):
     """Part of ListPartitionReassignmentsResponse, v0."""
 
     __slots__ = ("name", "partitions", "unknown_tags")
+    _layout = ("name string", "partitions [OngoingPartitionReassignment]")
 
     def __init__(
         self,
@@ -146,6 +116,12 @@ class ListPartitionReassignmentsResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "topics", "unknown_tags")
+    _layout = (
+        "throttle_time_ms int32",
+        "error_code int16",
+        "error_message string null",
+        "topics [OngoingTopicReassignment]",
+    )
 
     def __init__(
         self,
@@ -163,273 +139,10 @@ class ListPartitionReassignmentsResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> ListPartitionReassignmentsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ListPartitionReassignmentsRequest)
-        message.timeout_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            message.topics = None
-        else:
-            left -= n
-            if left < 0:
-                bad_count("ListPartitionReassignmentsRequest.topics", n - 1, size - pos)
-            topics: list[ListPartitionReassignmentsTopics] = []
-            message.topics = topics
-            for _ in range(1, n):
-                list_partition_reassignments_topics = new(ListPartitionReassignmentsTopics)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "ListPartitionReassignmentsTopics.name")
-                if n == 0:
-                    bad_length("ListPartitionReassignmentsTopics.name", n)
-                list_partition_reassignments_topics.name = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("ListPartitionReassignmentsTopics.partition_indexes", n)
-                left -= n
-                if left < 0:
-                    bad_count(
-                        "ListPartitionReassignmentsTopics.partition_indexes", n - 1, size - pos,
-                    )
-                list_partition_reassignments_topics.partition_indexes = [*UA_Bni[n](buf, pos)]
-                pos += 4 * (n - 1)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    list_partition_reassignments_topics.unknown_tags, pos, left = (
-                        read_tags(buf, pos, k, left)
-                    )
-                else:
-                    list_partition_reassignments_topics.unknown_tags = ()
-                topics.append(list_partition_reassignments_topics)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ListPartitionReassignmentsRequest", error) from error
-    if pos > size:
-        raise bad_end("ListPartitionReassignmentsRequest", pos - size)
-    return message
+REQUESTS: Codecs[ListPartitionReassignmentsRequest] = Codecs(
+    ListPartitionReassignmentsRequest, "request", 0, 0, 0
+)
 
-
-def encode_request_0(message: ListPartitionReassignmentsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = 0 if topics is None else len(topics) + 1
-        if n < 128:
-            put(P_iB(message.timeout_ms, n))
-        else:
-            put(P_i(message.timeout_ms))
-            put(varint(n))
-        for list_partition_reassignments_topics in topics or ():
-            raw = list_partition_reassignments_topics.name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            partition_indexes = list_partition_reassignments_topics.partition_indexes
-            partition_indexes_n = len(partition_indexes) + 1
-            if partition_indexes_n < 128:
-                put(PA_Bnix[partition_indexes_n](partition_indexes_n, *partition_indexes))
-            else:
-                put(varint(partition_indexes_n))
-                put(join_array("i", partition_indexes))
-                put(b"\0")
-            if list_partition_reassignments_topics.unknown_tags:
-                write_tags(out, list_partition_reassignments_topics.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("ListPartitionReassignmentsRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> ListPartitionReassignmentsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ListPartitionReassignmentsResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
-        pos += 7
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "ListPartitionReassignmentsResponse.error_message")
-        message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("ListPartitionReassignmentsResponse.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("ListPartitionReassignmentsResponse.topics", n - 1, size - pos)
-        topics: list[OngoingTopicReassignment] = []
-        message.topics = topics
-        for _ in range(1, n):
-            ongoing_topic_reassignment = new(OngoingTopicReassignment)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "OngoingTopicReassignment.name")
-            if n == 0:
-                bad_length("OngoingTopicReassignment.name", n)
-            ongoing_topic_reassignment.name = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("OngoingTopicReassignment.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("OngoingTopicReassignment.partitions", n - 1, size - pos)
-            partitions: list[OngoingPartitionReassignment] = []
-            ongoing_topic_reassignment.partitions = partitions
-            for _ in range(1, n):
-                ongoing_partition_reassignment = new(OngoingPartitionReassignment)
-                ongoing_partition_reassignment.partition_index, n = U_iB(buf, pos)
-                pos += 5
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("OngoingPartitionReassignment.replicas", n)
-                left -= n
-                if left < 0:
-                    bad_count("OngoingPartitionReassignment.replicas", n - 1, size - pos)
-                ongoing_partition_reassignment.replicas = [*UA_Bni[n](buf, pos)]
-                pos += 4 * (n - 1)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("OngoingPartitionReassignment.adding_replicas", n)
-                left -= n
-                if left < 0:
-                    bad_count("OngoingPartitionReassignment.adding_replicas", n - 1, size - pos)
-                ongoing_partition_reassignment.adding_replicas = [*UA_Bni[n](buf, pos)]
-                pos += 4 * (n - 1)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("OngoingPartitionReassignment.removing_replicas", n)
-                left -= n
-                if left < 0:
-                    bad_count("OngoingPartitionReassignment.removing_replicas", n - 1, size - pos)
-                ongoing_partition_reassignment.removing_replicas = [*UA_Bni[n](buf, pos)]
-                pos += 4 * (n - 1)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    ongoing_partition_reassignment.unknown_tags, pos, left = (
-                        read_tags(buf, pos, k, left)
-                    )
-                else:
-                    ongoing_partition_reassignment.unknown_tags = ()
-                partitions.append(ongoing_partition_reassignment)
-            k = buf[pos]
-            pos += 1
-            if k:
-                ongoing_topic_reassignment.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                ongoing_topic_reassignment.unknown_tags = ()
-            topics.append(ongoing_topic_reassignment)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ListPartitionReassignmentsResponse", error) from error
-    if pos > size:
-        raise bad_end("ListPartitionReassignmentsResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: ListPartitionReassignmentsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(P_ihB(message.throttle_time_ms, message.error_code, n))
-        else:
-            put(P_ih(message.throttle_time_ms, message.error_code))
-            put(text_size(n, "error_message"))
-        put(raw)
-        topics = message.topics
-        n = len(topics) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for ongoing_topic_reassignment in topics:
-            raw = ongoing_topic_reassignment.name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            partitions = ongoing_topic_reassignment.partitions
-            n = len(partitions) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for ongoing_partition_reassignment in partitions:
-                replicas = ongoing_partition_reassignment.replicas
-                replicas_n = len(replicas) + 1
-                adding_replicas = ongoing_partition_reassignment.adding_replicas
-                adding_replicas_n = len(adding_replicas) + 1
-                removing_replicas = ongoing_partition_reassignment.removing_replicas
-                removing_replicas_n = len(removing_replicas) + 1
-                if replicas_n < 128 and adding_replicas_n < 128 and removing_replicas_n < 128:
-                    put(
-                        PA_iBniBniBnix[replicas_n, adding_replicas_n, removing_replicas_n](
-                            ongoing_partition_reassignment.partition_index, replicas_n, *replicas,
-                            adding_replicas_n, *adding_replicas, removing_replicas_n,
-                            *removing_replicas,
-                        ),
-                    )
-                else:
-                    put(P_i(ongoing_partition_reassignment.partition_index))
-                    put(varint(replicas_n))
-                    put(join_array("i", replicas))
-                    put(varint(adding_replicas_n))
-                    put(join_array("i", adding_replicas))
-                    put(varint(removing_replicas_n))
-                    put(join_array("i", removing_replicas))
-                    put(b"\0")
-                if ongoing_partition_reassignment.unknown_tags:
-                    write_tags(out, ongoing_partition_reassignment.unknown_tags)
-            put(b"\0")
-            if ongoing_topic_reassignment.unknown_tags:
-                write_tags(out, ongoing_topic_reassignment.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("ListPartitionReassignmentsResponse", error) from error
-
-
-REQUESTS: Codecs[ListPartitionReassignmentsRequest] = {
-    0: (decode_request_0, encode_request_0),
-}
-
-RESPONSES: Codecs[ListPartitionReassignmentsResponse] = {
-    0: (decode_response_0, encode_response_0),
-}
+RESPONSES: Codecs[ListPartitionReassignmentsResponse] = Codecs(
+    ListPartitionReassignmentsResponse, "response", 0, 0, 0
+)

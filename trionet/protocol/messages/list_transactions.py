@@ -8,51 +8,8 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    ArrayReaders,
-    ArrayWriters,
-    BYTES,
-    MALFORMED,
-    Message,
-    P_ih,
-    P_ihB,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    U_ihB,
-    bad_count,
-    bad_end,
-    bad_length,
-    join_array,
-    malformed,
-    missing_field,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_qB: Unpack = Struct(">qB").unpack_from
-P_q: Pack = Struct(">q").pack
-P_qB: Pack = Struct(">qB").pack
-P_qx: Pack = Struct(">qx").pack
-UA_Bnq: ArrayReaders = ArrayReaders('q', 1)
-PA_Bnqq: ArrayWriters = ArrayWriters('Bnqq', 1)
-PA_Bnqqx: ArrayWriters = ArrayWriters('Bnqqx', 1)
-PA_Bnqx: ArrayWriters = ArrayWriters('Bnqx', 1)
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class ListTransactionsRequest(Message):
@@ -69,6 +26,12 @@ class ListTransactionsRequest(Message):
         "duration_filter",
         "transactional_id_pattern",
         "unknown_tags",
+    )
+    _layout = (
+        "state_filters [string]",
+        "producer_id_filters [int64]",
+        "duration_filter int64 1+",
+        "transactional_id_pattern string 2+ null",
     )
 
     def __init__(
@@ -93,6 +56,7 @@ class TransactionState(Message):
     """Part of ListTransactionsResponse, v0-2."""
 
     __slots__ = ("transactional_id", "producer_id", "transaction_state", "unknown_tags")
+    _layout = ("transactional_id string", "producer_id int64", "transaction_state string")
 
     def __init__(
         self,
@@ -123,6 +87,12 @@ class ListTransactionsResponse(Message):
         "transaction_states",
         "unknown_tags",
     )
+    _layout = (
+        "throttle_time_ms int32",
+        "error_code int16",
+        "unknown_state_filters [string]",
+        "transaction_states [TransactionState]",
+    )
 
     def __init__(
         self,
@@ -144,385 +114,6 @@ class ListTransactionsResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> ListTransactionsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ListTransactionsRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("ListTransactionsRequest.state_filters", n)
-        left -= n
-        if left < 0:
-            bad_count("ListTransactionsRequest.state_filters", n - 1, size - pos)
-        state_filters: list[str] = []
-        message.state_filters = state_filters
-        for _ in range(1, n):
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "ListTransactionsRequest.state_filters")
-            if n == 0:
-                bad_length("ListTransactionsRequest.state_filters", n)
-            state_filters.append(buf[pos : (pos := pos + n - 1)].decode())
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("ListTransactionsRequest.producer_id_filters", n)
-        left -= n
-        if left < 0:
-            bad_count("ListTransactionsRequest.producer_id_filters", n - 1, size - pos)
-        message.producer_id_filters = [*UA_Bnq[n](buf, pos)]
-        pos += 8 * (n - 1)
-        k = buf[pos]
-        pos += 1
-        message.duration_filter = -1
-        message.transactional_id_pattern = None
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ListTransactionsRequest", error) from error
-    if pos > size:
-        raise bad_end("ListTransactionsRequest", pos - size)
-    return message
+REQUESTS: Codecs[ListTransactionsRequest] = Codecs(ListTransactionsRequest, "request", 0, 2, 0)
 
-
-def encode_request_0(message: ListTransactionsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.duration_filter != -1:
-            missing_field("ListTransactionsRequest.duration_filter")
-        if message.transactional_id_pattern is not None:
-            missing_field("ListTransactionsRequest.transactional_id_pattern")
-        state_filters = message.state_filters
-        n = len(state_filters) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for item in state_filters:
-            raw = item.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "state_filters"))
-            put(raw)
-        producer_id_filters = message.producer_id_filters
-        producer_id_filters_n = len(producer_id_filters) + 1
-        if producer_id_filters_n < 128:
-            put(PA_Bnqx[producer_id_filters_n](producer_id_filters_n, *producer_id_filters))
-        else:
-            put(varint(producer_id_filters_n))
-            put(join_array("q", producer_id_filters))
-            put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("ListTransactionsRequest", error) from error
-
-
-def decode_request_1(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> ListTransactionsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ListTransactionsRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("ListTransactionsRequest.state_filters", n)
-        left -= n
-        if left < 0:
-            bad_count("ListTransactionsRequest.state_filters", n - 1, size - pos)
-        state_filters: list[str] = []
-        message.state_filters = state_filters
-        for _ in range(1, n):
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "ListTransactionsRequest.state_filters")
-            if n == 0:
-                bad_length("ListTransactionsRequest.state_filters", n)
-            state_filters.append(buf[pos : (pos := pos + n - 1)].decode())
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("ListTransactionsRequest.producer_id_filters", n)
-        left -= n
-        if left < 0:
-            bad_count("ListTransactionsRequest.producer_id_filters", n - 1, size - pos)
-        message.producer_id_filters = [*UA_Bnq[n](buf, pos)]
-        pos += 8 * (n - 1)
-        message.duration_filter, k = U_qB(buf, pos)
-        pos += 9
-        message.transactional_id_pattern = None
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ListTransactionsRequest", error) from error
-    if pos > size:
-        raise bad_end("ListTransactionsRequest", pos - size)
-    return message
-
-
-def encode_request_1(message: ListTransactionsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.transactional_id_pattern is not None:
-            missing_field("ListTransactionsRequest.transactional_id_pattern")
-        state_filters = message.state_filters
-        n = len(state_filters) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for item in state_filters:
-            raw = item.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "state_filters"))
-            put(raw)
-        producer_id_filters = message.producer_id_filters
-        producer_id_filters_n = len(producer_id_filters) + 1
-        if producer_id_filters_n < 128:
-            put(
-                PA_Bnqqx[producer_id_filters_n](
-                    producer_id_filters_n, *producer_id_filters, message.duration_filter,
-                ),
-            )
-        else:
-            put(varint(producer_id_filters_n))
-            put(join_array("q", producer_id_filters))
-            put(P_qx(message.duration_filter))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("ListTransactionsRequest", error) from error
-
-
-def decode_request_2(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> ListTransactionsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ListTransactionsRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("ListTransactionsRequest.state_filters", n)
-        left -= n
-        if left < 0:
-            bad_count("ListTransactionsRequest.state_filters", n - 1, size - pos)
-        state_filters: list[str] = []
-        message.state_filters = state_filters
-        for _ in range(1, n):
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "ListTransactionsRequest.state_filters")
-            if n == 0:
-                bad_length("ListTransactionsRequest.state_filters", n)
-            state_filters.append(buf[pos : (pos := pos + n - 1)].decode())
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("ListTransactionsRequest.producer_id_filters", n)
-        left -= n
-        if left < 0:
-            bad_count("ListTransactionsRequest.producer_id_filters", n - 1, size - pos)
-        message.producer_id_filters = [*UA_Bnq[n](buf, pos)]
-        pos += 8 * (n - 1)
-        message.duration_filter, n = U_qB(buf, pos)
-        pos += 9
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "ListTransactionsRequest.transactional_id_pattern")
-        message.transactional_id_pattern = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ListTransactionsRequest", error) from error
-    if pos > size:
-        raise bad_end("ListTransactionsRequest", pos - size)
-    return message
-
-
-def encode_request_2(message: ListTransactionsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        state_filters = message.state_filters
-        n = len(state_filters) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for item in state_filters:
-            raw = item.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "state_filters"))
-            put(raw)
-        producer_id_filters = message.producer_id_filters
-        producer_id_filters_n = len(producer_id_filters) + 1
-        text = message.transactional_id_pattern
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if producer_id_filters_n < 128:
-            put(
-                PA_Bnqq[producer_id_filters_n](
-                    producer_id_filters_n, *producer_id_filters, message.duration_filter,
-                ),
-            )
-        else:
-            put(varint(producer_id_filters_n))
-            put(join_array("q", producer_id_filters))
-            put(P_q(message.duration_filter))
-        put(BYTES[n] if n < 128 else text_size(n, "transactional_id_pattern"))
-        put(raw)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("ListTransactionsRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> ListTransactionsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ListTransactionsResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
-        pos += 7
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("ListTransactionsResponse.unknown_state_filters", n)
-        left -= n
-        if left < 0:
-            bad_count("ListTransactionsResponse.unknown_state_filters", n - 1, size - pos)
-        unknown_state_filters: list[str] = []
-        message.unknown_state_filters = unknown_state_filters
-        for _ in range(1, n):
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "ListTransactionsResponse.unknown_state_filters")
-            if n == 0:
-                bad_length("ListTransactionsResponse.unknown_state_filters", n)
-            unknown_state_filters.append(buf[pos : (pos := pos + n - 1)].decode())
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("ListTransactionsResponse.transaction_states", n)
-        left -= n
-        if left < 0:
-            bad_count("ListTransactionsResponse.transaction_states", n - 1, size - pos)
-        transaction_states: list[TransactionState] = []
-        message.transaction_states = transaction_states
-        for _ in range(1, n):
-            transaction_state = new(TransactionState)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "TransactionState.transactional_id")
-            if n == 0:
-                bad_length("TransactionState.transactional_id", n)
-            transaction_state.transactional_id = buf[pos : (pos := pos + n - 1)].decode()
-            transaction_state.producer_id, n = U_qB(buf, pos)
-            pos += 9
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "TransactionState.transaction_state")
-            if n == 0:
-                bad_length("TransactionState.transaction_state", n)
-            transaction_state.transaction_state = buf[pos : (pos := pos + n - 1)].decode()
-            k = buf[pos]
-            pos += 1
-            if k:
-                transaction_state.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                transaction_state.unknown_tags = ()
-            transaction_states.append(transaction_state)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ListTransactionsResponse", error) from error
-    if pos > size:
-        raise bad_end("ListTransactionsResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: ListTransactionsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        unknown_state_filters = message.unknown_state_filters
-        n = len(unknown_state_filters) + 1
-        if n < 128:
-            put(P_ihB(message.throttle_time_ms, message.error_code, n))
-        else:
-            put(P_ih(message.throttle_time_ms, message.error_code))
-            put(varint(n))
-        for item in unknown_state_filters:
-            raw = item.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "unknown_state_filters"))
-            put(raw)
-        transaction_states = message.transaction_states
-        n = len(transaction_states) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for transaction_state in transaction_states:
-            raw = transaction_state.transactional_id.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "transactional_id"))
-            put(raw)
-            raw = transaction_state.transaction_state.encode()
-            n = len(raw) + 1
-            if n < 128:
-                put(P_qB(transaction_state.producer_id, n))
-            else:
-                put(P_q(transaction_state.producer_id))
-                put(text_size(n, "transaction_state"))
-            put(raw)
-            put(b"\0")
-            if transaction_state.unknown_tags:
-                write_tags(out, transaction_state.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("ListTransactionsResponse", error) from error
-
-
-REQUESTS: Codecs[ListTransactionsRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_1, encode_request_1),
-    2: (decode_request_2, encode_request_2),
-}
-
-RESPONSES: Codecs[ListTransactionsResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_0, encode_response_0),
-    2: (decode_response_0, encode_response_0),
-}
+RESPONSES: Codecs[ListTransactionsResponse] = Codecs(ListTransactionsResponse, "response", 0, 2, 0)

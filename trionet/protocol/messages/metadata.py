@@ -49,12 +49,13 @@ from trionet.protocol._wire import (
     varint,
     write_tags,
 )
+from trionet.protocol.unrolling._codecs import Codecs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs, Pack, Unpack
+    from trionet.protocol._wire import Pack, Unpack
 
 U_16soB: Unpack = Struct(">16s?B").unpack_from
 U_oooB: Unpack = Struct(">???B").unpack_from
@@ -79,6 +80,7 @@ class MetadataRequestTopic(Message):
     """
 
     __slots__ = ("topic_id", "name", "unknown_tags")
+    _layout = ("topic_id uuid 10+ ignorable", "name string null=10+")
     _uuids = ("topic_id",)
 
     def __init__(
@@ -107,6 +109,12 @@ class MetadataRequest(Message):
         "include_topic_authorized_operations",
         "unknown_tags",
     )
+    _layout = (
+        "topics [MetadataRequestTopic] null=1+",
+        "allow_auto_topic_creation bool 4+",
+        "include_cluster_authorized_operations bool 8-10",
+        "include_topic_authorized_operations bool 8+",
+    )
 
     def __init__(
         self,
@@ -132,6 +140,7 @@ class MetadataResponseBroker(Message):
     """
 
     __slots__ = ("node_id", "host", "port", "rack", "unknown_tags")
+    _layout = ("node_id int32", "host string", "port int32", "rack string 1+ null")
 
     def __init__(
         self,
@@ -167,6 +176,15 @@ class MetadataResponsePartition(Message):
         "isr_nodes",
         "offline_replicas",
         "unknown_tags",
+    )
+    _layout = (
+        "error_code int16",
+        "partition_index int32",
+        "leader_id int32",
+        "leader_epoch int32 7+",
+        "replica_nodes [int32]",
+        "isr_nodes [int32]",
+        "offline_replicas [int32] 5+",
     )
 
     def __init__(
@@ -208,6 +226,14 @@ class MetadataResponseTopic(Message):
         "topic_authorized_operations",
         "unknown_tags",
     )
+    _layout = (
+        "error_code int16",
+        "name string null=12+",
+        "topic_id uuid 10+",
+        "is_internal bool 1+",
+        "partitions [MetadataResponsePartition]",
+        "topic_authorized_operations int32 8+",
+    )
     _uuids = ("topic_id",)
 
     def __init__(
@@ -247,6 +273,15 @@ class MetadataResponse(Message):
         "cluster_authorized_operations",
         "error_code",
         "unknown_tags",
+    )
+    _layout = (
+        "throttle_time_ms int32 3+",
+        "brokers [MetadataResponseBroker]",
+        "cluster_id string 2+ null",
+        "controller_id int32 1+",
+        "topics [MetadataResponseTopic]",
+        "cluster_authorized_operations int32 8-10",
+        "error_code int16 13+",
     )
 
     def __init__(
@@ -1817,18 +1852,22 @@ def encode_response_13(message: MetadataResponse, out: list[Sized]) -> None:
         raise unencodable("MetadataResponse", error) from error
 
 
-REQUESTS: Codecs[MetadataRequest] = {
-    9: (decode_request_9, encode_request_9),
-    10: (decode_request_10, encode_request_10),
-    11: (decode_request_11, encode_request_11),
-    12: (decode_request_11, encode_request_11),
-    13: (decode_request_11, encode_request_11),
-}
+REQUESTS: Codecs[MetadataRequest] = Codecs(
+    MetadataRequest, "request", 0, 13, 9, {
+        9: (decode_request_9, encode_request_9),
+        10: (decode_request_10, encode_request_10),
+        11: (decode_request_11, encode_request_11),
+        12: (decode_request_11, encode_request_11),
+        13: (decode_request_11, encode_request_11),
+    }
+)
 
-RESPONSES: Codecs[MetadataResponse] = {
-    9: (decode_response_9, encode_response_9),
-    10: (decode_response_10, encode_response_10),
-    11: (decode_response_11, encode_response_11),
-    12: (decode_response_12, encode_response_12),
-    13: (decode_response_13, encode_response_13),
-}
+RESPONSES: Codecs[MetadataResponse] = Codecs(
+    MetadataResponse, "response", 0, 13, 9, {
+        9: (decode_response_9, encode_response_9),
+        10: (decode_response_10, encode_response_10),
+        11: (decode_response_11, encode_response_11),
+        12: (decode_response_12, encode_response_12),
+        13: (decode_response_13, encode_response_13),
+    }
+)

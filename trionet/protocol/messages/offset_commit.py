@@ -41,12 +41,13 @@ from trionet.protocol._wire import (
     varint,
     write_tags,
 )
+from trionet.protocol.unrolling._codecs import Codecs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs, Pack, Unpack
+    from trionet.protocol._wire import Pack, Unpack
 
 U_iqiB: Unpack = Struct(">iqiB").unpack_from
 P_ihx: Pack = Struct(">ihx").pack
@@ -71,6 +72,13 @@ class OffsetCommitRequestPartition(Message):
         "committed_leader_epoch",
         "committed_metadata",
         "unknown_tags",
+    )
+    _layout = (
+        "partition_index int32",
+        "committed_offset int64",
+        "commit_timestamp int64 1-1",
+        "committed_leader_epoch int32 6+ ignorable",
+        "committed_metadata string null",
     )
 
     def __init__(
@@ -99,6 +107,11 @@ class OffsetCommitRequestTopic(Message):
     """
 
     __slots__ = ("name", "topic_id", "partitions", "unknown_tags")
+    _layout = (
+        "name string 0-9 ignorable",
+        "topic_id uuid 10+ ignorable",
+        "partitions [OffsetCommitRequestPartition]",
+    )
     _uuids = ("topic_id",)
 
     def __init__(
@@ -136,6 +149,14 @@ class OffsetCommitRequest(Message):
         "topics",
         "unknown_tags",
     )
+    _layout = (
+        "group_id string",
+        "generation_id_or_member_epoch int32 1+ ignorable",
+        "member_id string 1+ ignorable",
+        "retention_time_ms int64 2-4 ignorable",
+        "group_instance_id string 7+ null",
+        "topics [OffsetCommitRequestTopic]",
+    )
 
     def __init__(
         self,
@@ -161,6 +182,7 @@ class OffsetCommitResponsePartition(Message):
     """Part of OffsetCommitResponse, v0-10."""
 
     __slots__ = ("partition_index", "error_code", "unknown_tags")
+    _layout = ("partition_index int32", "error_code int16")
 
     def __init__(
         self,
@@ -182,6 +204,7 @@ class OffsetCommitResponseTopic(Message):
     """
 
     __slots__ = ("name", "topic_id", "partitions", "unknown_tags")
+    _layout = ("name string 0-9", "topic_id uuid 10+", "partitions [OffsetCommitResponsePartition]")
     _uuids = ("topic_id",)
 
     def __init__(
@@ -209,6 +232,7 @@ class OffsetCommitResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "topics", "unknown_tags")
+    _layout = ("throttle_time_ms int32 3+", "topics [OffsetCommitResponseTopic]")
 
     def __init__(
         self,
@@ -780,14 +804,18 @@ def encode_response_10(message: OffsetCommitResponse, out: list[Sized]) -> None:
         raise unencodable("OffsetCommitResponse", error) from error
 
 
-REQUESTS: Codecs[OffsetCommitRequest] = {
-    8: (decode_request_8, encode_request_8),
-    9: (decode_request_8, encode_request_8),
-    10: (decode_request_10, encode_request_10),
-}
+REQUESTS: Codecs[OffsetCommitRequest] = Codecs(
+    OffsetCommitRequest, "request", 0, 10, 8, {
+        8: (decode_request_8, encode_request_8),
+        9: (decode_request_8, encode_request_8),
+        10: (decode_request_10, encode_request_10),
+    }
+)
 
-RESPONSES: Codecs[OffsetCommitResponse] = {
-    8: (decode_response_8, encode_response_8),
-    9: (decode_response_8, encode_response_8),
-    10: (decode_response_10, encode_response_10),
-}
+RESPONSES: Codecs[OffsetCommitResponse] = Codecs(
+    OffsetCommitResponse, "response", 0, 10, 8, {
+        8: (decode_response_8, encode_response_8),
+        9: (decode_response_8, encode_response_8),
+        10: (decode_response_10, encode_response_10),
+    }
+)

@@ -8,44 +8,15 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    MALFORMED,
-    Message,
-    P_h,
-    P_i,
-    P_ih,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    bad_count,
-    bad_end,
-    bad_length,
-    malformed,
-    missing_field,
-    new,
-    unencodable,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_h: Unpack = Struct(">h").unpack_from
-U_hii: Unpack = Struct(">hii").unpack_from
-U_i: Unpack = Struct(">i").unpack_from
-U_ih: Unpack = Struct(">ih").unpack_from
-P_hii: Pack = Struct(">hii").pack
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class OffsetDeleteRequestPartition(Message):
     """Part of OffsetDeleteRequest, v0."""
 
     __slots__ = ("partition_index", "unknown_tags")
+    _layout = ("partition_index int32",)
 
     def __init__(
         self,
@@ -61,6 +32,7 @@ class OffsetDeleteRequestTopic(Message):
     """Part of OffsetDeleteRequest, v0."""
 
     __slots__ = ("name", "partitions", "unknown_tags")
+    _layout = ("name string", "partitions [OffsetDeleteRequestPartition]")
 
     def __init__(
         self,
@@ -80,6 +52,7 @@ class OffsetDeleteRequest(Message):
     """OffsetDelete request, v0."""
 
     __slots__ = ("group_id", "topics", "unknown_tags")
+    _layout = ("group_id string", "topics [OffsetDeleteRequestTopic]")
 
     def __init__(
         self,
@@ -97,6 +70,7 @@ class OffsetDeleteResponsePartition(Message):
     """Part of OffsetDeleteResponse, v0."""
 
     __slots__ = ("partition_index", "error_code", "unknown_tags")
+    _layout = ("partition_index int32", "error_code int16")
 
     def __init__(
         self,
@@ -114,6 +88,7 @@ class OffsetDeleteResponseTopic(Message):
     """Part of OffsetDeleteResponse, v0."""
 
     __slots__ = ("name", "partitions", "unknown_tags")
+    _layout = ("name string", "partitions [OffsetDeleteResponsePartition]")
 
     def __init__(
         self,
@@ -138,6 +113,7 @@ class OffsetDeleteResponse(Message):
     """
 
     __slots__ = ("error_code", "throttle_time_ms", "topics", "unknown_tags")
+    _layout = ("error_code int16", "throttle_time_ms int32", "topics [OffsetDeleteResponseTopic]")
 
     def __init__(
         self,
@@ -153,171 +129,6 @@ class OffsetDeleteResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> OffsetDeleteRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(OffsetDeleteRequest)
-        n = U_h(buf, pos)[0]
-        pos += 2
-        if n < 0:
-            bad_length("OffsetDeleteRequest.group_id", n)
-        message.group_id = buf[pos : (pos := pos + n)].decode()
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("OffsetDeleteRequest.topics", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("OffsetDeleteRequest.topics", n, size - pos)
-        topics: list[OffsetDeleteRequestTopic] = []
-        message.topics = topics
-        for _ in range(n):
-            offset_delete_request_topic = new(OffsetDeleteRequestTopic)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("OffsetDeleteRequestTopic.name", n)
-            offset_delete_request_topic.name = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("OffsetDeleteRequestTopic.partitions", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("OffsetDeleteRequestTopic.partitions", n, size - pos)
-            partitions: list[OffsetDeleteRequestPartition] = []
-            offset_delete_request_topic.partitions = partitions
-            for _ in range(n):
-                offset_delete_request_partition = new(OffsetDeleteRequestPartition)
-                offset_delete_request_partition.partition_index = U_i(buf, pos)[0]
-                pos += 4
-                offset_delete_request_partition.unknown_tags = ()
-                partitions.append(offset_delete_request_partition)
-            offset_delete_request_topic.unknown_tags = ()
-            topics.append(offset_delete_request_topic)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("OffsetDeleteRequest", error) from error
-    if pos > size:
-        raise bad_end("OffsetDeleteRequest", pos - size)
-    return message
+REQUESTS: Codecs[OffsetDeleteRequest] = Codecs(OffsetDeleteRequest, "request", 0, 0, 1)
 
-
-def encode_request_0(message: OffsetDeleteRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        raw = message.group_id.encode()
-        n = len(raw)
-        put(P_h(n))
-        put(raw)
-        topics = message.topics
-        n = len(topics)
-        put(P_i(n))
-        for offset_delete_request_topic in topics:
-            raw = offset_delete_request_topic.name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partitions = offset_delete_request_topic.partitions
-            n = len(partitions)
-            put(P_i(n))
-            for offset_delete_request_partition in partitions:
-                put(P_i(offset_delete_request_partition.partition_index))
-                if offset_delete_request_partition.unknown_tags:
-                    missing_field("OffsetDeleteRequestPartition.unknown_tags")
-            if offset_delete_request_topic.unknown_tags:
-                missing_field("OffsetDeleteRequestTopic.unknown_tags")
-        if message.unknown_tags:
-            missing_field("OffsetDeleteRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("OffsetDeleteRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> OffsetDeleteResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(OffsetDeleteResponse)
-        message.error_code, message.throttle_time_ms, n = U_hii(buf, pos)
-        pos += 10
-        if n < 0:
-            bad_length("OffsetDeleteResponse.topics", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("OffsetDeleteResponse.topics", n, size - pos)
-        topics: list[OffsetDeleteResponseTopic] = []
-        message.topics = topics
-        for _ in range(n):
-            offset_delete_response_topic = new(OffsetDeleteResponseTopic)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("OffsetDeleteResponseTopic.name", n)
-            offset_delete_response_topic.name = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("OffsetDeleteResponseTopic.partitions", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("OffsetDeleteResponseTopic.partitions", n, size - pos)
-            partitions: list[OffsetDeleteResponsePartition] = []
-            offset_delete_response_topic.partitions = partitions
-            for _ in range(n):
-                offset_delete_response_partition = new(OffsetDeleteResponsePartition)
-                (
-                    offset_delete_response_partition.partition_index,
-                    offset_delete_response_partition.error_code,
-                ) = U_ih(buf, pos)
-                pos += 6
-                offset_delete_response_partition.unknown_tags = ()
-                partitions.append(offset_delete_response_partition)
-            offset_delete_response_topic.unknown_tags = ()
-            topics.append(offset_delete_response_topic)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("OffsetDeleteResponse", error) from error
-    if pos > size:
-        raise bad_end("OffsetDeleteResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: OffsetDeleteResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics)
-        put(P_hii(message.error_code, message.throttle_time_ms, n))
-        for offset_delete_response_topic in topics:
-            raw = offset_delete_response_topic.name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partitions = offset_delete_response_topic.partitions
-            n = len(partitions)
-            put(P_i(n))
-            for offset_delete_response_partition in partitions:
-                put(
-                    P_ih(
-                        offset_delete_response_partition.partition_index,
-                        offset_delete_response_partition.error_code,
-                    ),
-                )
-    except UNENCODABLE as error:
-        raise unencodable("OffsetDeleteResponse", error) from error
-
-
-REQUESTS: Codecs[OffsetDeleteRequest] = {
-    0: (decode_request_0, encode_request_0),
-}
-
-RESPONSES: Codecs[OffsetDeleteResponse] = {
-    0: (decode_response_0, encode_response_0),
-}
+RESPONSES: Codecs[OffsetDeleteResponse] = Codecs(OffsetDeleteResponse, "response", 0, 0, 1)

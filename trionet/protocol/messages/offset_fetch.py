@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""OffsetFetch (API key 9), v0-10, with the codecs of v6-10."""
+"""OffsetFetch (API key 9), v0-10, with the codecs of v8-10."""
 
 from __future__ import annotations
 
@@ -47,12 +47,13 @@ from trionet.protocol._wire import (
     varint,
     write_tags,
 )
+from trionet.protocol.unrolling._codecs import Codecs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs, Pack, Unpack
+    from trionet.protocol._wire import Pack, Unpack
 
 U_iqiB: Unpack = Struct(">iqiB").unpack_from
 P_hx: Pack = Struct(">hx").pack
@@ -69,6 +70,11 @@ class OffsetFetchRequestTopics(Message):
     """
 
     __slots__ = ("name", "topic_id", "partition_indexes", "unknown_tags")
+    _layout = (
+        "name string 8-9 ignorable",
+        "topic_id uuid 10+ ignorable",
+        "partition_indexes [int32]",
+    )
     _uuids = ("topic_id",)
 
     def __init__(
@@ -89,6 +95,12 @@ class OffsetFetchRequestGroup(Message):
     """Part of OffsetFetchRequest, v8-10."""
 
     __slots__ = ("group_id", "member_id", "member_epoch", "topics", "unknown_tags")
+    _layout = (
+        "group_id string",
+        "member_id string 9+ null ignorable",
+        "member_epoch int32 9+ ignorable",
+        "topics [OffsetFetchRequestTopics] null",
+    )
 
     def __init__(
         self,
@@ -114,6 +126,12 @@ class OffsetFetchRequest(Message):
     """
 
     __slots__ = ("group_id", "topics", "groups", "require_stable", "unknown_tags")
+    _layout = (
+        "group_id string 0-7",
+        "topics [OffsetFetchRequestTopic] 0-7 null=2-7",
+        "groups [OffsetFetchRequestGroup] 8+",
+        "require_stable bool 7+",
+    )
 
     def __init__(
         self,
@@ -135,6 +153,7 @@ class OffsetFetchRequestTopic(Message):
     """Part of OffsetFetchRequest, v0-7."""
 
     __slots__ = ("name", "partition_indexes", "unknown_tags")
+    _layout = ("name string", "partition_indexes [int32]")
 
     def __init__(
         self,
@@ -164,6 +183,13 @@ class OffsetFetchResponsePartitions(Message):
         "error_code",
         "unknown_tags",
     )
+    _layout = (
+        "partition_index int32",
+        "committed_offset int64",
+        "committed_leader_epoch int32",
+        "metadata string null",
+        "error_code int16",
+    )
 
     def __init__(
         self,
@@ -191,6 +217,7 @@ class OffsetFetchResponseTopics(Message):
     """
 
     __slots__ = ("name", "topic_id", "partitions", "unknown_tags")
+    _layout = ("name string 8-9", "topic_id uuid 10+", "partitions [OffsetFetchResponsePartitions]")
     _uuids = ("topic_id",)
 
     def __init__(
@@ -213,6 +240,7 @@ class OffsetFetchResponseGroup(Message):
     """Part of OffsetFetchResponse, v8-10."""
 
     __slots__ = ("group_id", "topics", "error_code", "unknown_tags")
+    _layout = ("group_id string", "topics [OffsetFetchResponseTopics]", "error_code int16")
 
     def __init__(
         self,
@@ -237,6 +265,12 @@ class OffsetFetchResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "topics", "error_code", "groups", "unknown_tags")
+    _layout = (
+        "throttle_time_ms int32 3+",
+        "topics [OffsetFetchResponseTopic] 0-7",
+        "error_code int16 2-7",
+        "groups [OffsetFetchResponseGroup] 8+",
+    )
 
     def __init__(
         self,
@@ -270,6 +304,13 @@ class OffsetFetchResponsePartition(Message):
         "error_code",
         "unknown_tags",
     )
+    _layout = (
+        "partition_index int32",
+        "committed_offset int64",
+        "committed_leader_epoch int32 5+",
+        "metadata string null",
+        "error_code int16",
+    )
 
     def __init__(
         self,
@@ -293,6 +334,7 @@ class OffsetFetchResponseTopic(Message):
     """Part of OffsetFetchResponse, v0-7."""
 
     __slots__ = ("name", "partitions", "unknown_tags")
+    _layout = ("name string", "partitions [OffsetFetchResponsePartition]")
 
     def __init__(
         self,
@@ -306,217 +348,6 @@ class OffsetFetchResponseTopic(Message):
             [] if partitions is UNSET else partitions
         )
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
-
-
-def decode_request_6(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> OffsetFetchRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(OffsetFetchRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "OffsetFetchRequest.group_id")
-        if n == 0:
-            bad_length("OffsetFetchRequest.group_id", n)
-        message.group_id = buf[pos : (pos := pos + n - 1)].decode()
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            message.topics = None
-        else:
-            left -= n
-            if left < 0:
-                bad_count("OffsetFetchRequest.topics", n - 1, size - pos)
-            topics: list[OffsetFetchRequestTopic] = []
-            message.topics = topics
-            for _ in range(1, n):
-                offset_fetch_request_topic = new(OffsetFetchRequestTopic)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "OffsetFetchRequestTopic.name")
-                if n == 0:
-                    bad_length("OffsetFetchRequestTopic.name", n)
-                offset_fetch_request_topic.name = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("OffsetFetchRequestTopic.partition_indexes", n)
-                left -= n
-                if left < 0:
-                    bad_count("OffsetFetchRequestTopic.partition_indexes", n - 1, size - pos)
-                offset_fetch_request_topic.partition_indexes = [*UA_Bni[n](buf, pos)]
-                pos += 4 * (n - 1)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    offset_fetch_request_topic.unknown_tags, pos, left = (
-                        read_tags(buf, pos, k, left)
-                    )
-                else:
-                    offset_fetch_request_topic.unknown_tags = ()
-                topics.append(offset_fetch_request_topic)
-        k = buf[pos]
-        pos += 1
-        message.groups = []
-        message.require_stable = False
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("OffsetFetchRequest", error) from error
-    if pos > size:
-        raise bad_end("OffsetFetchRequest", pos - size)
-    return message
-
-
-def encode_request_6(message: OffsetFetchRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.groups:
-            missing_field("OffsetFetchRequest.groups")
-        if message.require_stable:
-            missing_field("OffsetFetchRequest.require_stable")
-        raw = message.group_id.encode()
-        n = len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
-        put(raw)
-        topics = message.topics
-        n = 0 if topics is None else len(topics) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for offset_fetch_request_topic in topics or ():
-            raw = offset_fetch_request_topic.name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            partition_indexes = offset_fetch_request_topic.partition_indexes
-            partition_indexes_n = len(partition_indexes) + 1
-            if partition_indexes_n < 128:
-                put(PA_Bnix[partition_indexes_n](partition_indexes_n, *partition_indexes))
-            else:
-                put(varint(partition_indexes_n))
-                put(join_array("i", partition_indexes))
-                put(b"\0")
-            if offset_fetch_request_topic.unknown_tags:
-                write_tags(out, offset_fetch_request_topic.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("OffsetFetchRequest", error) from error
-
-
-def decode_request_7(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> OffsetFetchRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(OffsetFetchRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "OffsetFetchRequest.group_id")
-        if n == 0:
-            bad_length("OffsetFetchRequest.group_id", n)
-        message.group_id = buf[pos : (pos := pos + n - 1)].decode()
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            message.topics = None
-        else:
-            left -= n
-            if left < 0:
-                bad_count("OffsetFetchRequest.topics", n - 1, size - pos)
-            topics: list[OffsetFetchRequestTopic] = []
-            message.topics = topics
-            for _ in range(1, n):
-                offset_fetch_request_topic = new(OffsetFetchRequestTopic)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "OffsetFetchRequestTopic.name")
-                if n == 0:
-                    bad_length("OffsetFetchRequestTopic.name", n)
-                offset_fetch_request_topic.name = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("OffsetFetchRequestTopic.partition_indexes", n)
-                left -= n
-                if left < 0:
-                    bad_count("OffsetFetchRequestTopic.partition_indexes", n - 1, size - pos)
-                offset_fetch_request_topic.partition_indexes = [*UA_Bni[n](buf, pos)]
-                pos += 4 * (n - 1)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    offset_fetch_request_topic.unknown_tags, pos, left = (
-                        read_tags(buf, pos, k, left)
-                    )
-                else:
-                    offset_fetch_request_topic.unknown_tags = ()
-                topics.append(offset_fetch_request_topic)
-        message.require_stable, k = U_oB(buf, pos)
-        pos += 2
-        message.groups = []
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("OffsetFetchRequest", error) from error
-    if pos > size:
-        raise bad_end("OffsetFetchRequest", pos - size)
-    return message
-
-
-def encode_request_7(message: OffsetFetchRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.groups:
-            missing_field("OffsetFetchRequest.groups")
-        raw = message.group_id.encode()
-        n = len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
-        put(raw)
-        topics = message.topics
-        n = 0 if topics is None else len(topics) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for offset_fetch_request_topic in topics or ():
-            raw = offset_fetch_request_topic.name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            partition_indexes = offset_fetch_request_topic.partition_indexes
-            partition_indexes_n = len(partition_indexes) + 1
-            if partition_indexes_n < 128:
-                put(PA_Bnix[partition_indexes_n](partition_indexes_n, *partition_indexes))
-            else:
-                put(varint(partition_indexes_n))
-                put(join_array("i", partition_indexes))
-                put(b"\0")
-            if offset_fetch_request_topic.unknown_tags:
-                write_tags(out, offset_fetch_request_topic.unknown_tags)
-        put(P_ox(message.require_stable))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("OffsetFetchRequest", error) from error
 
 
 def decode_request_8(
@@ -955,141 +786,6 @@ def encode_request_10(message: OffsetFetchRequest, out: list[Sized]) -> None:
         raise unencodable("OffsetFetchRequest", error) from error
 
 
-def decode_response_6(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> OffsetFetchResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(OffsetFetchResponse)
-        message.throttle_time_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("OffsetFetchResponse.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("OffsetFetchResponse.topics", n - 1, size - pos)
-        topics: list[OffsetFetchResponseTopic] = []
-        message.topics = topics
-        for _ in range(1, n):
-            offset_fetch_response_topic = new(OffsetFetchResponseTopic)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "OffsetFetchResponseTopic.name")
-            if n == 0:
-                bad_length("OffsetFetchResponseTopic.name", n)
-            offset_fetch_response_topic.name = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("OffsetFetchResponseTopic.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("OffsetFetchResponseTopic.partitions", n - 1, size - pos)
-            partitions: list[OffsetFetchResponsePartition] = []
-            offset_fetch_response_topic.partitions = partitions
-            for _ in range(1, n):
-                offset_fetch_response_partition = new(OffsetFetchResponsePartition)
-                (
-                    offset_fetch_response_partition.partition_index,
-                    offset_fetch_response_partition.committed_offset,
-                    offset_fetch_response_partition.committed_leader_epoch, n,
-                ) = U_iqiB(buf, pos)
-                pos += 17
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "OffsetFetchResponsePartition.metadata")
-                offset_fetch_response_partition.metadata = (
-                    buf[pos : (pos := pos + n - 1)].decode() if n else None
-                )
-                offset_fetch_response_partition.error_code, k = U_hB(buf, pos)
-                pos += 3
-                if k:
-                    offset_fetch_response_partition.unknown_tags, pos, left = (
-                        read_tags(buf, pos, k, left)
-                    )
-                else:
-                    offset_fetch_response_partition.unknown_tags = ()
-                partitions.append(offset_fetch_response_partition)
-            k = buf[pos]
-            pos += 1
-            if k:
-                offset_fetch_response_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                offset_fetch_response_topic.unknown_tags = ()
-            topics.append(offset_fetch_response_topic)
-        message.error_code, k = U_hB(buf, pos)
-        pos += 3
-        message.groups = []
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("OffsetFetchResponse", error) from error
-    if pos > size:
-        raise bad_end("OffsetFetchResponse", pos - size)
-    return message
-
-
-def encode_response_6(message: OffsetFetchResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics) + 1
-        if n < 128:
-            put(P_iB(message.throttle_time_ms, n))
-        else:
-            put(P_i(message.throttle_time_ms))
-            put(varint(n))
-        for offset_fetch_response_topic in topics:
-            raw = offset_fetch_response_topic.name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            partitions = offset_fetch_response_topic.partitions
-            n = len(partitions) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for offset_fetch_response_partition in partitions:
-                text = offset_fetch_response_partition.metadata
-                raw = b"" if text is None else text.encode()
-                n = 0 if text is None else len(raw) + 1
-                if n < 128:
-                    put(
-                        P_iqiB(
-                            offset_fetch_response_partition.partition_index,
-                            offset_fetch_response_partition.committed_offset,
-                            offset_fetch_response_partition.committed_leader_epoch, n,
-                        ),
-                    )
-                else:
-                    put(
-                        P_iqi(
-                            offset_fetch_response_partition.partition_index,
-                            offset_fetch_response_partition.committed_offset,
-                            offset_fetch_response_partition.committed_leader_epoch,
-                        ),
-                    )
-                    put(text_size(n, "metadata"))
-                put(raw)
-                put(P_hx(offset_fetch_response_partition.error_code))
-                if offset_fetch_response_partition.unknown_tags:
-                    write_tags(out, offset_fetch_response_partition.unknown_tags)
-            put(b"\0")
-            if offset_fetch_response_topic.unknown_tags:
-                write_tags(out, offset_fetch_response_topic.unknown_tags)
-        put(P_hx(message.error_code))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("OffsetFetchResponse", error) from error
-
-
 def decode_response_8(
     buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
 ) -> OffsetFetchResponse:
@@ -1439,18 +1135,18 @@ def encode_response_10(message: OffsetFetchResponse, out: list[Sized]) -> None:
         raise unencodable("OffsetFetchResponse", error) from error
 
 
-REQUESTS: Codecs[OffsetFetchRequest] = {
-    6: (decode_request_6, encode_request_6),
-    7: (decode_request_7, encode_request_7),
-    8: (decode_request_8, encode_request_8),
-    9: (decode_request_9, encode_request_9),
-    10: (decode_request_10, encode_request_10),
-}
+REQUESTS: Codecs[OffsetFetchRequest] = Codecs(
+    OffsetFetchRequest, "request", 0, 10, 6, {
+        8: (decode_request_8, encode_request_8),
+        9: (decode_request_9, encode_request_9),
+        10: (decode_request_10, encode_request_10),
+    }
+)
 
-RESPONSES: Codecs[OffsetFetchResponse] = {
-    6: (decode_response_6, encode_response_6),
-    7: (decode_response_6, encode_response_6),
-    8: (decode_response_8, encode_response_8),
-    9: (decode_response_8, encode_response_8),
-    10: (decode_response_10, encode_response_10),
-}
+RESPONSES: Codecs[OffsetFetchResponse] = Codecs(
+    OffsetFetchResponse, "response", 0, 10, 6, {
+        8: (decode_response_8, encode_response_8),
+        9: (decode_response_8, encode_response_8),
+        10: (decode_response_10, encode_response_10),
+    }
+)

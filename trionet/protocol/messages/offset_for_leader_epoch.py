@@ -4,47 +4,12 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""OffsetForLeaderEpoch (API key 23), v0-4, with the codecs of v4."""
+"""OffsetForLeaderEpoch (API key 23), v0-4."""
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    P_i,
-    P_iB,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    U_iB,
-    bad_count,
-    bad_end,
-    bad_length,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_hiiqB: Unpack = Struct(">hiiqB").unpack_from
-U_iiiB: Unpack = Struct(">iiiB").unpack_from
-P_hiiqx: Pack = Struct(">hiiqx").pack
-P_iiix: Pack = Struct(">iiix").pack
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class OffsetForLeaderPartition(Message):
@@ -57,6 +22,7 @@ class OffsetForLeaderPartition(Message):
     """
 
     __slots__ = ("partition", "current_leader_epoch", "leader_epoch", "unknown_tags")
+    _layout = ("partition int32", "current_leader_epoch int32 2+ ignorable", "leader_epoch int32")
 
     def __init__(
         self,
@@ -76,6 +42,7 @@ class OffsetForLeaderTopic(Message):
     """Part of OffsetForLeaderEpochRequest, v0-4."""
 
     __slots__ = ("topic", "partitions", "unknown_tags")
+    _layout = ("topic string", "partitions [OffsetForLeaderPartition]")
 
     def __init__(
         self,
@@ -93,6 +60,7 @@ class OffsetForLeaderEpochRequest(Message):
     """OffsetForLeaderEpoch request, v0-4."""
 
     __slots__ = ("replica_id", "topics", "unknown_tags")
+    _layout = ("replica_id int32 3+ ignorable", "topics [OffsetForLeaderTopic]")
 
     def __init__(
         self,
@@ -115,6 +83,7 @@ class EpochEndOffset(Message):
     """
 
     __slots__ = ("error_code", "partition", "leader_epoch", "end_offset", "unknown_tags")
+    _layout = ("error_code int16", "partition int32", "leader_epoch int32 1+", "end_offset int64")
 
     def __init__(
         self,
@@ -136,6 +105,7 @@ class OffsetForLeaderTopicResult(Message):
     """Part of OffsetForLeaderEpochResponse, v0-4."""
 
     __slots__ = ("topic", "partitions", "unknown_tags")
+    _layout = ("topic string", "partitions [EpochEndOffset]")
 
     def __init__(
         self,
@@ -158,6 +128,7 @@ class OffsetForLeaderEpochResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "topics", "unknown_tags")
+    _layout = ("throttle_time_ms int32 2+", "topics [OffsetForLeaderTopicResult]")
 
     def __init__(
         self,
@@ -171,232 +142,10 @@ class OffsetForLeaderEpochResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_4(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> OffsetForLeaderEpochRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(OffsetForLeaderEpochRequest)
-        message.replica_id, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("OffsetForLeaderEpochRequest.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("OffsetForLeaderEpochRequest.topics", n - 1, size - pos)
-        topics: list[OffsetForLeaderTopic] = []
-        message.topics = topics
-        for _ in range(1, n):
-            offset_for_leader_topic = new(OffsetForLeaderTopic)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "OffsetForLeaderTopic.topic")
-            if n == 0:
-                bad_length("OffsetForLeaderTopic.topic", n)
-            offset_for_leader_topic.topic = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("OffsetForLeaderTopic.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("OffsetForLeaderTopic.partitions", n - 1, size - pos)
-            partitions: list[OffsetForLeaderPartition] = []
-            offset_for_leader_topic.partitions = partitions
-            for _ in range(1, n):
-                offset_for_leader_partition = new(OffsetForLeaderPartition)
-                (
-                    offset_for_leader_partition.partition,
-                    offset_for_leader_partition.current_leader_epoch,
-                    offset_for_leader_partition.leader_epoch, k,
-                ) = U_iiiB(buf, pos)
-                pos += 13
-                if k:
-                    offset_for_leader_partition.unknown_tags, pos, left = (
-                        read_tags(buf, pos, k, left)
-                    )
-                else:
-                    offset_for_leader_partition.unknown_tags = ()
-                partitions.append(offset_for_leader_partition)
-            k = buf[pos]
-            pos += 1
-            if k:
-                offset_for_leader_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                offset_for_leader_topic.unknown_tags = ()
-            topics.append(offset_for_leader_topic)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("OffsetForLeaderEpochRequest", error) from error
-    if pos > size:
-        raise bad_end("OffsetForLeaderEpochRequest", pos - size)
-    return message
+REQUESTS: Codecs[OffsetForLeaderEpochRequest] = Codecs(
+    OffsetForLeaderEpochRequest, "request", 0, 4, 4
+)
 
-
-def encode_request_4(message: OffsetForLeaderEpochRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics) + 1
-        if n < 128:
-            put(P_iB(message.replica_id, n))
-        else:
-            put(P_i(message.replica_id))
-            put(varint(n))
-        for offset_for_leader_topic in topics:
-            raw = offset_for_leader_topic.topic.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "topic"))
-            put(raw)
-            partitions = offset_for_leader_topic.partitions
-            n = len(partitions) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for offset_for_leader_partition in partitions:
-                put(
-                    P_iiix(
-                        offset_for_leader_partition.partition,
-                        offset_for_leader_partition.current_leader_epoch,
-                        offset_for_leader_partition.leader_epoch,
-                    ),
-                )
-                if offset_for_leader_partition.unknown_tags:
-                    write_tags(out, offset_for_leader_partition.unknown_tags)
-            put(b"\0")
-            if offset_for_leader_topic.unknown_tags:
-                write_tags(out, offset_for_leader_topic.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("OffsetForLeaderEpochRequest", error) from error
-
-
-def decode_response_4(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> OffsetForLeaderEpochResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(OffsetForLeaderEpochResponse)
-        message.throttle_time_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("OffsetForLeaderEpochResponse.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("OffsetForLeaderEpochResponse.topics", n - 1, size - pos)
-        topics: list[OffsetForLeaderTopicResult] = []
-        message.topics = topics
-        for _ in range(1, n):
-            offset_for_leader_topic_result = new(OffsetForLeaderTopicResult)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "OffsetForLeaderTopicResult.topic")
-            if n == 0:
-                bad_length("OffsetForLeaderTopicResult.topic", n)
-            offset_for_leader_topic_result.topic = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("OffsetForLeaderTopicResult.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("OffsetForLeaderTopicResult.partitions", n - 1, size - pos)
-            partitions: list[EpochEndOffset] = []
-            offset_for_leader_topic_result.partitions = partitions
-            for _ in range(1, n):
-                epoch_end_offset = new(EpochEndOffset)
-                (
-                    epoch_end_offset.error_code, epoch_end_offset.partition,
-                    epoch_end_offset.leader_epoch, epoch_end_offset.end_offset, k,
-                ) = U_hiiqB(buf, pos)
-                pos += 19
-                if k:
-                    epoch_end_offset.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    epoch_end_offset.unknown_tags = ()
-                partitions.append(epoch_end_offset)
-            k = buf[pos]
-            pos += 1
-            if k:
-                offset_for_leader_topic_result.unknown_tags, pos, left = (
-                    read_tags(buf, pos, k, left)
-                )
-            else:
-                offset_for_leader_topic_result.unknown_tags = ()
-            topics.append(offset_for_leader_topic_result)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("OffsetForLeaderEpochResponse", error) from error
-    if pos > size:
-        raise bad_end("OffsetForLeaderEpochResponse", pos - size)
-    return message
-
-
-def encode_response_4(message: OffsetForLeaderEpochResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics) + 1
-        if n < 128:
-            put(P_iB(message.throttle_time_ms, n))
-        else:
-            put(P_i(message.throttle_time_ms))
-            put(varint(n))
-        for offset_for_leader_topic_result in topics:
-            raw = offset_for_leader_topic_result.topic.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "topic"))
-            put(raw)
-            partitions = offset_for_leader_topic_result.partitions
-            n = len(partitions) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for epoch_end_offset in partitions:
-                put(
-                    P_hiiqx(
-                        epoch_end_offset.error_code, epoch_end_offset.partition,
-                        epoch_end_offset.leader_epoch, epoch_end_offset.end_offset,
-                    ),
-                )
-                if epoch_end_offset.unknown_tags:
-                    write_tags(out, epoch_end_offset.unknown_tags)
-            put(b"\0")
-            if offset_for_leader_topic_result.unknown_tags:
-                write_tags(out, offset_for_leader_topic_result.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("OffsetForLeaderEpochResponse", error) from error
-
-
-REQUESTS: Codecs[OffsetForLeaderEpochRequest] = {
-    4: (decode_request_4, encode_request_4),
-}
-
-RESPONSES: Codecs[OffsetForLeaderEpochResponse] = {
-    4: (decode_response_4, encode_response_4),
-}
+RESPONSES: Codecs[OffsetForLeaderEpochResponse] = Codecs(
+    OffsetForLeaderEpochResponse, "response", 0, 4, 4
+)

@@ -45,12 +45,13 @@ from trionet.protocol._wire import (
     varint,
     write_tags,
 )
+from trionet.protocol.unrolling._codecs import Codecs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs, Pack, Unpack
+    from trionet.protocol._wire import Pack, Unpack
 
 U_hiB: Unpack = Struct(">hiB").unpack_from
 U_ihqqqB: Unpack = Struct(">ihqqqB").unpack_from
@@ -70,6 +71,7 @@ class PartitionProduceData(Message):
     """
 
     __slots__ = ("index", "records", "unknown_tags")
+    _layout = ("index int32", "records records null")
 
     def __init__(
         self,
@@ -91,6 +93,11 @@ class TopicProduceData(Message):
     """
 
     __slots__ = ("name", "topic_id", "partition_data", "unknown_tags")
+    _layout = (
+        "name string 0-12 ignorable",
+        "topic_id uuid 13+ ignorable",
+        "partition_data [PartitionProduceData]",
+    )
     _uuids = ("topic_id",)
 
     def __init__(
@@ -119,6 +126,12 @@ class ProduceRequest(Message):
     """
 
     __slots__ = ("transactional_id", "acks", "timeout_ms", "topic_data", "unknown_tags")
+    _layout = (
+        "transactional_id string 3+ null",
+        "acks int16",
+        "timeout_ms int32",
+        "topic_data [TopicProduceData]",
+    )
 
     def __init__(
         self,
@@ -140,6 +153,7 @@ class BatchIndexAndErrorMessage(Message):
     """Part of ProduceResponse, v8-13."""
 
     __slots__ = ("batch_index", "batch_index_error_message", "unknown_tags")
+    _layout = ("batch_index int32", "batch_index_error_message string null")
 
     def __init__(
         self,
@@ -162,6 +176,7 @@ class LeaderIdAndEpoch(Message):
     """
 
     __slots__ = ("leader_id", "leader_epoch", "unknown_tags")
+    _layout = ("leader_id int32", "leader_epoch int32")
 
     def __init__(
         self,
@@ -198,6 +213,16 @@ class PartitionProduceResponse(Message):
         "current_leader",
         "unknown_tags",
     )
+    _layout = (
+        "index int32",
+        "error_code int16",
+        "base_offset int64",
+        "log_append_time_ms int64 2+",
+        "log_start_offset int64 5+",
+        "record_errors [BatchIndexAndErrorMessage] 8+",
+        "error_message string 8+ null",
+        "current_leader LeaderIdAndEpoch 10+ tag=0",
+    )
 
     def __init__(
         self,
@@ -233,6 +258,11 @@ class TopicProduceResponse(Message):
     """
 
     __slots__ = ("name", "topic_id", "partition_responses", "unknown_tags")
+    _layout = (
+        "name string 0-12",
+        "topic_id uuid 13+",
+        "partition_responses [PartitionProduceResponse]",
+    )
     _uuids = ("topic_id",)
 
     def __init__(
@@ -259,6 +289,7 @@ class NodeEndpoint(Message):
     """
 
     __slots__ = ("node_id", "host", "port", "rack", "unknown_tags")
+    _layout = ("node_id int32", "host string", "port int32", "rack string null")
 
     def __init__(
         self,
@@ -286,6 +317,11 @@ class ProduceResponse(Message):
     """
 
     __slots__ = ("responses", "throttle_time_ms", "node_endpoints", "unknown_tags")
+    _layout = (
+        "responses [TopicProduceResponse]",
+        "throttle_time_ms int32 1+",
+        "node_endpoints [NodeEndpoint] 10+ tag=0",
+    )
 
     def __init__(
         self,
@@ -1242,18 +1278,22 @@ def encode_response_13(message: ProduceResponse, out: list[Sized]) -> None:
         raise unencodable("ProduceResponse", error) from error
 
 
-REQUESTS: Codecs[ProduceRequest] = {
-    9: (decode_request_9, encode_request_9),
-    10: (decode_request_9, encode_request_9),
-    11: (decode_request_9, encode_request_9),
-    12: (decode_request_9, encode_request_9),
-    13: (decode_request_13, encode_request_13),
-}
+REQUESTS: Codecs[ProduceRequest] = Codecs(
+    ProduceRequest, "request", 0, 13, 9, {
+        9: (decode_request_9, encode_request_9),
+        10: (decode_request_9, encode_request_9),
+        11: (decode_request_9, encode_request_9),
+        12: (decode_request_9, encode_request_9),
+        13: (decode_request_13, encode_request_13),
+    }
+)
 
-RESPONSES: Codecs[ProduceResponse] = {
-    9: (decode_response_9, encode_response_9),
-    10: (decode_response_10, encode_response_10),
-    11: (decode_response_10, encode_response_10),
-    12: (decode_response_10, encode_response_10),
-    13: (decode_response_13, encode_response_13),
-}
+RESPONSES: Codecs[ProduceResponse] = Codecs(
+    ProduceResponse, "response", 0, 13, 9, {
+        9: (decode_response_9, encode_response_9),
+        10: (decode_response_10, encode_response_10),
+        11: (decode_response_10, encode_response_10),
+        12: (decode_response_10, encode_response_10),
+        13: (decode_response_13, encode_response_13),
+    }
+)

@@ -8,38 +8,8 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    MALFORMED,
-    Message,
-    NO_UUID,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    U_ihB,
-    bad_end,
-    bad_length,
-    bad_uuid,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_16siobB: Unpack = Struct(">16si?bB").unpack_from
-P_16siob: Pack = Struct(">16si?b").pack
-P_16siobB: Pack = Struct(">16si?bB").pack
-P_ihx: Pack = Struct(">ihx").pack
+from trionet.protocol._wire import Message, NO_UUID
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class PushTelemetryRequest(Message):
@@ -52,6 +22,13 @@ class PushTelemetryRequest(Message):
         "compression_type",
         "metrics",
         "unknown_tags",
+    )
+    _layout = (
+        "client_instance_id uuid",
+        "subscription_id int32",
+        "terminating bool",
+        "compression_type int8",
+        "metrics bytes",
     )
     _uuids = ("client_instance_id",)
 
@@ -82,6 +59,7 @@ class PushTelemetryResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "error_code", "unknown_tags")
+    _layout = ("throttle_time_ms int32", "error_code int16")
 
     def __init__(
         self,
@@ -95,98 +73,6 @@ class PushTelemetryResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> PushTelemetryRequest:
-    size = len(buf)
-    try:
-        message = new(PushTelemetryRequest)
-        (
-            message.client_instance_id, message.subscription_id, message.terminating,
-            message.compression_type, n,
-        ) = U_16siobB(buf, pos)
-        pos += 23
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("PushTelemetryRequest.metrics", n)
-        message.metrics = bytes(buf[pos : (pos := pos + n - 1)])
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("PushTelemetryRequest", error) from error
-    if pos > size:
-        raise bad_end("PushTelemetryRequest", pos - size)
-    return message
+REQUESTS: Codecs[PushTelemetryRequest] = Codecs(PushTelemetryRequest, "request", 0, 0, 0)
 
-
-def encode_request_0(message: PushTelemetryRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if len(message.client_instance_id) != 16:
-            bad_uuid("client_instance_id")
-        raw = message.metrics
-        n = len(raw) + 1
-        if n < 128:
-            put(
-                P_16siobB(
-                    message.client_instance_id, message.subscription_id, message.terminating,
-                    message.compression_type, n,
-                ),
-            )
-        else:
-            put(
-                P_16siob(
-                    message.client_instance_id, message.subscription_id, message.terminating,
-                    message.compression_type,
-                ),
-            )
-            put(varint(n))
-        put(raw)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("PushTelemetryRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> PushTelemetryResponse:
-    size = len(buf)
-    try:
-        message = new(PushTelemetryResponse)
-        message.throttle_time_ms, message.error_code, k = U_ihB(buf, pos)
-        pos += 7
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("PushTelemetryResponse", error) from error
-    if pos > size:
-        raise bad_end("PushTelemetryResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: PushTelemetryResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        put(P_ihx(message.throttle_time_ms, message.error_code))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("PushTelemetryResponse", error) from error
-
-
-REQUESTS: Codecs[PushTelemetryRequest] = {
-    0: (decode_request_0, encode_request_0),
-}
-
-RESPONSES: Codecs[PushTelemetryResponse] = {
-    0: (decode_response_0, encode_response_0),
-}
+RESPONSES: Codecs[PushTelemetryResponse] = Codecs(PushTelemetryResponse, "response", 0, 0, 0)

@@ -84,3 +84,6 @@ APIS: Final[dict[int, tuple[str, str, int, int, int]]] = {
     91: ("alter_share_group_offsets", "AlterShareGroupOffsets", 0, 0, 0),
     92: ("delete_share_group_offsets", "DeleteShareGroupOffsets", 0, 0, 0),
 }
+
+#: The modules that also have a module with codecs of versions before the flexible ones.
+OLDER: Final[frozenset[str]] = frozenset(("produce", "fetch"))

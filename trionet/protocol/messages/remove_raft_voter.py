@@ -8,44 +8,15 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    NO_UUID,
-    P_ih,
-    P_ihB,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    U_ihB,
-    bad_end,
-    bad_uuid,
-    malformed,
-    new,
-    read_tags,
-    text_length,
-    text_size,
-    unencodable,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_i16sB: Unpack = Struct(">i16sB").unpack_from
-P_i16sx: Pack = Struct(">i16sx").pack
+from trionet.protocol._wire import Message, NO_UUID
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class RemoveRaftVoterRequest(Message):
     """RemoveRaftVoter request, v0."""
 
     __slots__ = ("cluster_id", "voter_id", "voter_directory_id", "unknown_tags")
+    _layout = ("cluster_id string null", "voter_id int32", "voter_directory_id uuid")
     _uuids = ("voter_directory_id",)
 
     def __init__(
@@ -71,6 +42,7 @@ class RemoveRaftVoterResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "unknown_tags")
+    _layout = ("throttle_time_ms int32", "error_code int16", "error_message string null")
 
     def __init__(
         self,
@@ -86,94 +58,6 @@ class RemoveRaftVoterResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> RemoveRaftVoterRequest:
-    size = len(buf)
-    try:
-        message = new(RemoveRaftVoterRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "RemoveRaftVoterRequest.cluster_id")
-        message.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        message.voter_id, message.voter_directory_id, k = U_i16sB(buf, pos)
-        pos += 21
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("RemoveRaftVoterRequest", error) from error
-    if pos > size:
-        raise bad_end("RemoveRaftVoterRequest", pos - size)
-    return message
+REQUESTS: Codecs[RemoveRaftVoterRequest] = Codecs(RemoveRaftVoterRequest, "request", 0, 0, 0)
 
-
-def encode_request_0(message: RemoveRaftVoterRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.cluster_id
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "cluster_id"))
-        put(raw)
-        if len(message.voter_directory_id) != 16:
-            bad_uuid("voter_directory_id")
-        put(P_i16sx(message.voter_id, message.voter_directory_id))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("RemoveRaftVoterRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> RemoveRaftVoterResponse:
-    size = len(buf)
-    try:
-        message = new(RemoveRaftVoterResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
-        pos += 7
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "RemoveRaftVoterResponse.error_message")
-        message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("RemoveRaftVoterResponse", error) from error
-    if pos > size:
-        raise bad_end("RemoveRaftVoterResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: RemoveRaftVoterResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(P_ihB(message.throttle_time_ms, message.error_code, n))
-        else:
-            put(P_ih(message.throttle_time_ms, message.error_code))
-            put(text_size(n, "error_message"))
-        put(raw)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("RemoveRaftVoterResponse", error) from error
-
-
-REQUESTS: Codecs[RemoveRaftVoterRequest] = {
-    0: (decode_request_0, encode_request_0),
-}
-
-RESPONSES: Codecs[RemoveRaftVoterResponse] = {
-    0: (decode_response_0, encode_response_0),
-}
+RESPONSES: Codecs[RemoveRaftVoterResponse] = Codecs(RemoveRaftVoterResponse, "response", 0, 0, 0)

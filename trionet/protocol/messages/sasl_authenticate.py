@@ -4,43 +4,12 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""SaslAuthenticate (API key 36), v0-2, with the codecs of v2."""
+"""SaslAuthenticate (API key 36), v0-2."""
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    P_h,
-    P_hB,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    U_hB,
-    bad_end,
-    bad_length,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_qB: Unpack = Struct(">qB").unpack_from
-P_qx: Pack = Struct(">qx").pack
+from trionet.protocol._wire import Message
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class SaslAuthenticateRequest(Message):
@@ -51,6 +20,7 @@ class SaslAuthenticateRequest(Message):
     """
 
     __slots__ = ("auth_bytes", "unknown_tags")
+    _layout = ("auth_bytes bytes",)
 
     def __init__(
         self,
@@ -72,6 +42,12 @@ class SaslAuthenticateResponse(Message):
     """
 
     __slots__ = ("error_code", "error_message", "auth_bytes", "session_lifetime_ms", "unknown_tags")
+    _layout = (
+        "error_code int16",
+        "error_message string null",
+        "auth_bytes bytes",
+        "session_lifetime_ms int64 1+",
+    )
 
     def __init__(
         self,
@@ -89,104 +65,6 @@ class SaslAuthenticateResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_2(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> SaslAuthenticateRequest:
-    size = len(buf)
-    try:
-        message = new(SaslAuthenticateRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("SaslAuthenticateRequest.auth_bytes", n)
-        message.auth_bytes = bytes(buf[pos : (pos := pos + n - 1)])
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("SaslAuthenticateRequest", error) from error
-    if pos > size:
-        raise bad_end("SaslAuthenticateRequest", pos - size)
-    return message
+REQUESTS: Codecs[SaslAuthenticateRequest] = Codecs(SaslAuthenticateRequest, "request", 0, 2, 2)
 
-
-def encode_request_2(message: SaslAuthenticateRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        raw = message.auth_bytes
-        n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        put(raw)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("SaslAuthenticateRequest", error) from error
-
-
-def decode_response_2(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> SaslAuthenticateResponse:
-    size = len(buf)
-    try:
-        message = new(SaslAuthenticateResponse)
-        message.error_code, n = U_hB(buf, pos)
-        pos += 3
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "SaslAuthenticateResponse.error_message")
-        message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("SaslAuthenticateResponse.auth_bytes", n)
-        message.auth_bytes = bytes(buf[pos : (pos := pos + n - 1)])
-        message.session_lifetime_ms, k = U_qB(buf, pos)
-        pos += 9
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("SaslAuthenticateResponse", error) from error
-    if pos > size:
-        raise bad_end("SaslAuthenticateResponse", pos - size)
-    return message
-
-
-def encode_response_2(message: SaslAuthenticateResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(P_hB(message.error_code, n))
-        else:
-            put(P_h(message.error_code))
-            put(text_size(n, "error_message"))
-        put(raw)
-        raw = message.auth_bytes
-        n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        put(raw)
-        put(P_qx(message.session_lifetime_ms))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("SaslAuthenticateResponse", error) from error
-
-
-REQUESTS: Codecs[SaslAuthenticateRequest] = {
-    2: (decode_request_2, encode_request_2),
-}
-
-RESPONSES: Codecs[SaslAuthenticateResponse] = {
-    2: (decode_response_2, encode_response_2),
-}
+RESPONSES: Codecs[SaslAuthenticateResponse] = Codecs(SaslAuthenticateResponse, "response", 0, 2, 2)

@@ -8,40 +8,15 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    MALFORMED,
-    Message,
-    P_h,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    bad_count,
-    bad_end,
-    bad_length,
-    malformed,
-    missing_field,
-    new,
-    unencodable,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_h: Unpack = Struct(">h").unpack_from
-U_hi: Unpack = Struct(">hi").unpack_from
-P_hi: Pack = Struct(">hi").pack
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class SaslHandshakeRequest(Message):
     """SaslHandshake request, v0-1."""
 
     __slots__ = ("mechanism", "unknown_tags")
+    _layout = ("mechanism string",)
 
     def __init__(
         self,
@@ -57,6 +32,7 @@ class SaslHandshakeResponse(Message):
     """SaslHandshake response, v0-1."""
 
     __slots__ = ("error_code", "mechanisms", "unknown_tags")
+    _layout = ("error_code int16", "mechanisms [string]")
 
     def __init__(
         self,
@@ -70,90 +46,6 @@ class SaslHandshakeResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> SaslHandshakeRequest:
-    size = len(buf)
-    try:
-        message = new(SaslHandshakeRequest)
-        n = U_h(buf, pos)[0]
-        pos += 2
-        if n < 0:
-            bad_length("SaslHandshakeRequest.mechanism", n)
-        message.mechanism = buf[pos : (pos := pos + n)].decode()
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("SaslHandshakeRequest", error) from error
-    if pos > size:
-        raise bad_end("SaslHandshakeRequest", pos - size)
-    return message
+REQUESTS: Codecs[SaslHandshakeRequest] = Codecs(SaslHandshakeRequest, "request", 0, 1, 2)
 
-
-def encode_request_0(message: SaslHandshakeRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        raw = message.mechanism.encode()
-        n = len(raw)
-        put(P_h(n))
-        put(raw)
-        if message.unknown_tags:
-            missing_field("SaslHandshakeRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("SaslHandshakeRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> SaslHandshakeResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(SaslHandshakeResponse)
-        message.error_code, n = U_hi(buf, pos)
-        pos += 6
-        if n < 0:
-            bad_length("SaslHandshakeResponse.mechanisms", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("SaslHandshakeResponse.mechanisms", n, size - pos)
-        mechanisms: list[str] = []
-        message.mechanisms = mechanisms
-        for _ in range(n):
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("SaslHandshakeResponse.mechanisms", n)
-            mechanisms.append(buf[pos : (pos := pos + n)].decode())
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("SaslHandshakeResponse", error) from error
-    if pos > size:
-        raise bad_end("SaslHandshakeResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: SaslHandshakeResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        mechanisms = message.mechanisms
-        n = len(mechanisms)
-        put(P_hi(message.error_code, n))
-        for item in mechanisms:
-            raw = item.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-    except UNENCODABLE as error:
-        raise unencodable("SaslHandshakeResponse", error) from error
-
-
-REQUESTS: Codecs[SaslHandshakeRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_0, encode_request_0),
-}
-
-RESPONSES: Codecs[SaslHandshakeResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_0, encode_response_0),
-}
+RESPONSES: Codecs[SaslHandshakeResponse] = Codecs(SaslHandshakeResponse, "response", 0, 1, 2)

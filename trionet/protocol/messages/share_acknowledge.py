@@ -8,60 +8,8 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    ArrayReaders,
-    ArrayWriters,
-    BYTES,
-    MALFORMED,
-    Message,
-    NO_UUID,
-    P_16s,
-    P_16sB,
-    P_i,
-    P_iB,
-    P_ih,
-    P_ihB,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    U_16sB,
-    U_iB,
-    U_ihB,
-    bad_count,
-    bad_end,
-    bad_length,
-    bad_uuid,
-    join_array,
-    malformed,
-    missing_field,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_ioB: Unpack = Struct(">i?B").unpack_from
-U_iiB: Unpack = Struct(">iiB").unpack_from
-U_qqB: Unpack = Struct(">qqB").unpack_from
-P_io: Pack = Struct(">i?").pack
-P_ioB: Pack = Struct(">i?B").pack
-P_iix: Pack = Struct(">iix").pack
-P_qq: Pack = Struct(">qq").pack
-UA_Bnb: ArrayReaders = ArrayReaders('b', 1)
-PA_qqBnbx: ArrayWriters = ArrayWriters('qqBnbx', 1)
+from trionet.protocol._wire import Message, NO_UUID, UNSET, new
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class AcknowledgementBatch(Message):
@@ -74,6 +22,7 @@ class AcknowledgementBatch(Message):
     """
 
     __slots__ = ("first_offset", "last_offset", "acknowledge_types", "unknown_tags")
+    _layout = ("first_offset int64", "last_offset int64", "acknowledge_types [int8]")
 
     def __init__(
         self,
@@ -93,6 +42,7 @@ class AcknowledgePartition(Message):
     """Part of ShareAcknowledgeRequest, v1-2."""
 
     __slots__ = ("partition_index", "acknowledgement_batches", "unknown_tags")
+    _layout = ("partition_index int32", "acknowledgement_batches [AcknowledgementBatch]")
 
     def __init__(
         self,
@@ -116,6 +66,7 @@ class AcknowledgeTopic(Message):
     """
 
     __slots__ = ("topic_id", "partitions", "unknown_tags")
+    _layout = ("topic_id uuid", "partitions [AcknowledgePartition]")
     _uuids = ("topic_id",)
 
     def __init__(
@@ -145,6 +96,13 @@ class ShareAcknowledgeRequest(Message):
         "topics",
         "unknown_tags",
     )
+    _layout = (
+        "group_id string null",
+        "member_id string null",
+        "share_session_epoch int32",
+        "is_renew_ack bool 2+",
+        "topics [AcknowledgeTopic]",
+    )
 
     def __init__(
         self,
@@ -173,6 +131,7 @@ class LeaderIdAndEpoch(Message):
     """
 
     __slots__ = ("leader_id", "leader_epoch", "unknown_tags")
+    _layout = ("leader_id int32", "leader_epoch int32")
 
     def __init__(
         self,
@@ -195,6 +154,12 @@ class PartitionData(Message):
     """
 
     __slots__ = ("partition_index", "error_code", "error_message", "current_leader", "unknown_tags")
+    _layout = (
+        "partition_index int32",
+        "error_code int16",
+        "error_message string null",
+        "current_leader LeaderIdAndEpoch",
+    )
 
     def __init__(
         self,
@@ -222,6 +187,7 @@ class ShareAcknowledgeTopicResponse(Message):
     """
 
     __slots__ = ("topic_id", "partitions", "unknown_tags")
+    _layout = ("topic_id uuid", "partitions [PartitionData]")
     _uuids = ("topic_id",)
 
     def __init__(
@@ -244,6 +210,7 @@ class NodeEndpoint(Message):
     """
 
     __slots__ = ("node_id", "host", "port", "rack", "unknown_tags")
+    _layout = ("node_id int32", "host string", "port int32", "rack string null")
 
     def __init__(
         self,
@@ -281,6 +248,14 @@ class ShareAcknowledgeResponse(Message):
         "node_endpoints",
         "unknown_tags",
     )
+    _layout = (
+        "throttle_time_ms int32",
+        "error_code int16",
+        "error_message string null",
+        "acquisition_lock_timeout_ms int32 2+",
+        "responses [ShareAcknowledgeTopicResponse]",
+        "node_endpoints [NodeEndpoint]",
+    )
 
     def __init__(
         self,
@@ -304,758 +279,6 @@ class ShareAcknowledgeResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_1(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> ShareAcknowledgeRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ShareAcknowledgeRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "ShareAcknowledgeRequest.group_id")
-        message.group_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "ShareAcknowledgeRequest.member_id")
-        message.member_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        message.share_session_epoch, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("ShareAcknowledgeRequest.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("ShareAcknowledgeRequest.topics", n - 1, size - pos)
-        topics: list[AcknowledgeTopic] = []
-        message.topics = topics
-        for _ in range(1, n):
-            acknowledge_topic = new(AcknowledgeTopic)
-            acknowledge_topic.topic_id, n = U_16sB(buf, pos)
-            pos += 17
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("AcknowledgeTopic.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("AcknowledgeTopic.partitions", n - 1, size - pos)
-            partitions: list[AcknowledgePartition] = []
-            acknowledge_topic.partitions = partitions
-            for _ in range(1, n):
-                acknowledge_partition = new(AcknowledgePartition)
-                acknowledge_partition.partition_index, n = U_iB(buf, pos)
-                pos += 5
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("AcknowledgePartition.acknowledgement_batches", n)
-                left -= n
-                if left < 0:
-                    bad_count("AcknowledgePartition.acknowledgement_batches", n - 1, size - pos)
-                acknowledgement_batches: list[AcknowledgementBatch] = []
-                acknowledge_partition.acknowledgement_batches = acknowledgement_batches
-                for _ in range(1, n):
-                    acknowledgement_batch = new(AcknowledgementBatch)
-                    (
-                        acknowledgement_batch.first_offset, acknowledgement_batch.last_offset, n,
-                    ) = U_qqB(buf, pos)
-                    pos += 17
-                    if n > 127:
-                        n, pos = read_varint(buf, pos, n)
-                    if n == 0:
-                        bad_length("AcknowledgementBatch.acknowledge_types", n)
-                    left -= n
-                    if left < 0:
-                        bad_count("AcknowledgementBatch.acknowledge_types", n - 1, size - pos)
-                    acknowledgement_batch.acknowledge_types = [*UA_Bnb[n](buf, pos)]
-                    pos += n - 1
-                    k = buf[pos]
-                    pos += 1
-                    if k:
-                        acknowledgement_batch.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        acknowledgement_batch.unknown_tags = ()
-                    acknowledgement_batches.append(acknowledgement_batch)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    acknowledge_partition.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    acknowledge_partition.unknown_tags = ()
-                partitions.append(acknowledge_partition)
-            k = buf[pos]
-            pos += 1
-            if k:
-                acknowledge_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                acknowledge_topic.unknown_tags = ()
-            topics.append(acknowledge_topic)
-        k = buf[pos]
-        pos += 1
-        message.is_renew_ack = False
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ShareAcknowledgeRequest", error) from error
-    if pos > size:
-        raise bad_end("ShareAcknowledgeRequest", pos - size)
-    return message
+REQUESTS: Codecs[ShareAcknowledgeRequest] = Codecs(ShareAcknowledgeRequest, "request", 1, 2, 1)
 
-
-def encode_request_1(message: ShareAcknowledgeRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.is_renew_ack:
-            missing_field("ShareAcknowledgeRequest.is_renew_ack")
-        text = message.group_id
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
-        put(raw)
-        text = message.member_id
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "member_id"))
-        put(raw)
-        topics = message.topics
-        n = len(topics) + 1
-        if n < 128:
-            put(P_iB(message.share_session_epoch, n))
-        else:
-            put(P_i(message.share_session_epoch))
-            put(varint(n))
-        for acknowledge_topic in topics:
-            if len(acknowledge_topic.topic_id) != 16:
-                bad_uuid("topic_id")
-            partitions = acknowledge_topic.partitions
-            n = len(partitions) + 1
-            if n < 128:
-                put(P_16sB(acknowledge_topic.topic_id, n))
-            else:
-                put(P_16s(acknowledge_topic.topic_id))
-                put(varint(n))
-            for acknowledge_partition in partitions:
-                acknowledgement_batches = acknowledge_partition.acknowledgement_batches
-                n = len(acknowledgement_batches) + 1
-                if n < 128:
-                    put(P_iB(acknowledge_partition.partition_index, n))
-                else:
-                    put(P_i(acknowledge_partition.partition_index))
-                    put(varint(n))
-                for acknowledgement_batch in acknowledgement_batches:
-                    acknowledge_types = acknowledgement_batch.acknowledge_types
-                    acknowledge_types_n = len(acknowledge_types) + 1
-                    if acknowledge_types_n < 128:
-                        put(
-                            PA_qqBnbx[acknowledge_types_n](
-                                acknowledgement_batch.first_offset,
-                                acknowledgement_batch.last_offset, acknowledge_types_n,
-                                *acknowledge_types,
-                            ),
-                        )
-                    else:
-                        put(
-                            P_qq(
-                                acknowledgement_batch.first_offset,
-                                acknowledgement_batch.last_offset,
-                            ),
-                        )
-                        put(varint(acknowledge_types_n))
-                        put(join_array("b", acknowledge_types))
-                        put(b"\0")
-                    if acknowledgement_batch.unknown_tags:
-                        write_tags(out, acknowledgement_batch.unknown_tags)
-                put(b"\0")
-                if acknowledge_partition.unknown_tags:
-                    write_tags(out, acknowledge_partition.unknown_tags)
-            put(b"\0")
-            if acknowledge_topic.unknown_tags:
-                write_tags(out, acknowledge_topic.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("ShareAcknowledgeRequest", error) from error
-
-
-def decode_request_2(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> ShareAcknowledgeRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ShareAcknowledgeRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "ShareAcknowledgeRequest.group_id")
-        message.group_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "ShareAcknowledgeRequest.member_id")
-        message.member_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        message.share_session_epoch, message.is_renew_ack, n = U_ioB(buf, pos)
-        pos += 6
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("ShareAcknowledgeRequest.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("ShareAcknowledgeRequest.topics", n - 1, size - pos)
-        topics: list[AcknowledgeTopic] = []
-        message.topics = topics
-        for _ in range(1, n):
-            acknowledge_topic = new(AcknowledgeTopic)
-            acknowledge_topic.topic_id, n = U_16sB(buf, pos)
-            pos += 17
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("AcknowledgeTopic.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("AcknowledgeTopic.partitions", n - 1, size - pos)
-            partitions: list[AcknowledgePartition] = []
-            acknowledge_topic.partitions = partitions
-            for _ in range(1, n):
-                acknowledge_partition = new(AcknowledgePartition)
-                acknowledge_partition.partition_index, n = U_iB(buf, pos)
-                pos += 5
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("AcknowledgePartition.acknowledgement_batches", n)
-                left -= n
-                if left < 0:
-                    bad_count("AcknowledgePartition.acknowledgement_batches", n - 1, size - pos)
-                acknowledgement_batches: list[AcknowledgementBatch] = []
-                acknowledge_partition.acknowledgement_batches = acknowledgement_batches
-                for _ in range(1, n):
-                    acknowledgement_batch = new(AcknowledgementBatch)
-                    (
-                        acknowledgement_batch.first_offset, acknowledgement_batch.last_offset, n,
-                    ) = U_qqB(buf, pos)
-                    pos += 17
-                    if n > 127:
-                        n, pos = read_varint(buf, pos, n)
-                    if n == 0:
-                        bad_length("AcknowledgementBatch.acknowledge_types", n)
-                    left -= n
-                    if left < 0:
-                        bad_count("AcknowledgementBatch.acknowledge_types", n - 1, size - pos)
-                    acknowledgement_batch.acknowledge_types = [*UA_Bnb[n](buf, pos)]
-                    pos += n - 1
-                    k = buf[pos]
-                    pos += 1
-                    if k:
-                        acknowledgement_batch.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        acknowledgement_batch.unknown_tags = ()
-                    acknowledgement_batches.append(acknowledgement_batch)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    acknowledge_partition.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    acknowledge_partition.unknown_tags = ()
-                partitions.append(acknowledge_partition)
-            k = buf[pos]
-            pos += 1
-            if k:
-                acknowledge_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                acknowledge_topic.unknown_tags = ()
-            topics.append(acknowledge_topic)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ShareAcknowledgeRequest", error) from error
-    if pos > size:
-        raise bad_end("ShareAcknowledgeRequest", pos - size)
-    return message
-
-
-def encode_request_2(message: ShareAcknowledgeRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.group_id
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
-        put(raw)
-        text = message.member_id
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "member_id"))
-        put(raw)
-        topics = message.topics
-        n = len(topics) + 1
-        if n < 128:
-            put(P_ioB(message.share_session_epoch, message.is_renew_ack, n))
-        else:
-            put(P_io(message.share_session_epoch, message.is_renew_ack))
-            put(varint(n))
-        for acknowledge_topic in topics:
-            if len(acknowledge_topic.topic_id) != 16:
-                bad_uuid("topic_id")
-            partitions = acknowledge_topic.partitions
-            n = len(partitions) + 1
-            if n < 128:
-                put(P_16sB(acknowledge_topic.topic_id, n))
-            else:
-                put(P_16s(acknowledge_topic.topic_id))
-                put(varint(n))
-            for acknowledge_partition in partitions:
-                acknowledgement_batches = acknowledge_partition.acknowledgement_batches
-                n = len(acknowledgement_batches) + 1
-                if n < 128:
-                    put(P_iB(acknowledge_partition.partition_index, n))
-                else:
-                    put(P_i(acknowledge_partition.partition_index))
-                    put(varint(n))
-                for acknowledgement_batch in acknowledgement_batches:
-                    acknowledge_types = acknowledgement_batch.acknowledge_types
-                    acknowledge_types_n = len(acknowledge_types) + 1
-                    if acknowledge_types_n < 128:
-                        put(
-                            PA_qqBnbx[acknowledge_types_n](
-                                acknowledgement_batch.first_offset,
-                                acknowledgement_batch.last_offset, acknowledge_types_n,
-                                *acknowledge_types,
-                            ),
-                        )
-                    else:
-                        put(
-                            P_qq(
-                                acknowledgement_batch.first_offset,
-                                acknowledgement_batch.last_offset,
-                            ),
-                        )
-                        put(varint(acknowledge_types_n))
-                        put(join_array("b", acknowledge_types))
-                        put(b"\0")
-                    if acknowledgement_batch.unknown_tags:
-                        write_tags(out, acknowledgement_batch.unknown_tags)
-                put(b"\0")
-                if acknowledge_partition.unknown_tags:
-                    write_tags(out, acknowledge_partition.unknown_tags)
-            put(b"\0")
-            if acknowledge_topic.unknown_tags:
-                write_tags(out, acknowledge_topic.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("ShareAcknowledgeRequest", error) from error
-
-
-def decode_response_1(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> ShareAcknowledgeResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ShareAcknowledgeResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
-        pos += 7
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "ShareAcknowledgeResponse.error_message")
-        message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("ShareAcknowledgeResponse.responses", n)
-        left -= n
-        if left < 0:
-            bad_count("ShareAcknowledgeResponse.responses", n - 1, size - pos)
-        responses: list[ShareAcknowledgeTopicResponse] = []
-        message.responses = responses
-        for _ in range(1, n):
-            share_acknowledge_topic_response = new(ShareAcknowledgeTopicResponse)
-            share_acknowledge_topic_response.topic_id, n = U_16sB(buf, pos)
-            pos += 17
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("ShareAcknowledgeTopicResponse.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("ShareAcknowledgeTopicResponse.partitions", n - 1, size - pos)
-            partitions: list[PartitionData] = []
-            share_acknowledge_topic_response.partitions = partitions
-            for _ in range(1, n):
-                partition_data = new(PartitionData)
-                partition_data.partition_index, partition_data.error_code, n = U_ihB(buf, pos)
-                pos += 7
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "PartitionData.error_message")
-                partition_data.error_message = (
-                    buf[pos : (pos := pos + n - 1)].decode() if n else None
-                )
-                leader_id_and_epoch = new(LeaderIdAndEpoch)
-                leader_id_and_epoch.leader_id, leader_id_and_epoch.leader_epoch, k = U_iiB(buf, pos)
-                pos += 9
-                if k:
-                    leader_id_and_epoch.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    leader_id_and_epoch.unknown_tags = ()
-                partition_data.current_leader = leader_id_and_epoch
-                k = buf[pos]
-                pos += 1
-                if k:
-                    partition_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    partition_data.unknown_tags = ()
-                partitions.append(partition_data)
-            k = buf[pos]
-            pos += 1
-            if k:
-                share_acknowledge_topic_response.unknown_tags, pos, left = (
-                    read_tags(buf, pos, k, left)
-                )
-            else:
-                share_acknowledge_topic_response.unknown_tags = ()
-            responses.append(share_acknowledge_topic_response)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("ShareAcknowledgeResponse.node_endpoints", n)
-        left -= n
-        if left < 0:
-            bad_count("ShareAcknowledgeResponse.node_endpoints", n - 1, size - pos)
-        node_endpoints: list[NodeEndpoint] = []
-        message.node_endpoints = node_endpoints
-        for _ in range(1, n):
-            node_endpoint = new(NodeEndpoint)
-            node_endpoint.node_id, n = U_iB(buf, pos)
-            pos += 5
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "NodeEndpoint.host")
-            if n == 0:
-                bad_length("NodeEndpoint.host", n)
-            node_endpoint.host = buf[pos : (pos := pos + n - 1)].decode()
-            node_endpoint.port, n = U_iB(buf, pos)
-            pos += 5
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "NodeEndpoint.rack")
-            node_endpoint.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
-            k = buf[pos]
-            pos += 1
-            if k:
-                node_endpoint.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                node_endpoint.unknown_tags = ()
-            node_endpoints.append(node_endpoint)
-        k = buf[pos]
-        pos += 1
-        message.acquisition_lock_timeout_ms = 0
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ShareAcknowledgeResponse", error) from error
-    if pos > size:
-        raise bad_end("ShareAcknowledgeResponse", pos - size)
-    return message
-
-
-def encode_response_1(message: ShareAcknowledgeResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(P_ihB(message.throttle_time_ms, message.error_code, n))
-        else:
-            put(P_ih(message.throttle_time_ms, message.error_code))
-            put(text_size(n, "error_message"))
-        put(raw)
-        responses = message.responses
-        n = len(responses) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for share_acknowledge_topic_response in responses:
-            if len(share_acknowledge_topic_response.topic_id) != 16:
-                bad_uuid("topic_id")
-            partitions = share_acknowledge_topic_response.partitions
-            n = len(partitions) + 1
-            if n < 128:
-                put(P_16sB(share_acknowledge_topic_response.topic_id, n))
-            else:
-                put(P_16s(share_acknowledge_topic_response.topic_id))
-                put(varint(n))
-            for partition_data in partitions:
-                text = partition_data.error_message
-                raw = b"" if text is None else text.encode()
-                n = 0 if text is None else len(raw) + 1
-                if n < 128:
-                    put(P_ihB(partition_data.partition_index, partition_data.error_code, n))
-                else:
-                    put(P_ih(partition_data.partition_index, partition_data.error_code))
-                    put(text_size(n, "error_message"))
-                put(raw)
-                leader_id_and_epoch = partition_data.current_leader
-                put(P_iix(leader_id_and_epoch.leader_id, leader_id_and_epoch.leader_epoch))
-                if leader_id_and_epoch.unknown_tags:
-                    write_tags(out, leader_id_and_epoch.unknown_tags)
-                put(b"\0")
-                if partition_data.unknown_tags:
-                    write_tags(out, partition_data.unknown_tags)
-            put(b"\0")
-            if share_acknowledge_topic_response.unknown_tags:
-                write_tags(out, share_acknowledge_topic_response.unknown_tags)
-        node_endpoints = message.node_endpoints
-        n = len(node_endpoints) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for node_endpoint in node_endpoints:
-            raw = node_endpoint.host.encode()
-            n = len(raw) + 1
-            if n < 128:
-                put(P_iB(node_endpoint.node_id, n))
-            else:
-                put(P_i(node_endpoint.node_id))
-                put(text_size(n, "host"))
-            put(raw)
-            text = node_endpoint.rack
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(P_iB(node_endpoint.port, n))
-            else:
-                put(P_i(node_endpoint.port))
-                put(text_size(n, "rack"))
-            put(raw)
-            put(b"\0")
-            if node_endpoint.unknown_tags:
-                write_tags(out, node_endpoint.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("ShareAcknowledgeResponse", error) from error
-
-
-def decode_response_2(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> ShareAcknowledgeResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ShareAcknowledgeResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
-        pos += 7
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "ShareAcknowledgeResponse.error_message")
-        message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        message.acquisition_lock_timeout_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("ShareAcknowledgeResponse.responses", n)
-        left -= n
-        if left < 0:
-            bad_count("ShareAcknowledgeResponse.responses", n - 1, size - pos)
-        responses: list[ShareAcknowledgeTopicResponse] = []
-        message.responses = responses
-        for _ in range(1, n):
-            share_acknowledge_topic_response = new(ShareAcknowledgeTopicResponse)
-            share_acknowledge_topic_response.topic_id, n = U_16sB(buf, pos)
-            pos += 17
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("ShareAcknowledgeTopicResponse.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("ShareAcknowledgeTopicResponse.partitions", n - 1, size - pos)
-            partitions: list[PartitionData] = []
-            share_acknowledge_topic_response.partitions = partitions
-            for _ in range(1, n):
-                partition_data = new(PartitionData)
-                partition_data.partition_index, partition_data.error_code, n = U_ihB(buf, pos)
-                pos += 7
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "PartitionData.error_message")
-                partition_data.error_message = (
-                    buf[pos : (pos := pos + n - 1)].decode() if n else None
-                )
-                leader_id_and_epoch = new(LeaderIdAndEpoch)
-                leader_id_and_epoch.leader_id, leader_id_and_epoch.leader_epoch, k = U_iiB(buf, pos)
-                pos += 9
-                if k:
-                    leader_id_and_epoch.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    leader_id_and_epoch.unknown_tags = ()
-                partition_data.current_leader = leader_id_and_epoch
-                k = buf[pos]
-                pos += 1
-                if k:
-                    partition_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    partition_data.unknown_tags = ()
-                partitions.append(partition_data)
-            k = buf[pos]
-            pos += 1
-            if k:
-                share_acknowledge_topic_response.unknown_tags, pos, left = (
-                    read_tags(buf, pos, k, left)
-                )
-            else:
-                share_acknowledge_topic_response.unknown_tags = ()
-            responses.append(share_acknowledge_topic_response)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("ShareAcknowledgeResponse.node_endpoints", n)
-        left -= n
-        if left < 0:
-            bad_count("ShareAcknowledgeResponse.node_endpoints", n - 1, size - pos)
-        node_endpoints: list[NodeEndpoint] = []
-        message.node_endpoints = node_endpoints
-        for _ in range(1, n):
-            node_endpoint = new(NodeEndpoint)
-            node_endpoint.node_id, n = U_iB(buf, pos)
-            pos += 5
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "NodeEndpoint.host")
-            if n == 0:
-                bad_length("NodeEndpoint.host", n)
-            node_endpoint.host = buf[pos : (pos := pos + n - 1)].decode()
-            node_endpoint.port, n = U_iB(buf, pos)
-            pos += 5
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "NodeEndpoint.rack")
-            node_endpoint.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
-            k = buf[pos]
-            pos += 1
-            if k:
-                node_endpoint.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                node_endpoint.unknown_tags = ()
-            node_endpoints.append(node_endpoint)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ShareAcknowledgeResponse", error) from error
-    if pos > size:
-        raise bad_end("ShareAcknowledgeResponse", pos - size)
-    return message
-
-
-def encode_response_2(message: ShareAcknowledgeResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(P_ihB(message.throttle_time_ms, message.error_code, n))
-        else:
-            put(P_ih(message.throttle_time_ms, message.error_code))
-            put(text_size(n, "error_message"))
-        put(raw)
-        responses = message.responses
-        n = len(responses) + 1
-        if n < 128:
-            put(P_iB(message.acquisition_lock_timeout_ms, n))
-        else:
-            put(P_i(message.acquisition_lock_timeout_ms))
-            put(varint(n))
-        for share_acknowledge_topic_response in responses:
-            if len(share_acknowledge_topic_response.topic_id) != 16:
-                bad_uuid("topic_id")
-            partitions = share_acknowledge_topic_response.partitions
-            n = len(partitions) + 1
-            if n < 128:
-                put(P_16sB(share_acknowledge_topic_response.topic_id, n))
-            else:
-                put(P_16s(share_acknowledge_topic_response.topic_id))
-                put(varint(n))
-            for partition_data in partitions:
-                text = partition_data.error_message
-                raw = b"" if text is None else text.encode()
-                n = 0 if text is None else len(raw) + 1
-                if n < 128:
-                    put(P_ihB(partition_data.partition_index, partition_data.error_code, n))
-                else:
-                    put(P_ih(partition_data.partition_index, partition_data.error_code))
-                    put(text_size(n, "error_message"))
-                put(raw)
-                leader_id_and_epoch = partition_data.current_leader
-                put(P_iix(leader_id_and_epoch.leader_id, leader_id_and_epoch.leader_epoch))
-                if leader_id_and_epoch.unknown_tags:
-                    write_tags(out, leader_id_and_epoch.unknown_tags)
-                put(b"\0")
-                if partition_data.unknown_tags:
-                    write_tags(out, partition_data.unknown_tags)
-            put(b"\0")
-            if share_acknowledge_topic_response.unknown_tags:
-                write_tags(out, share_acknowledge_topic_response.unknown_tags)
-        node_endpoints = message.node_endpoints
-        n = len(node_endpoints) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for node_endpoint in node_endpoints:
-            raw = node_endpoint.host.encode()
-            n = len(raw) + 1
-            if n < 128:
-                put(P_iB(node_endpoint.node_id, n))
-            else:
-                put(P_i(node_endpoint.node_id))
-                put(text_size(n, "host"))
-            put(raw)
-            text = node_endpoint.rack
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(P_iB(node_endpoint.port, n))
-            else:
-                put(P_i(node_endpoint.port))
-                put(text_size(n, "rack"))
-            put(raw)
-            put(b"\0")
-            if node_endpoint.unknown_tags:
-                write_tags(out, node_endpoint.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("ShareAcknowledgeResponse", error) from error
-
-
-REQUESTS: Codecs[ShareAcknowledgeRequest] = {
-    1: (decode_request_1, encode_request_1),
-    2: (decode_request_2, encode_request_2),
-}
-
-RESPONSES: Codecs[ShareAcknowledgeResponse] = {
-    1: (decode_response_1, encode_response_1),
-    2: (decode_response_2, encode_response_2),
-}
+RESPONSES: Codecs[ShareAcknowledgeResponse] = Codecs(ShareAcknowledgeResponse, "response", 1, 2, 1)

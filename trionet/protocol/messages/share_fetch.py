@@ -8,71 +8,8 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    ArrayReaders,
-    ArrayWriters,
-    BYTES,
-    Chunk,
-    MALFORMED,
-    Message,
-    NO_UUID,
-    P_16s,
-    P_16sB,
-    P_h,
-    P_hB,
-    P_i,
-    P_iB,
-    P_ih,
-    P_ihB,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UA_Bni,
-    UNENCODABLE,
-    UNSET,
-    U_16sB,
-    U_hB,
-    U_iB,
-    U_ihB,
-    bad_count,
-    bad_end,
-    bad_length,
-    bad_uuid,
-    join_array,
-    malformed,
-    missing_field,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_iiB: Unpack = Struct(">iiB").unpack_from
-U_iiiiiiB: Unpack = Struct(">iiiiiiB").unpack_from
-U_iiiiiiboB: Unpack = Struct(">iiiiiib?B").unpack_from
-U_qqB: Unpack = Struct(">qqB").unpack_from
-U_qqhB: Unpack = Struct(">qqhB").unpack_from
-P_iiiiii: Pack = Struct(">iiiiii").pack
-P_iiiiiiB: Pack = Struct(">iiiiiiB").pack
-P_iiiiiibo: Pack = Struct(">iiiiiib?").pack
-P_iiiiiiboB: Pack = Struct(">iiiiiib?B").pack
-P_iix: Pack = Struct(">iix").pack
-P_qq: Pack = Struct(">qq").pack
-P_qqhx: Pack = Struct(">qqhx").pack
-UA_Bnb: ArrayReaders = ArrayReaders('b', 1)
-PA_16sBnix: ArrayWriters = ArrayWriters('16sBnix', 1)
-PA_qqBnbx: ArrayWriters = ArrayWriters('qqBnbx', 1)
+from trionet.protocol._wire import Chunk, Message, NO_UUID, UNSET, new
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class AcknowledgementBatch(Message):
@@ -85,6 +22,7 @@ class AcknowledgementBatch(Message):
     """
 
     __slots__ = ("first_offset", "last_offset", "acknowledge_types", "unknown_tags")
+    _layout = ("first_offset int64", "last_offset int64", "acknowledge_types [int8]")
 
     def __init__(
         self,
@@ -104,6 +42,7 @@ class FetchPartition(Message):
     """Part of ShareFetchRequest, v1-2."""
 
     __slots__ = ("partition_index", "acknowledgement_batches", "unknown_tags")
+    _layout = ("partition_index int32", "acknowledgement_batches [AcknowledgementBatch]")
 
     def __init__(
         self,
@@ -127,6 +66,7 @@ class FetchTopic(Message):
     """
 
     __slots__ = ("topic_id", "partitions", "unknown_tags")
+    _layout = ("topic_id uuid", "partitions [FetchPartition]")
     _uuids = ("topic_id",)
 
     def __init__(
@@ -149,6 +89,7 @@ class ForgottenTopic(Message):
     """
 
     __slots__ = ("topic_id", "partitions", "unknown_tags")
+    _layout = ("topic_id uuid", "partitions [int32]")
     _uuids = ("topic_id",)
 
     def __init__(
@@ -189,6 +130,20 @@ class ShareFetchRequest(Message):
         "topics",
         "forgotten_topics_data",
         "unknown_tags",
+    )
+    _layout = (
+        "group_id string null",
+        "member_id string null",
+        "share_session_epoch int32",
+        "max_wait_ms int32",
+        "min_bytes int32",
+        "max_bytes int32",
+        "max_records int32",
+        "batch_size int32",
+        "share_acquire_mode int8 2+",
+        "is_renew_ack bool 2+",
+        "topics [FetchTopic]",
+        "forgotten_topics_data [ForgottenTopic]",
     )
 
     def __init__(
@@ -234,6 +189,7 @@ class LeaderIdAndEpoch(Message):
     """
 
     __slots__ = ("leader_id", "leader_epoch", "unknown_tags")
+    _layout = ("leader_id int32", "leader_epoch int32")
 
     def __init__(
         self,
@@ -256,6 +212,7 @@ class AcquiredRecords(Message):
     """
 
     __slots__ = ("first_offset", "last_offset", "delivery_count", "unknown_tags")
+    _layout = ("first_offset int64", "last_offset int64", "delivery_count int16")
 
     def __init__(
         self,
@@ -290,6 +247,16 @@ class PartitionData(Message):
         "records",
         "acquired_records",
         "unknown_tags",
+    )
+    _layout = (
+        "partition_index int32",
+        "error_code int16",
+        "error_message string null",
+        "acknowledge_error_code int16",
+        "acknowledge_error_message string null",
+        "current_leader LeaderIdAndEpoch",
+        "records records",
+        "acquired_records [AcquiredRecords]",
     )
 
     def __init__(
@@ -328,6 +295,7 @@ class ShareFetchableTopicResponse(Message):
     """
 
     __slots__ = ("topic_id", "partitions", "unknown_tags")
+    _layout = ("topic_id uuid", "partitions [PartitionData]")
     _uuids = ("topic_id",)
 
     def __init__(
@@ -350,6 +318,7 @@ class NodeEndpoint(Message):
     """
 
     __slots__ = ("node_id", "host", "port", "rack", "unknown_tags")
+    _layout = ("node_id int32", "host string", "port int32", "rack string null")
 
     def __init__(
         self,
@@ -387,6 +356,14 @@ class ShareFetchResponse(Message):
         "node_endpoints",
         "unknown_tags",
     )
+    _layout = (
+        "throttle_time_ms int32",
+        "error_code int16",
+        "error_message string null",
+        "acquisition_lock_timeout_ms int32",
+        "responses [ShareFetchableTopicResponse]",
+        "node_endpoints [NodeEndpoint]",
+    )
 
     def __init__(
         self,
@@ -408,757 +385,6 @@ class ShareFetchResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_1(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> ShareFetchRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ShareFetchRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "ShareFetchRequest.group_id")
-        message.group_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "ShareFetchRequest.member_id")
-        message.member_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        (
-            message.share_session_epoch, message.max_wait_ms, message.min_bytes, message.max_bytes,
-            message.max_records, message.batch_size, n,
-        ) = U_iiiiiiB(buf, pos)
-        pos += 25
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("ShareFetchRequest.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("ShareFetchRequest.topics", n - 1, size - pos)
-        topics: list[FetchTopic] = []
-        message.topics = topics
-        for _ in range(1, n):
-            fetch_topic = new(FetchTopic)
-            fetch_topic.topic_id, n = U_16sB(buf, pos)
-            pos += 17
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("FetchTopic.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("FetchTopic.partitions", n - 1, size - pos)
-            partitions: list[FetchPartition] = []
-            fetch_topic.partitions = partitions
-            for _ in range(1, n):
-                fetch_partition = new(FetchPartition)
-                fetch_partition.partition_index, n = U_iB(buf, pos)
-                pos += 5
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("FetchPartition.acknowledgement_batches", n)
-                left -= n
-                if left < 0:
-                    bad_count("FetchPartition.acknowledgement_batches", n - 1, size - pos)
-                acknowledgement_batches: list[AcknowledgementBatch] = []
-                fetch_partition.acknowledgement_batches = acknowledgement_batches
-                for _ in range(1, n):
-                    acknowledgement_batch = new(AcknowledgementBatch)
-                    (
-                        acknowledgement_batch.first_offset, acknowledgement_batch.last_offset, n,
-                    ) = U_qqB(buf, pos)
-                    pos += 17
-                    if n > 127:
-                        n, pos = read_varint(buf, pos, n)
-                    if n == 0:
-                        bad_length("AcknowledgementBatch.acknowledge_types", n)
-                    left -= n
-                    if left < 0:
-                        bad_count("AcknowledgementBatch.acknowledge_types", n - 1, size - pos)
-                    acknowledgement_batch.acknowledge_types = [*UA_Bnb[n](buf, pos)]
-                    pos += n - 1
-                    k = buf[pos]
-                    pos += 1
-                    if k:
-                        acknowledgement_batch.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        acknowledgement_batch.unknown_tags = ()
-                    acknowledgement_batches.append(acknowledgement_batch)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    fetch_partition.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    fetch_partition.unknown_tags = ()
-                partitions.append(fetch_partition)
-            k = buf[pos]
-            pos += 1
-            if k:
-                fetch_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                fetch_topic.unknown_tags = ()
-            topics.append(fetch_topic)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("ShareFetchRequest.forgotten_topics_data", n)
-        left -= n
-        if left < 0:
-            bad_count("ShareFetchRequest.forgotten_topics_data", n - 1, size - pos)
-        forgotten_topics_data: list[ForgottenTopic] = []
-        message.forgotten_topics_data = forgotten_topics_data
-        for _ in range(1, n):
-            forgotten_topic = new(ForgottenTopic)
-            forgotten_topic.topic_id, n = U_16sB(buf, pos)
-            pos += 17
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("ForgottenTopic.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("ForgottenTopic.partitions", n - 1, size - pos)
-            forgotten_topic.partitions = [*UA_Bni[n](buf, pos)]
-            pos += 4 * (n - 1)
-            k = buf[pos]
-            pos += 1
-            if k:
-                forgotten_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                forgotten_topic.unknown_tags = ()
-            forgotten_topics_data.append(forgotten_topic)
-        k = buf[pos]
-        pos += 1
-        message.share_acquire_mode = 0
-        message.is_renew_ack = False
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ShareFetchRequest", error) from error
-    if pos > size:
-        raise bad_end("ShareFetchRequest", pos - size)
-    return message
+REQUESTS: Codecs[ShareFetchRequest] = Codecs(ShareFetchRequest, "request", 1, 2, 1)
 
-
-def encode_request_1(message: ShareFetchRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.share_acquire_mode != 0:
-            missing_field("ShareFetchRequest.share_acquire_mode")
-        if message.is_renew_ack:
-            missing_field("ShareFetchRequest.is_renew_ack")
-        text = message.group_id
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
-        put(raw)
-        text = message.member_id
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "member_id"))
-        put(raw)
-        topics = message.topics
-        n = len(topics) + 1
-        if n < 128:
-            put(
-                P_iiiiiiB(
-                    message.share_session_epoch, message.max_wait_ms, message.min_bytes,
-                    message.max_bytes, message.max_records, message.batch_size, n,
-                ),
-            )
-        else:
-            put(
-                P_iiiiii(
-                    message.share_session_epoch, message.max_wait_ms, message.min_bytes,
-                    message.max_bytes, message.max_records, message.batch_size,
-                ),
-            )
-            put(varint(n))
-        for fetch_topic in topics:
-            if len(fetch_topic.topic_id) != 16:
-                bad_uuid("topic_id")
-            partitions = fetch_topic.partitions
-            n = len(partitions) + 1
-            if n < 128:
-                put(P_16sB(fetch_topic.topic_id, n))
-            else:
-                put(P_16s(fetch_topic.topic_id))
-                put(varint(n))
-            for fetch_partition in partitions:
-                acknowledgement_batches = fetch_partition.acknowledgement_batches
-                n = len(acknowledgement_batches) + 1
-                if n < 128:
-                    put(P_iB(fetch_partition.partition_index, n))
-                else:
-                    put(P_i(fetch_partition.partition_index))
-                    put(varint(n))
-                for acknowledgement_batch in acknowledgement_batches:
-                    acknowledge_types = acknowledgement_batch.acknowledge_types
-                    acknowledge_types_n = len(acknowledge_types) + 1
-                    if acknowledge_types_n < 128:
-                        put(
-                            PA_qqBnbx[acknowledge_types_n](
-                                acknowledgement_batch.first_offset,
-                                acknowledgement_batch.last_offset, acknowledge_types_n,
-                                *acknowledge_types,
-                            ),
-                        )
-                    else:
-                        put(
-                            P_qq(
-                                acknowledgement_batch.first_offset,
-                                acknowledgement_batch.last_offset,
-                            ),
-                        )
-                        put(varint(acknowledge_types_n))
-                        put(join_array("b", acknowledge_types))
-                        put(b"\0")
-                    if acknowledgement_batch.unknown_tags:
-                        write_tags(out, acknowledgement_batch.unknown_tags)
-                put(b"\0")
-                if fetch_partition.unknown_tags:
-                    write_tags(out, fetch_partition.unknown_tags)
-            put(b"\0")
-            if fetch_topic.unknown_tags:
-                write_tags(out, fetch_topic.unknown_tags)
-        forgotten_topics_data = message.forgotten_topics_data
-        n = len(forgotten_topics_data) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for forgotten_topic in forgotten_topics_data:
-            if len(forgotten_topic.topic_id) != 16:
-                bad_uuid("topic_id")
-            partitions_2 = forgotten_topic.partitions
-            partitions_n = len(partitions_2) + 1
-            if partitions_n < 128:
-                put(PA_16sBnix[partitions_n](forgotten_topic.topic_id, partitions_n, *partitions_2))
-            else:
-                put(P_16s(forgotten_topic.topic_id))
-                put(varint(partitions_n))
-                put(join_array("i", partitions_2))
-                put(b"\0")
-            if forgotten_topic.unknown_tags:
-                write_tags(out, forgotten_topic.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("ShareFetchRequest", error) from error
-
-
-def decode_request_2(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> ShareFetchRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ShareFetchRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "ShareFetchRequest.group_id")
-        message.group_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "ShareFetchRequest.member_id")
-        message.member_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        (
-            message.share_session_epoch, message.max_wait_ms, message.min_bytes, message.max_bytes,
-            message.max_records, message.batch_size, message.share_acquire_mode,
-            message.is_renew_ack, n,
-        ) = U_iiiiiiboB(buf, pos)
-        pos += 27
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("ShareFetchRequest.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("ShareFetchRequest.topics", n - 1, size - pos)
-        topics: list[FetchTopic] = []
-        message.topics = topics
-        for _ in range(1, n):
-            fetch_topic = new(FetchTopic)
-            fetch_topic.topic_id, n = U_16sB(buf, pos)
-            pos += 17
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("FetchTopic.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("FetchTopic.partitions", n - 1, size - pos)
-            partitions: list[FetchPartition] = []
-            fetch_topic.partitions = partitions
-            for _ in range(1, n):
-                fetch_partition = new(FetchPartition)
-                fetch_partition.partition_index, n = U_iB(buf, pos)
-                pos += 5
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("FetchPartition.acknowledgement_batches", n)
-                left -= n
-                if left < 0:
-                    bad_count("FetchPartition.acknowledgement_batches", n - 1, size - pos)
-                acknowledgement_batches: list[AcknowledgementBatch] = []
-                fetch_partition.acknowledgement_batches = acknowledgement_batches
-                for _ in range(1, n):
-                    acknowledgement_batch = new(AcknowledgementBatch)
-                    (
-                        acknowledgement_batch.first_offset, acknowledgement_batch.last_offset, n,
-                    ) = U_qqB(buf, pos)
-                    pos += 17
-                    if n > 127:
-                        n, pos = read_varint(buf, pos, n)
-                    if n == 0:
-                        bad_length("AcknowledgementBatch.acknowledge_types", n)
-                    left -= n
-                    if left < 0:
-                        bad_count("AcknowledgementBatch.acknowledge_types", n - 1, size - pos)
-                    acknowledgement_batch.acknowledge_types = [*UA_Bnb[n](buf, pos)]
-                    pos += n - 1
-                    k = buf[pos]
-                    pos += 1
-                    if k:
-                        acknowledgement_batch.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        acknowledgement_batch.unknown_tags = ()
-                    acknowledgement_batches.append(acknowledgement_batch)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    fetch_partition.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    fetch_partition.unknown_tags = ()
-                partitions.append(fetch_partition)
-            k = buf[pos]
-            pos += 1
-            if k:
-                fetch_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                fetch_topic.unknown_tags = ()
-            topics.append(fetch_topic)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("ShareFetchRequest.forgotten_topics_data", n)
-        left -= n
-        if left < 0:
-            bad_count("ShareFetchRequest.forgotten_topics_data", n - 1, size - pos)
-        forgotten_topics_data: list[ForgottenTopic] = []
-        message.forgotten_topics_data = forgotten_topics_data
-        for _ in range(1, n):
-            forgotten_topic = new(ForgottenTopic)
-            forgotten_topic.topic_id, n = U_16sB(buf, pos)
-            pos += 17
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("ForgottenTopic.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("ForgottenTopic.partitions", n - 1, size - pos)
-            forgotten_topic.partitions = [*UA_Bni[n](buf, pos)]
-            pos += 4 * (n - 1)
-            k = buf[pos]
-            pos += 1
-            if k:
-                forgotten_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                forgotten_topic.unknown_tags = ()
-            forgotten_topics_data.append(forgotten_topic)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ShareFetchRequest", error) from error
-    if pos > size:
-        raise bad_end("ShareFetchRequest", pos - size)
-    return message
-
-
-def encode_request_2(message: ShareFetchRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.group_id
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
-        put(raw)
-        text = message.member_id
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "member_id"))
-        put(raw)
-        topics = message.topics
-        n = len(topics) + 1
-        if n < 128:
-            put(
-                P_iiiiiiboB(
-                    message.share_session_epoch, message.max_wait_ms, message.min_bytes,
-                    message.max_bytes, message.max_records, message.batch_size,
-                    message.share_acquire_mode, message.is_renew_ack, n,
-                ),
-            )
-        else:
-            put(
-                P_iiiiiibo(
-                    message.share_session_epoch, message.max_wait_ms, message.min_bytes,
-                    message.max_bytes, message.max_records, message.batch_size,
-                    message.share_acquire_mode, message.is_renew_ack,
-                ),
-            )
-            put(varint(n))
-        for fetch_topic in topics:
-            if len(fetch_topic.topic_id) != 16:
-                bad_uuid("topic_id")
-            partitions = fetch_topic.partitions
-            n = len(partitions) + 1
-            if n < 128:
-                put(P_16sB(fetch_topic.topic_id, n))
-            else:
-                put(P_16s(fetch_topic.topic_id))
-                put(varint(n))
-            for fetch_partition in partitions:
-                acknowledgement_batches = fetch_partition.acknowledgement_batches
-                n = len(acknowledgement_batches) + 1
-                if n < 128:
-                    put(P_iB(fetch_partition.partition_index, n))
-                else:
-                    put(P_i(fetch_partition.partition_index))
-                    put(varint(n))
-                for acknowledgement_batch in acknowledgement_batches:
-                    acknowledge_types = acknowledgement_batch.acknowledge_types
-                    acknowledge_types_n = len(acknowledge_types) + 1
-                    if acknowledge_types_n < 128:
-                        put(
-                            PA_qqBnbx[acknowledge_types_n](
-                                acknowledgement_batch.first_offset,
-                                acknowledgement_batch.last_offset, acknowledge_types_n,
-                                *acknowledge_types,
-                            ),
-                        )
-                    else:
-                        put(
-                            P_qq(
-                                acknowledgement_batch.first_offset,
-                                acknowledgement_batch.last_offset,
-                            ),
-                        )
-                        put(varint(acknowledge_types_n))
-                        put(join_array("b", acknowledge_types))
-                        put(b"\0")
-                    if acknowledgement_batch.unknown_tags:
-                        write_tags(out, acknowledgement_batch.unknown_tags)
-                put(b"\0")
-                if fetch_partition.unknown_tags:
-                    write_tags(out, fetch_partition.unknown_tags)
-            put(b"\0")
-            if fetch_topic.unknown_tags:
-                write_tags(out, fetch_topic.unknown_tags)
-        forgotten_topics_data = message.forgotten_topics_data
-        n = len(forgotten_topics_data) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for forgotten_topic in forgotten_topics_data:
-            if len(forgotten_topic.topic_id) != 16:
-                bad_uuid("topic_id")
-            partitions_2 = forgotten_topic.partitions
-            partitions_n = len(partitions_2) + 1
-            if partitions_n < 128:
-                put(PA_16sBnix[partitions_n](forgotten_topic.topic_id, partitions_n, *partitions_2))
-            else:
-                put(P_16s(forgotten_topic.topic_id))
-                put(varint(partitions_n))
-                put(join_array("i", partitions_2))
-                put(b"\0")
-            if forgotten_topic.unknown_tags:
-                write_tags(out, forgotten_topic.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("ShareFetchRequest", error) from error
-
-
-def decode_response_1(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> ShareFetchResponse:
-    view = memoryview(buf)
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ShareFetchResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
-        pos += 7
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "ShareFetchResponse.error_message")
-        message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        message.acquisition_lock_timeout_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("ShareFetchResponse.responses", n)
-        left -= n
-        if left < 0:
-            bad_count("ShareFetchResponse.responses", n - 1, size - pos)
-        responses: list[ShareFetchableTopicResponse] = []
-        message.responses = responses
-        for _ in range(1, n):
-            share_fetchable_topic_response = new(ShareFetchableTopicResponse)
-            share_fetchable_topic_response.topic_id, n = U_16sB(buf, pos)
-            pos += 17
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("ShareFetchableTopicResponse.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("ShareFetchableTopicResponse.partitions", n - 1, size - pos)
-            partitions: list[PartitionData] = []
-            share_fetchable_topic_response.partitions = partitions
-            for _ in range(1, n):
-                partition_data = new(PartitionData)
-                partition_data.partition_index, partition_data.error_code, n = U_ihB(buf, pos)
-                pos += 7
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "PartitionData.error_message")
-                partition_data.error_message = (
-                    buf[pos : (pos := pos + n - 1)].decode() if n else None
-                )
-                partition_data.acknowledge_error_code, n = U_hB(buf, pos)
-                pos += 3
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "PartitionData.acknowledge_error_message")
-                partition_data.acknowledge_error_message = (
-                    buf[pos : (pos := pos + n - 1)].decode() if n else None
-                )
-                leader_id_and_epoch = new(LeaderIdAndEpoch)
-                leader_id_and_epoch.leader_id, leader_id_and_epoch.leader_epoch, k = U_iiB(buf, pos)
-                pos += 9
-                if k:
-                    leader_id_and_epoch.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    leader_id_and_epoch.unknown_tags = ()
-                partition_data.current_leader = leader_id_and_epoch
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("PartitionData.records", n)
-                partition_data.records = view[pos : (pos := pos + n - 1)]
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("PartitionData.acquired_records", n)
-                left -= n
-                if left < 0:
-                    bad_count("PartitionData.acquired_records", n - 1, size - pos)
-                acquired_records: list[AcquiredRecords] = []
-                partition_data.acquired_records = acquired_records
-                for _ in range(1, n):
-                    acquired_records_2 = new(AcquiredRecords)
-                    (
-                        acquired_records_2.first_offset, acquired_records_2.last_offset,
-                        acquired_records_2.delivery_count, k,
-                    ) = U_qqhB(buf, pos)
-                    pos += 19
-                    if k:
-                        acquired_records_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        acquired_records_2.unknown_tags = ()
-                    acquired_records.append(acquired_records_2)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    partition_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    partition_data.unknown_tags = ()
-                partitions.append(partition_data)
-            k = buf[pos]
-            pos += 1
-            if k:
-                share_fetchable_topic_response.unknown_tags, pos, left = (
-                    read_tags(buf, pos, k, left)
-                )
-            else:
-                share_fetchable_topic_response.unknown_tags = ()
-            responses.append(share_fetchable_topic_response)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("ShareFetchResponse.node_endpoints", n)
-        left -= n
-        if left < 0:
-            bad_count("ShareFetchResponse.node_endpoints", n - 1, size - pos)
-        node_endpoints: list[NodeEndpoint] = []
-        message.node_endpoints = node_endpoints
-        for _ in range(1, n):
-            node_endpoint = new(NodeEndpoint)
-            node_endpoint.node_id, n = U_iB(buf, pos)
-            pos += 5
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "NodeEndpoint.host")
-            if n == 0:
-                bad_length("NodeEndpoint.host", n)
-            node_endpoint.host = buf[pos : (pos := pos + n - 1)].decode()
-            node_endpoint.port, n = U_iB(buf, pos)
-            pos += 5
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "NodeEndpoint.rack")
-            node_endpoint.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
-            k = buf[pos]
-            pos += 1
-            if k:
-                node_endpoint.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                node_endpoint.unknown_tags = ()
-            node_endpoints.append(node_endpoint)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ShareFetchResponse", error) from error
-    if pos > size:
-        raise bad_end("ShareFetchResponse", pos - size)
-    return message
-
-
-def encode_response_1(message: ShareFetchResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(P_ihB(message.throttle_time_ms, message.error_code, n))
-        else:
-            put(P_ih(message.throttle_time_ms, message.error_code))
-            put(text_size(n, "error_message"))
-        put(raw)
-        responses = message.responses
-        n = len(responses) + 1
-        if n < 128:
-            put(P_iB(message.acquisition_lock_timeout_ms, n))
-        else:
-            put(P_i(message.acquisition_lock_timeout_ms))
-            put(varint(n))
-        for share_fetchable_topic_response in responses:
-            if len(share_fetchable_topic_response.topic_id) != 16:
-                bad_uuid("topic_id")
-            partitions = share_fetchable_topic_response.partitions
-            n = len(partitions) + 1
-            if n < 128:
-                put(P_16sB(share_fetchable_topic_response.topic_id, n))
-            else:
-                put(P_16s(share_fetchable_topic_response.topic_id))
-                put(varint(n))
-            for partition_data in partitions:
-                text = partition_data.error_message
-                raw = b"" if text is None else text.encode()
-                n = 0 if text is None else len(raw) + 1
-                if n < 128:
-                    put(P_ihB(partition_data.partition_index, partition_data.error_code, n))
-                else:
-                    put(P_ih(partition_data.partition_index, partition_data.error_code))
-                    put(text_size(n, "error_message"))
-                put(raw)
-                text = partition_data.acknowledge_error_message
-                raw = b"" if text is None else text.encode()
-                n = 0 if text is None else len(raw) + 1
-                if n < 128:
-                    put(P_hB(partition_data.acknowledge_error_code, n))
-                else:
-                    put(P_h(partition_data.acknowledge_error_code))
-                    put(text_size(n, "acknowledge_error_message"))
-                put(raw)
-                leader_id_and_epoch = partition_data.current_leader
-                put(P_iix(leader_id_and_epoch.leader_id, leader_id_and_epoch.leader_epoch))
-                if leader_id_and_epoch.unknown_tags:
-                    write_tags(out, leader_id_and_epoch.unknown_tags)
-                records = partition_data.records
-                n = len(records) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                put(records)
-                acquired_records = partition_data.acquired_records
-                n = len(acquired_records) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                for acquired_records_2 in acquired_records:
-                    put(
-                        P_qqhx(
-                            acquired_records_2.first_offset, acquired_records_2.last_offset,
-                            acquired_records_2.delivery_count,
-                        ),
-                    )
-                    if acquired_records_2.unknown_tags:
-                        write_tags(out, acquired_records_2.unknown_tags)
-                put(b"\0")
-                if partition_data.unknown_tags:
-                    write_tags(out, partition_data.unknown_tags)
-            put(b"\0")
-            if share_fetchable_topic_response.unknown_tags:
-                write_tags(out, share_fetchable_topic_response.unknown_tags)
-        node_endpoints = message.node_endpoints
-        n = len(node_endpoints) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for node_endpoint in node_endpoints:
-            raw = node_endpoint.host.encode()
-            n = len(raw) + 1
-            if n < 128:
-                put(P_iB(node_endpoint.node_id, n))
-            else:
-                put(P_i(node_endpoint.node_id))
-                put(text_size(n, "host"))
-            put(raw)
-            text = node_endpoint.rack
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(P_iB(node_endpoint.port, n))
-            else:
-                put(P_i(node_endpoint.port))
-                put(text_size(n, "rack"))
-            put(raw)
-            put(b"\0")
-            if node_endpoint.unknown_tags:
-                write_tags(out, node_endpoint.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("ShareFetchResponse", error) from error
-
-
-REQUESTS: Codecs[ShareFetchRequest] = {
-    1: (decode_request_1, encode_request_1),
-    2: (decode_request_2, encode_request_2),
-}
-
-RESPONSES: Codecs[ShareFetchResponse] = {
-    1: (decode_response_1, encode_response_1),
-    2: (decode_response_1, encode_response_1),
-}
+RESPONSES: Codecs[ShareFetchResponse] = Codecs(ShareFetchResponse, "response", 1, 2, 1)

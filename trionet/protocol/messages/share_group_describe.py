@@ -8,56 +8,8 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    NO_UUID,
-    PA_Bnix,
-    P_16s,
-    P_16sB,
-    P_h,
-    P_hB,
-    P_i,
-    P_iB,
-    P_ix,
-    P_ox,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UA_Bni,
-    UNENCODABLE,
-    UNSET,
-    U_16sB,
-    U_hB,
-    U_iB,
-    U_oB,
-    bad_count,
-    bad_end,
-    bad_length,
-    bad_uuid,
-    join_array,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_iiB: Unpack = Struct(">iiB").unpack_from
-P_ii: Pack = Struct(">ii").pack
-P_iiB: Pack = Struct(">iiB").pack
+from trionet.protocol._wire import Message, NO_UUID, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class ShareGroupDescribeRequest(Message):
@@ -69,6 +21,7 @@ class ShareGroupDescribeRequest(Message):
     """
 
     __slots__ = ("group_ids", "include_authorized_operations", "unknown_tags")
+    _layout = ("group_ids [string]", "include_authorized_operations bool")
 
     def __init__(
         self,
@@ -90,6 +43,7 @@ class TopicPartitions(Message):
     """
 
     __slots__ = ("topic_id", "topic_name", "partitions", "unknown_tags")
+    _layout = ("topic_id uuid", "topic_name string", "partitions [int32]")
     _uuids = ("topic_id",)
 
     def __init__(
@@ -110,6 +64,7 @@ class Assignment(Message):
     """Part of ShareGroupDescribeResponse, v1."""
 
     __slots__ = ("topic_partitions", "unknown_tags")
+    _layout = ("topic_partitions [TopicPartitions]",)
 
     def __init__(
         self,
@@ -135,6 +90,15 @@ class Member(Message):
         "subscribed_topic_names",
         "assignment",
         "unknown_tags",
+    )
+    _layout = (
+        "member_id string",
+        "rack_id string null",
+        "member_epoch int32",
+        "client_id string",
+        "client_host string",
+        "subscribed_topic_names [string]",
+        "assignment Assignment",
     )
 
     def __init__(
@@ -180,6 +144,17 @@ class DescribedGroup(Message):
         "authorized_operations",
         "unknown_tags",
     )
+    _layout = (
+        "error_code int16",
+        "error_message string null",
+        "group_id string",
+        "group_state string",
+        "group_epoch int32",
+        "assignment_epoch int32",
+        "assignor_name string",
+        "members [Member]",
+        "authorized_operations int32",
+    )
 
     def __init__(
         self,
@@ -216,6 +191,7 @@ class ShareGroupDescribeResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "groups", "unknown_tags")
+    _layout = ("throttle_time_ms int32", "groups [DescribedGroup]")
 
     def __init__(
         self,
@@ -229,356 +205,8 @@ class ShareGroupDescribeResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_1(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> ShareGroupDescribeRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ShareGroupDescribeRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("ShareGroupDescribeRequest.group_ids", n)
-        left -= n
-        if left < 0:
-            bad_count("ShareGroupDescribeRequest.group_ids", n - 1, size - pos)
-        group_ids: list[str] = []
-        message.group_ids = group_ids
-        for _ in range(1, n):
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "ShareGroupDescribeRequest.group_ids")
-            if n == 0:
-                bad_length("ShareGroupDescribeRequest.group_ids", n)
-            group_ids.append(buf[pos : (pos := pos + n - 1)].decode())
-        message.include_authorized_operations, k = U_oB(buf, pos)
-        pos += 2
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ShareGroupDescribeRequest", error) from error
-    if pos > size:
-        raise bad_end("ShareGroupDescribeRequest", pos - size)
-    return message
+REQUESTS: Codecs[ShareGroupDescribeRequest] = Codecs(ShareGroupDescribeRequest, "request", 1, 1, 1)
 
-
-def encode_request_1(message: ShareGroupDescribeRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        group_ids = message.group_ids
-        n = len(group_ids) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for item in group_ids:
-            raw = item.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "group_ids"))
-            put(raw)
-        put(P_ox(message.include_authorized_operations))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("ShareGroupDescribeRequest", error) from error
-
-
-def decode_response_1(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> ShareGroupDescribeResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ShareGroupDescribeResponse)
-        message.throttle_time_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("ShareGroupDescribeResponse.groups", n)
-        left -= n
-        if left < 0:
-            bad_count("ShareGroupDescribeResponse.groups", n - 1, size - pos)
-        groups: list[DescribedGroup] = []
-        message.groups = groups
-        for _ in range(1, n):
-            described_group = new(DescribedGroup)
-            described_group.error_code, n = U_hB(buf, pos)
-            pos += 3
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribedGroup.error_message")
-            described_group.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribedGroup.group_id")
-            if n == 0:
-                bad_length("DescribedGroup.group_id", n)
-            described_group.group_id = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribedGroup.group_state")
-            if n == 0:
-                bad_length("DescribedGroup.group_state", n)
-            described_group.group_state = buf[pos : (pos := pos + n - 1)].decode()
-            described_group.group_epoch, described_group.assignment_epoch, n = U_iiB(buf, pos)
-            pos += 9
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribedGroup.assignor_name")
-            if n == 0:
-                bad_length("DescribedGroup.assignor_name", n)
-            described_group.assignor_name = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("DescribedGroup.members", n)
-            left -= n
-            if left < 0:
-                bad_count("DescribedGroup.members", n - 1, size - pos)
-            members: list[Member] = []
-            described_group.members = members
-            for _ in range(1, n):
-                member = new(Member)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "Member.member_id")
-                if n == 0:
-                    bad_length("Member.member_id", n)
-                member.member_id = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "Member.rack_id")
-                member.rack_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
-                member.member_epoch, n = U_iB(buf, pos)
-                pos += 5
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "Member.client_id")
-                if n == 0:
-                    bad_length("Member.client_id", n)
-                member.client_id = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "Member.client_host")
-                if n == 0:
-                    bad_length("Member.client_host", n)
-                member.client_host = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("Member.subscribed_topic_names", n)
-                left -= n
-                if left < 0:
-                    bad_count("Member.subscribed_topic_names", n - 1, size - pos)
-                subscribed_topic_names: list[str] = []
-                member.subscribed_topic_names = subscribed_topic_names
-                for _ in range(1, n):
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "Member.subscribed_topic_names")
-                    if n == 0:
-                        bad_length("Member.subscribed_topic_names", n)
-                    subscribed_topic_names.append(buf[pos : (pos := pos + n - 1)].decode())
-                assignment = new(Assignment)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("Assignment.topic_partitions", n)
-                left -= n
-                if left < 0:
-                    bad_count("Assignment.topic_partitions", n - 1, size - pos)
-                topic_partitions: list[TopicPartitions] = []
-                assignment.topic_partitions = topic_partitions
-                for _ in range(1, n):
-                    topic_partitions_2 = new(TopicPartitions)
-                    topic_partitions_2.topic_id, n = U_16sB(buf, pos)
-                    pos += 17
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "TopicPartitions.topic_name")
-                    if n == 0:
-                        bad_length("TopicPartitions.topic_name", n)
-                    topic_partitions_2.topic_name = buf[pos : (pos := pos + n - 1)].decode()
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = read_varint(buf, pos, n)
-                    if n == 0:
-                        bad_length("TopicPartitions.partitions", n)
-                    left -= n
-                    if left < 0:
-                        bad_count("TopicPartitions.partitions", n - 1, size - pos)
-                    topic_partitions_2.partitions = [*UA_Bni[n](buf, pos)]
-                    pos += 4 * (n - 1)
-                    k = buf[pos]
-                    pos += 1
-                    if k:
-                        topic_partitions_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        topic_partitions_2.unknown_tags = ()
-                    topic_partitions.append(topic_partitions_2)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    assignment.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    assignment.unknown_tags = ()
-                member.assignment = assignment
-                k = buf[pos]
-                pos += 1
-                if k:
-                    member.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    member.unknown_tags = ()
-                members.append(member)
-            described_group.authorized_operations, k = U_iB(buf, pos)
-            pos += 5
-            if k:
-                described_group.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                described_group.unknown_tags = ()
-            groups.append(described_group)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ShareGroupDescribeResponse", error) from error
-    if pos > size:
-        raise bad_end("ShareGroupDescribeResponse", pos - size)
-    return message
-
-
-def encode_response_1(message: ShareGroupDescribeResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        groups = message.groups
-        n = len(groups) + 1
-        if n < 128:
-            put(P_iB(message.throttle_time_ms, n))
-        else:
-            put(P_i(message.throttle_time_ms))
-            put(varint(n))
-        for described_group in groups:
-            text = described_group.error_message
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(P_hB(described_group.error_code, n))
-            else:
-                put(P_h(described_group.error_code))
-                put(text_size(n, "error_message"))
-            put(raw)
-            raw = described_group.group_id.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "group_id"))
-            put(raw)
-            raw = described_group.group_state.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "group_state"))
-            put(raw)
-            raw = described_group.assignor_name.encode()
-            n = len(raw) + 1
-            if n < 128:
-                put(P_iiB(described_group.group_epoch, described_group.assignment_epoch, n))
-            else:
-                put(P_ii(described_group.group_epoch, described_group.assignment_epoch))
-                put(text_size(n, "assignor_name"))
-            put(raw)
-            members = described_group.members
-            n = len(members) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for member in members:
-                raw = member.member_id.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "member_id"))
-                put(raw)
-                text = member.rack_id
-                raw = b"" if text is None else text.encode()
-                n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "rack_id"))
-                put(raw)
-                raw = member.client_id.encode()
-                n = len(raw) + 1
-                if n < 128:
-                    put(P_iB(member.member_epoch, n))
-                else:
-                    put(P_i(member.member_epoch))
-                    put(text_size(n, "client_id"))
-                put(raw)
-                raw = member.client_host.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "client_host"))
-                put(raw)
-                subscribed_topic_names = member.subscribed_topic_names
-                n = len(subscribed_topic_names) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                for item in subscribed_topic_names:
-                    raw = item.encode()
-                    n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else text_size(n, "subscribed_topic_names"))
-                    put(raw)
-                assignment = member.assignment
-                topic_partitions = assignment.topic_partitions
-                n = len(topic_partitions) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                for topic_partitions_2 in topic_partitions:
-                    if len(topic_partitions_2.topic_id) != 16:
-                        bad_uuid("topic_id")
-                    raw = topic_partitions_2.topic_name.encode()
-                    n = len(raw) + 1
-                    if n < 128:
-                        put(P_16sB(topic_partitions_2.topic_id, n))
-                    else:
-                        put(P_16s(topic_partitions_2.topic_id))
-                        put(text_size(n, "topic_name"))
-                    put(raw)
-                    partitions = topic_partitions_2.partitions
-                    partitions_n = len(partitions) + 1
-                    if partitions_n < 128:
-                        put(PA_Bnix[partitions_n](partitions_n, *partitions))
-                    else:
-                        put(varint(partitions_n))
-                        put(join_array("i", partitions))
-                        put(b"\0")
-                    if topic_partitions_2.unknown_tags:
-                        write_tags(out, topic_partitions_2.unknown_tags)
-                put(b"\0")
-                if assignment.unknown_tags:
-                    write_tags(out, assignment.unknown_tags)
-                put(b"\0")
-                if member.unknown_tags:
-                    write_tags(out, member.unknown_tags)
-            put(P_ix(described_group.authorized_operations))
-            if described_group.unknown_tags:
-                write_tags(out, described_group.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("ShareGroupDescribeResponse", error) from error
-
-
-REQUESTS: Codecs[ShareGroupDescribeRequest] = {
-    1: (decode_request_1, encode_request_1),
-}
-
-RESPONSES: Codecs[ShareGroupDescribeResponse] = {
-    1: (decode_response_1, encode_response_1),
-}
+RESPONSES: Codecs[ShareGroupDescribeResponse] = Codecs(
+    ShareGroupDescribeResponse, "response", 1, 1, 1
+)

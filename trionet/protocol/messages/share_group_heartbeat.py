@@ -8,52 +8,8 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    ArrayWriters,
-    BYTES,
-    MALFORMED,
-    Message,
-    NO_UUID,
-    P_16s,
-    P_i,
-    P_iB,
-    P_ih,
-    P_ihB,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UA_Bni,
-    UNENCODABLE,
-    UNSET,
-    U_16sB,
-    U_iB,
-    U_ihB,
-    bad_count,
-    bad_end,
-    bad_length,
-    bad_uuid,
-    join_array,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_iib: Unpack = Struct(">iib").unpack_from
-P_iib: Pack = Struct(">iib").pack
-PA_16sBnix: ArrayWriters = ArrayWriters('16sBnix', 1)
+from trionet.protocol._wire import Message, NO_UUID, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class ShareGroupHeartbeatRequest(Message):
@@ -70,6 +26,13 @@ class ShareGroupHeartbeatRequest(Message):
         "rack_id",
         "subscribed_topic_names",
         "unknown_tags",
+    )
+    _layout = (
+        "group_id string",
+        "member_id string",
+        "member_epoch int32",
+        "rack_id string null",
+        "subscribed_topic_names [string] null",
     )
 
     def __init__(
@@ -98,6 +61,7 @@ class TopicPartitions(Message):
     """
 
     __slots__ = ("topic_id", "partitions", "unknown_tags")
+    _layout = ("topic_id uuid", "partitions [int32]")
     _uuids = ("topic_id",)
 
     def __init__(
@@ -116,6 +80,7 @@ class Assignment(Message):
     """Part of ShareGroupHeartbeatResponse, v1."""
 
     __slots__ = ("topic_partitions", "unknown_tags")
+    _layout = ("topic_partitions [TopicPartitions]",)
 
     def __init__(
         self,
@@ -148,6 +113,15 @@ class ShareGroupHeartbeatResponse(Message):
         "assignment",
         "unknown_tags",
     )
+    _layout = (
+        "throttle_time_ms int32",
+        "error_code int16",
+        "error_message string null",
+        "member_id string null",
+        "member_epoch int32",
+        "heartbeat_interval_ms int32",
+        "assignment Assignment null",
+    )
 
     def __init__(
         self,
@@ -171,242 +145,10 @@ class ShareGroupHeartbeatResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_1(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> ShareGroupHeartbeatRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ShareGroupHeartbeatRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "ShareGroupHeartbeatRequest.group_id")
-        if n == 0:
-            bad_length("ShareGroupHeartbeatRequest.group_id", n)
-        message.group_id = buf[pos : (pos := pos + n - 1)].decode()
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "ShareGroupHeartbeatRequest.member_id")
-        if n == 0:
-            bad_length("ShareGroupHeartbeatRequest.member_id", n)
-        message.member_id = buf[pos : (pos := pos + n - 1)].decode()
-        message.member_epoch, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "ShareGroupHeartbeatRequest.rack_id")
-        message.rack_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            message.subscribed_topic_names = None
-        else:
-            left -= n
-            if left < 0:
-                bad_count("ShareGroupHeartbeatRequest.subscribed_topic_names", n - 1, size - pos)
-            subscribed_topic_names: list[str] = []
-            message.subscribed_topic_names = subscribed_topic_names
-            for _ in range(1, n):
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = (
-                        text_length(
-                            buf, pos, n, "ShareGroupHeartbeatRequest.subscribed_topic_names",
-                        )
-                    )
-                if n == 0:
-                    bad_length("ShareGroupHeartbeatRequest.subscribed_topic_names", n)
-                subscribed_topic_names.append(buf[pos : (pos := pos + n - 1)].decode())
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ShareGroupHeartbeatRequest", error) from error
-    if pos > size:
-        raise bad_end("ShareGroupHeartbeatRequest", pos - size)
-    return message
+REQUESTS: Codecs[ShareGroupHeartbeatRequest] = Codecs(
+    ShareGroupHeartbeatRequest, "request", 1, 1, 1
+)
 
-
-def encode_request_1(message: ShareGroupHeartbeatRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        raw = message.group_id.encode()
-        n = len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
-        put(raw)
-        raw = message.member_id.encode()
-        n = len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "member_id"))
-        put(raw)
-        text = message.rack_id
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(P_iB(message.member_epoch, n))
-        else:
-            put(P_i(message.member_epoch))
-            put(text_size(n, "rack_id"))
-        put(raw)
-        subscribed_topic_names = message.subscribed_topic_names
-        n = 0 if subscribed_topic_names is None else len(subscribed_topic_names) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for item in subscribed_topic_names or ():
-            raw = item.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "subscribed_topic_names"))
-            put(raw)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("ShareGroupHeartbeatRequest", error) from error
-
-
-def decode_response_1(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> ShareGroupHeartbeatResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ShareGroupHeartbeatResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
-        pos += 7
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "ShareGroupHeartbeatResponse.error_message")
-        message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "ShareGroupHeartbeatResponse.member_id")
-        message.member_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        message.member_epoch, message.heartbeat_interval_ms, n = U_iib(buf, pos)
-        pos += 9
-        if n == 1:
-            assignment = new(Assignment)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("Assignment.topic_partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("Assignment.topic_partitions", n - 1, size - pos)
-            topic_partitions: list[TopicPartitions] = []
-            assignment.topic_partitions = topic_partitions
-            for _ in range(1, n):
-                topic_partitions_2 = new(TopicPartitions)
-                topic_partitions_2.topic_id, n = U_16sB(buf, pos)
-                pos += 17
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("TopicPartitions.partitions", n)
-                left -= n
-                if left < 0:
-                    bad_count("TopicPartitions.partitions", n - 1, size - pos)
-                topic_partitions_2.partitions = [*UA_Bni[n](buf, pos)]
-                pos += 4 * (n - 1)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    topic_partitions_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    topic_partitions_2.unknown_tags = ()
-                topic_partitions.append(topic_partitions_2)
-            k = buf[pos]
-            pos += 1
-            if k:
-                assignment.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                assignment.unknown_tags = ()
-            message.assignment = assignment
-        elif n == -1:
-            message.assignment = None
-        else:
-            bad_length("ShareGroupHeartbeatResponse.assignment", n)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ShareGroupHeartbeatResponse", error) from error
-    if pos > size:
-        raise bad_end("ShareGroupHeartbeatResponse", pos - size)
-    return message
-
-
-def encode_response_1(message: ShareGroupHeartbeatResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(P_ihB(message.throttle_time_ms, message.error_code, n))
-        else:
-            put(P_ih(message.throttle_time_ms, message.error_code))
-            put(text_size(n, "error_message"))
-        put(raw)
-        text = message.member_id
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "member_id"))
-        put(raw)
-        assignment = message.assignment
-        put(
-            P_iib(
-                message.member_epoch, message.heartbeat_interval_ms,
-                -1 if assignment is None else 1,
-            ),
-        )
-        if assignment is not None:
-            topic_partitions = assignment.topic_partitions
-            n = len(topic_partitions) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for topic_partitions_2 in topic_partitions:
-                if len(topic_partitions_2.topic_id) != 16:
-                    bad_uuid("topic_id")
-                partitions = topic_partitions_2.partitions
-                partitions_n = len(partitions) + 1
-                if partitions_n < 128:
-                    put(
-                        PA_16sBnix[partitions_n](
-                            topic_partitions_2.topic_id, partitions_n, *partitions,
-                        ),
-                    )
-                else:
-                    put(P_16s(topic_partitions_2.topic_id))
-                    put(varint(partitions_n))
-                    put(join_array("i", partitions))
-                    put(b"\0")
-                if topic_partitions_2.unknown_tags:
-                    write_tags(out, topic_partitions_2.unknown_tags)
-            put(b"\0")
-            if assignment.unknown_tags:
-                write_tags(out, assignment.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("ShareGroupHeartbeatResponse", error) from error
-
-
-REQUESTS: Codecs[ShareGroupHeartbeatRequest] = {
-    1: (decode_request_1, encode_request_1),
-}
-
-RESPONSES: Codecs[ShareGroupHeartbeatResponse] = {
-    1: (decode_response_1, encode_response_1),
-}
+RESPONSES: Codecs[ShareGroupHeartbeatResponse] = Codecs(
+    ShareGroupHeartbeatResponse, "response", 1, 1, 1
+)

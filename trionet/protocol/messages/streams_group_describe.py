@@ -8,59 +8,8 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    PA_Bnix,
-    P_b,
-    P_h,
-    P_hB,
-    P_i,
-    P_iB,
-    P_ih,
-    P_ihB,
-    P_ix,
-    P_ox,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UA_Bni,
-    UNENCODABLE,
-    UNSET,
-    U_hB,
-    U_iB,
-    U_ihB,
-    U_oB,
-    bad_count,
-    bad_end,
-    bad_length,
-    join_array,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_HB: Unpack = Struct(">HB").unpack_from
-U_b: Unpack = Struct(">b").unpack_from
-U_iib: Unpack = Struct(">iib").unpack_from
-U_iqB: Unpack = Struct(">iqB").unpack_from
-P_Hx: Pack = Struct(">Hx").pack
-P_iib: Pack = Struct(">iib").pack
-P_iqx: Pack = Struct(">iqx").pack
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class StreamsGroupDescribeRequest(Message):
@@ -72,6 +21,7 @@ class StreamsGroupDescribeRequest(Message):
     """
 
     __slots__ = ("group_ids", "include_authorized_operations", "unknown_tags")
+    _layout = ("group_ids [string]", "include_authorized_operations bool")
 
     def __init__(
         self,
@@ -89,6 +39,7 @@ class KeyValue(Message):
     """Part of StreamsGroupDescribeResponse, v0."""
 
     __slots__ = ("key", "value", "unknown_tags")
+    _layout = ("key string", "value string")
 
     def __init__(
         self,
@@ -106,6 +57,12 @@ class TopicInfo(Message):
     """Part of StreamsGroupDescribeResponse, v0."""
 
     __slots__ = ("name", "partitions", "replication_factor", "topic_configs", "unknown_tags")
+    _layout = (
+        "name string",
+        "partitions int32",
+        "replication_factor int16",
+        "topic_configs [KeyValue]",
+    )
 
     def __init__(
         self,
@@ -133,6 +90,13 @@ class Subtopology(Message):
         "state_changelog_topics",
         "repartition_source_topics",
         "unknown_tags",
+    )
+    _layout = (
+        "subtopology_id string",
+        "source_topics [string]",
+        "repartition_sink_topics [string]",
+        "state_changelog_topics [TopicInfo]",
+        "repartition_source_topics [TopicInfo]",
     )
 
     def __init__(
@@ -163,6 +127,7 @@ class Topology(Message):
     """Part of StreamsGroupDescribeResponse, v0."""
 
     __slots__ = ("epoch", "subtopologies", "unknown_tags")
+    _layout = ("epoch int32", "subtopologies [Subtopology] null")
 
     def __init__(
         self,
@@ -182,6 +147,7 @@ class Endpoint(Message):
     """Part of StreamsGroupDescribeResponse, v0."""
 
     __slots__ = ("host", "port", "unknown_tags")
+    _layout = ("host string", "port uint16")
 
     def __init__(
         self,
@@ -199,6 +165,7 @@ class TaskOffset(Message):
     """Part of StreamsGroupDescribeResponse, v0."""
 
     __slots__ = ("subtopology_id", "partition", "offset", "unknown_tags")
+    _layout = ("subtopology_id string", "partition int32", "offset int64")
 
     def __init__(
         self,
@@ -218,6 +185,7 @@ class TaskIds(Message):
     """Part of StreamsGroupDescribeResponse, v0."""
 
     __slots__ = ("subtopology_id", "partitions", "unknown_tags")
+    _layout = ("subtopology_id string", "partitions [int32]")
 
     def __init__(
         self,
@@ -235,6 +203,7 @@ class Assignment(Message):
     """Part of StreamsGroupDescribeResponse, v0."""
 
     __slots__ = ("active_tasks", "standby_tasks", "warmup_tasks", "unknown_tags")
+    _layout = ("active_tasks [TaskIds]", "standby_tasks [TaskIds]", "warmup_tasks [TaskIds]")
 
     def __init__(
         self,
@@ -274,6 +243,23 @@ class Member(Message):
         "target_assignment",
         "is_classic",
         "unknown_tags",
+    )
+    _layout = (
+        "member_id string",
+        "member_epoch int32",
+        "instance_id string null",
+        "rack_id string null",
+        "client_id string",
+        "client_host string",
+        "topology_epoch int32",
+        "process_id string",
+        "user_endpoint Endpoint null",
+        "client_tags [KeyValue]",
+        "task_offsets [TaskOffset]",
+        "task_end_offsets [TaskOffset]",
+        "assignment Assignment",
+        "target_assignment Assignment",
+        "is_classic bool",
     )
 
     def __init__(
@@ -337,6 +323,17 @@ class DescribedGroup(Message):
         "authorized_operations",
         "unknown_tags",
     )
+    _layout = (
+        "error_code int16",
+        "error_message string null",
+        "group_id string",
+        "group_state string",
+        "group_epoch int32",
+        "assignment_epoch int32",
+        "topology Topology null",
+        "members [Member]",
+        "authorized_operations int32",
+    )
 
     def __init__(
         self,
@@ -373,6 +370,7 @@ class StreamsGroupDescribeResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "groups", "unknown_tags")
+    _layout = ("throttle_time_ms int32", "groups [DescribedGroup]")
 
     def __init__(
         self,
@@ -386,1091 +384,10 @@ class StreamsGroupDescribeResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> StreamsGroupDescribeRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(StreamsGroupDescribeRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("StreamsGroupDescribeRequest.group_ids", n)
-        left -= n
-        if left < 0:
-            bad_count("StreamsGroupDescribeRequest.group_ids", n - 1, size - pos)
-        group_ids: list[str] = []
-        message.group_ids = group_ids
-        for _ in range(1, n):
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "StreamsGroupDescribeRequest.group_ids")
-            if n == 0:
-                bad_length("StreamsGroupDescribeRequest.group_ids", n)
-            group_ids.append(buf[pos : (pos := pos + n - 1)].decode())
-        message.include_authorized_operations, k = U_oB(buf, pos)
-        pos += 2
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("StreamsGroupDescribeRequest", error) from error
-    if pos > size:
-        raise bad_end("StreamsGroupDescribeRequest", pos - size)
-    return message
+REQUESTS: Codecs[StreamsGroupDescribeRequest] = Codecs(
+    StreamsGroupDescribeRequest, "request", 0, 0, 0
+)
 
-
-def encode_request_0(message: StreamsGroupDescribeRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        group_ids = message.group_ids
-        n = len(group_ids) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for item in group_ids:
-            raw = item.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "group_ids"))
-            put(raw)
-        put(P_ox(message.include_authorized_operations))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("StreamsGroupDescribeRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> StreamsGroupDescribeResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(StreamsGroupDescribeResponse)
-        message.throttle_time_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("StreamsGroupDescribeResponse.groups", n)
-        left -= n
-        if left < 0:
-            bad_count("StreamsGroupDescribeResponse.groups", n - 1, size - pos)
-        groups: list[DescribedGroup] = []
-        message.groups = groups
-        for _ in range(1, n):
-            described_group = new(DescribedGroup)
-            described_group.error_code, n = U_hB(buf, pos)
-            pos += 3
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribedGroup.error_message")
-            described_group.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribedGroup.group_id")
-            if n == 0:
-                bad_length("DescribedGroup.group_id", n)
-            described_group.group_id = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "DescribedGroup.group_state")
-            if n == 0:
-                bad_length("DescribedGroup.group_state", n)
-            described_group.group_state = buf[pos : (pos := pos + n - 1)].decode()
-            described_group.group_epoch, described_group.assignment_epoch, n = U_iib(buf, pos)
-            pos += 9
-            if n == 1:
-                topology = new(Topology)
-                topology.epoch, n = U_iB(buf, pos)
-                pos += 5
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    topology.subtopologies = None
-                else:
-                    left -= n
-                    if left < 0:
-                        bad_count("Topology.subtopologies", n - 1, size - pos)
-                    subtopologies: list[Subtopology] = []
-                    topology.subtopologies = subtopologies
-                    for _ in range(1, n):
-                        subtopology = new(Subtopology)
-                        n = buf[pos]
-                        pos += 1
-                        if n > 127:
-                            n, pos = text_length(buf, pos, n, "Subtopology.subtopology_id")
-                        if n == 0:
-                            bad_length("Subtopology.subtopology_id", n)
-                        subtopology.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
-                        n = buf[pos]
-                        pos += 1
-                        if n > 127:
-                            n, pos = read_varint(buf, pos, n)
-                        if n == 0:
-                            bad_length("Subtopology.source_topics", n)
-                        left -= n
-                        if left < 0:
-                            bad_count("Subtopology.source_topics", n - 1, size - pos)
-                        source_topics: list[str] = []
-                        subtopology.source_topics = source_topics
-                        for _ in range(1, n):
-                            n = buf[pos]
-                            pos += 1
-                            if n > 127:
-                                n, pos = text_length(buf, pos, n, "Subtopology.source_topics")
-                            if n == 0:
-                                bad_length("Subtopology.source_topics", n)
-                            source_topics.append(buf[pos : (pos := pos + n - 1)].decode())
-                        n = buf[pos]
-                        pos += 1
-                        if n > 127:
-                            n, pos = read_varint(buf, pos, n)
-                        if n == 0:
-                            bad_length("Subtopology.repartition_sink_topics", n)
-                        left -= n
-                        if left < 0:
-                            bad_count("Subtopology.repartition_sink_topics", n - 1, size - pos)
-                        repartition_sink_topics: list[str] = []
-                        subtopology.repartition_sink_topics = repartition_sink_topics
-                        for _ in range(1, n):
-                            n = buf[pos]
-                            pos += 1
-                            if n > 127:
-                                n, pos = (
-                                    text_length(buf, pos, n, "Subtopology.repartition_sink_topics")
-                                )
-                            if n == 0:
-                                bad_length("Subtopology.repartition_sink_topics", n)
-                            repartition_sink_topics.append(buf[pos : (pos := pos + n - 1)].decode())
-                        n = buf[pos]
-                        pos += 1
-                        if n > 127:
-                            n, pos = read_varint(buf, pos, n)
-                        if n == 0:
-                            bad_length("Subtopology.state_changelog_topics", n)
-                        left -= n
-                        if left < 0:
-                            bad_count("Subtopology.state_changelog_topics", n - 1, size - pos)
-                        state_changelog_topics: list[TopicInfo] = []
-                        subtopology.state_changelog_topics = state_changelog_topics
-                        for _ in range(1, n):
-                            topic_info = new(TopicInfo)
-                            n = buf[pos]
-                            pos += 1
-                            if n > 127:
-                                n, pos = text_length(buf, pos, n, "TopicInfo.name")
-                            if n == 0:
-                                bad_length("TopicInfo.name", n)
-                            topic_info.name = buf[pos : (pos := pos + n - 1)].decode()
-                            (
-                                topic_info.partitions, topic_info.replication_factor, n,
-                            ) = U_ihB(buf, pos)
-                            pos += 7
-                            if n > 127:
-                                n, pos = read_varint(buf, pos, n)
-                            if n == 0:
-                                bad_length("TopicInfo.topic_configs", n)
-                            left -= n
-                            if left < 0:
-                                bad_count("TopicInfo.topic_configs", n - 1, size - pos)
-                            topic_configs: list[KeyValue] = []
-                            topic_info.topic_configs = topic_configs
-                            for _ in range(1, n):
-                                key_value = new(KeyValue)
-                                n = buf[pos]
-                                pos += 1
-                                if n > 127:
-                                    n, pos = text_length(buf, pos, n, "KeyValue.key")
-                                if n == 0:
-                                    bad_length("KeyValue.key", n)
-                                key_value.key = buf[pos : (pos := pos + n - 1)].decode()
-                                n = buf[pos]
-                                pos += 1
-                                if n > 127:
-                                    n, pos = text_length(buf, pos, n, "KeyValue.value")
-                                if n == 0:
-                                    bad_length("KeyValue.value", n)
-                                key_value.value = buf[pos : (pos := pos + n - 1)].decode()
-                                k = buf[pos]
-                                pos += 1
-                                if k:
-                                    key_value.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                                else:
-                                    key_value.unknown_tags = ()
-                                topic_configs.append(key_value)
-                            k = buf[pos]
-                            pos += 1
-                            if k:
-                                topic_info.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                            else:
-                                topic_info.unknown_tags = ()
-                            state_changelog_topics.append(topic_info)
-                        n = buf[pos]
-                        pos += 1
-                        if n > 127:
-                            n, pos = read_varint(buf, pos, n)
-                        if n == 0:
-                            bad_length("Subtopology.repartition_source_topics", n)
-                        left -= n
-                        if left < 0:
-                            bad_count("Subtopology.repartition_source_topics", n - 1, size - pos)
-                        repartition_source_topics: list[TopicInfo] = []
-                        subtopology.repartition_source_topics = repartition_source_topics
-                        for _ in range(1, n):
-                            topic_info_2 = new(TopicInfo)
-                            n = buf[pos]
-                            pos += 1
-                            if n > 127:
-                                n, pos = text_length(buf, pos, n, "TopicInfo.name")
-                            if n == 0:
-                                bad_length("TopicInfo.name", n)
-                            topic_info_2.name = buf[pos : (pos := pos + n - 1)].decode()
-                            (
-                                topic_info_2.partitions, topic_info_2.replication_factor, n,
-                            ) = U_ihB(buf, pos)
-                            pos += 7
-                            if n > 127:
-                                n, pos = read_varint(buf, pos, n)
-                            if n == 0:
-                                bad_length("TopicInfo.topic_configs", n)
-                            left -= n
-                            if left < 0:
-                                bad_count("TopicInfo.topic_configs", n - 1, size - pos)
-                            topic_configs_2: list[KeyValue] = []
-                            topic_info_2.topic_configs = topic_configs_2
-                            for _ in range(1, n):
-                                key_value_2 = new(KeyValue)
-                                n = buf[pos]
-                                pos += 1
-                                if n > 127:
-                                    n, pos = text_length(buf, pos, n, "KeyValue.key")
-                                if n == 0:
-                                    bad_length("KeyValue.key", n)
-                                key_value_2.key = buf[pos : (pos := pos + n - 1)].decode()
-                                n = buf[pos]
-                                pos += 1
-                                if n > 127:
-                                    n, pos = text_length(buf, pos, n, "KeyValue.value")
-                                if n == 0:
-                                    bad_length("KeyValue.value", n)
-                                key_value_2.value = buf[pos : (pos := pos + n - 1)].decode()
-                                k = buf[pos]
-                                pos += 1
-                                if k:
-                                    key_value_2.unknown_tags, pos, left = (
-                                        read_tags(buf, pos, k, left)
-                                    )
-                                else:
-                                    key_value_2.unknown_tags = ()
-                                topic_configs_2.append(key_value_2)
-                            k = buf[pos]
-                            pos += 1
-                            if k:
-                                topic_info_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                            else:
-                                topic_info_2.unknown_tags = ()
-                            repartition_source_topics.append(topic_info_2)
-                        k = buf[pos]
-                        pos += 1
-                        if k:
-                            subtopology.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                        else:
-                            subtopology.unknown_tags = ()
-                        subtopologies.append(subtopology)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    topology.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    topology.unknown_tags = ()
-                described_group.topology = topology
-            elif n == -1:
-                described_group.topology = None
-            else:
-                bad_length("DescribedGroup.topology", n)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("DescribedGroup.members", n)
-            left -= n
-            if left < 0:
-                bad_count("DescribedGroup.members", n - 1, size - pos)
-            members: list[Member] = []
-            described_group.members = members
-            for _ in range(1, n):
-                member = new(Member)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "Member.member_id")
-                if n == 0:
-                    bad_length("Member.member_id", n)
-                member.member_id = buf[pos : (pos := pos + n - 1)].decode()
-                member.member_epoch, n = U_iB(buf, pos)
-                pos += 5
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "Member.instance_id")
-                member.instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "Member.rack_id")
-                member.rack_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "Member.client_id")
-                if n == 0:
-                    bad_length("Member.client_id", n)
-                member.client_id = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "Member.client_host")
-                if n == 0:
-                    bad_length("Member.client_host", n)
-                member.client_host = buf[pos : (pos := pos + n - 1)].decode()
-                member.topology_epoch, n = U_iB(buf, pos)
-                pos += 5
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "Member.process_id")
-                if n == 0:
-                    bad_length("Member.process_id", n)
-                member.process_id = buf[pos : (pos := pos + n - 1)].decode()
-                n = U_b(buf, pos)[0]
-                pos += 1
-                if n == 1:
-                    endpoint = new(Endpoint)
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "Endpoint.host")
-                    if n == 0:
-                        bad_length("Endpoint.host", n)
-                    endpoint.host = buf[pos : (pos := pos + n - 1)].decode()
-                    endpoint.port, k = U_HB(buf, pos)
-                    pos += 3
-                    if k:
-                        endpoint.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        endpoint.unknown_tags = ()
-                    member.user_endpoint = endpoint
-                elif n == -1:
-                    member.user_endpoint = None
-                else:
-                    bad_length("Member.user_endpoint", n)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("Member.client_tags", n)
-                left -= n
-                if left < 0:
-                    bad_count("Member.client_tags", n - 1, size - pos)
-                client_tags: list[KeyValue] = []
-                member.client_tags = client_tags
-                for _ in range(1, n):
-                    key_value_3 = new(KeyValue)
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "KeyValue.key")
-                    if n == 0:
-                        bad_length("KeyValue.key", n)
-                    key_value_3.key = buf[pos : (pos := pos + n - 1)].decode()
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "KeyValue.value")
-                    if n == 0:
-                        bad_length("KeyValue.value", n)
-                    key_value_3.value = buf[pos : (pos := pos + n - 1)].decode()
-                    k = buf[pos]
-                    pos += 1
-                    if k:
-                        key_value_3.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        key_value_3.unknown_tags = ()
-                    client_tags.append(key_value_3)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("Member.task_offsets", n)
-                left -= n
-                if left < 0:
-                    bad_count("Member.task_offsets", n - 1, size - pos)
-                task_offsets: list[TaskOffset] = []
-                member.task_offsets = task_offsets
-                for _ in range(1, n):
-                    task_offset = new(TaskOffset)
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "TaskOffset.subtopology_id")
-                    if n == 0:
-                        bad_length("TaskOffset.subtopology_id", n)
-                    task_offset.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
-                    task_offset.partition, task_offset.offset, k = U_iqB(buf, pos)
-                    pos += 13
-                    if k:
-                        task_offset.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        task_offset.unknown_tags = ()
-                    task_offsets.append(task_offset)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("Member.task_end_offsets", n)
-                left -= n
-                if left < 0:
-                    bad_count("Member.task_end_offsets", n - 1, size - pos)
-                task_end_offsets: list[TaskOffset] = []
-                member.task_end_offsets = task_end_offsets
-                for _ in range(1, n):
-                    task_offset_2 = new(TaskOffset)
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "TaskOffset.subtopology_id")
-                    if n == 0:
-                        bad_length("TaskOffset.subtopology_id", n)
-                    task_offset_2.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
-                    task_offset_2.partition, task_offset_2.offset, k = U_iqB(buf, pos)
-                    pos += 13
-                    if k:
-                        task_offset_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        task_offset_2.unknown_tags = ()
-                    task_end_offsets.append(task_offset_2)
-                assignment = new(Assignment)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("Assignment.active_tasks", n)
-                left -= n
-                if left < 0:
-                    bad_count("Assignment.active_tasks", n - 1, size - pos)
-                active_tasks: list[TaskIds] = []
-                assignment.active_tasks = active_tasks
-                for _ in range(1, n):
-                    task_ids = new(TaskIds)
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "TaskIds.subtopology_id")
-                    if n == 0:
-                        bad_length("TaskIds.subtopology_id", n)
-                    task_ids.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = read_varint(buf, pos, n)
-                    if n == 0:
-                        bad_length("TaskIds.partitions", n)
-                    left -= n
-                    if left < 0:
-                        bad_count("TaskIds.partitions", n - 1, size - pos)
-                    task_ids.partitions = [*UA_Bni[n](buf, pos)]
-                    pos += 4 * (n - 1)
-                    k = buf[pos]
-                    pos += 1
-                    if k:
-                        task_ids.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        task_ids.unknown_tags = ()
-                    active_tasks.append(task_ids)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("Assignment.standby_tasks", n)
-                left -= n
-                if left < 0:
-                    bad_count("Assignment.standby_tasks", n - 1, size - pos)
-                standby_tasks: list[TaskIds] = []
-                assignment.standby_tasks = standby_tasks
-                for _ in range(1, n):
-                    task_ids_2 = new(TaskIds)
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "TaskIds.subtopology_id")
-                    if n == 0:
-                        bad_length("TaskIds.subtopology_id", n)
-                    task_ids_2.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = read_varint(buf, pos, n)
-                    if n == 0:
-                        bad_length("TaskIds.partitions", n)
-                    left -= n
-                    if left < 0:
-                        bad_count("TaskIds.partitions", n - 1, size - pos)
-                    task_ids_2.partitions = [*UA_Bni[n](buf, pos)]
-                    pos += 4 * (n - 1)
-                    k = buf[pos]
-                    pos += 1
-                    if k:
-                        task_ids_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        task_ids_2.unknown_tags = ()
-                    standby_tasks.append(task_ids_2)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("Assignment.warmup_tasks", n)
-                left -= n
-                if left < 0:
-                    bad_count("Assignment.warmup_tasks", n - 1, size - pos)
-                warmup_tasks: list[TaskIds] = []
-                assignment.warmup_tasks = warmup_tasks
-                for _ in range(1, n):
-                    task_ids_3 = new(TaskIds)
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "TaskIds.subtopology_id")
-                    if n == 0:
-                        bad_length("TaskIds.subtopology_id", n)
-                    task_ids_3.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = read_varint(buf, pos, n)
-                    if n == 0:
-                        bad_length("TaskIds.partitions", n)
-                    left -= n
-                    if left < 0:
-                        bad_count("TaskIds.partitions", n - 1, size - pos)
-                    task_ids_3.partitions = [*UA_Bni[n](buf, pos)]
-                    pos += 4 * (n - 1)
-                    k = buf[pos]
-                    pos += 1
-                    if k:
-                        task_ids_3.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        task_ids_3.unknown_tags = ()
-                    warmup_tasks.append(task_ids_3)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    assignment.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    assignment.unknown_tags = ()
-                member.assignment = assignment
-                assignment_2 = new(Assignment)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("Assignment.active_tasks", n)
-                left -= n
-                if left < 0:
-                    bad_count("Assignment.active_tasks", n - 1, size - pos)
-                active_tasks_2: list[TaskIds] = []
-                assignment_2.active_tasks = active_tasks_2
-                for _ in range(1, n):
-                    task_ids_4 = new(TaskIds)
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "TaskIds.subtopology_id")
-                    if n == 0:
-                        bad_length("TaskIds.subtopology_id", n)
-                    task_ids_4.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = read_varint(buf, pos, n)
-                    if n == 0:
-                        bad_length("TaskIds.partitions", n)
-                    left -= n
-                    if left < 0:
-                        bad_count("TaskIds.partitions", n - 1, size - pos)
-                    task_ids_4.partitions = [*UA_Bni[n](buf, pos)]
-                    pos += 4 * (n - 1)
-                    k = buf[pos]
-                    pos += 1
-                    if k:
-                        task_ids_4.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        task_ids_4.unknown_tags = ()
-                    active_tasks_2.append(task_ids_4)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("Assignment.standby_tasks", n)
-                left -= n
-                if left < 0:
-                    bad_count("Assignment.standby_tasks", n - 1, size - pos)
-                standby_tasks_2: list[TaskIds] = []
-                assignment_2.standby_tasks = standby_tasks_2
-                for _ in range(1, n):
-                    task_ids_5 = new(TaskIds)
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "TaskIds.subtopology_id")
-                    if n == 0:
-                        bad_length("TaskIds.subtopology_id", n)
-                    task_ids_5.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = read_varint(buf, pos, n)
-                    if n == 0:
-                        bad_length("TaskIds.partitions", n)
-                    left -= n
-                    if left < 0:
-                        bad_count("TaskIds.partitions", n - 1, size - pos)
-                    task_ids_5.partitions = [*UA_Bni[n](buf, pos)]
-                    pos += 4 * (n - 1)
-                    k = buf[pos]
-                    pos += 1
-                    if k:
-                        task_ids_5.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        task_ids_5.unknown_tags = ()
-                    standby_tasks_2.append(task_ids_5)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("Assignment.warmup_tasks", n)
-                left -= n
-                if left < 0:
-                    bad_count("Assignment.warmup_tasks", n - 1, size - pos)
-                warmup_tasks_2: list[TaskIds] = []
-                assignment_2.warmup_tasks = warmup_tasks_2
-                for _ in range(1, n):
-                    task_ids_6 = new(TaskIds)
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "TaskIds.subtopology_id")
-                    if n == 0:
-                        bad_length("TaskIds.subtopology_id", n)
-                    task_ids_6.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = read_varint(buf, pos, n)
-                    if n == 0:
-                        bad_length("TaskIds.partitions", n)
-                    left -= n
-                    if left < 0:
-                        bad_count("TaskIds.partitions", n - 1, size - pos)
-                    task_ids_6.partitions = [*UA_Bni[n](buf, pos)]
-                    pos += 4 * (n - 1)
-                    k = buf[pos]
-                    pos += 1
-                    if k:
-                        task_ids_6.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        task_ids_6.unknown_tags = ()
-                    warmup_tasks_2.append(task_ids_6)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    assignment_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    assignment_2.unknown_tags = ()
-                member.target_assignment = assignment_2
-                member.is_classic, k = U_oB(buf, pos)
-                pos += 2
-                if k:
-                    member.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    member.unknown_tags = ()
-                members.append(member)
-            described_group.authorized_operations, k = U_iB(buf, pos)
-            pos += 5
-            if k:
-                described_group.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                described_group.unknown_tags = ()
-            groups.append(described_group)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("StreamsGroupDescribeResponse", error) from error
-    if pos > size:
-        raise bad_end("StreamsGroupDescribeResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: StreamsGroupDescribeResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        groups = message.groups
-        n = len(groups) + 1
-        if n < 128:
-            put(P_iB(message.throttle_time_ms, n))
-        else:
-            put(P_i(message.throttle_time_ms))
-            put(varint(n))
-        for described_group in groups:
-            text = described_group.error_message
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(P_hB(described_group.error_code, n))
-            else:
-                put(P_h(described_group.error_code))
-                put(text_size(n, "error_message"))
-            put(raw)
-            raw = described_group.group_id.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "group_id"))
-            put(raw)
-            raw = described_group.group_state.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "group_state"))
-            put(raw)
-            topology = described_group.topology
-            put(
-                P_iib(
-                    described_group.group_epoch, described_group.assignment_epoch,
-                    -1 if topology is None else 1,
-                ),
-            )
-            if topology is not None:
-                subtopologies = topology.subtopologies
-                n = 0 if subtopologies is None else len(subtopologies) + 1
-                put(P_iB(topology.epoch, n) if n < 128 else P_i(topology.epoch) + varint(n))
-                for subtopology in subtopologies or ():
-                    raw = subtopology.subtopology_id.encode()
-                    n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
-                    put(raw)
-                    source_topics = subtopology.source_topics
-                    n = len(source_topics) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
-                    for item in source_topics:
-                        raw = item.encode()
-                        n = len(raw) + 1
-                        put(BYTES[n] if n < 128 else text_size(n, "source_topics"))
-                        put(raw)
-                    repartition_sink_topics = subtopology.repartition_sink_topics
-                    n = len(repartition_sink_topics) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
-                    for item in repartition_sink_topics:
-                        raw = item.encode()
-                        n = len(raw) + 1
-                        put(BYTES[n] if n < 128 else text_size(n, "repartition_sink_topics"))
-                        put(raw)
-                    state_changelog_topics = subtopology.state_changelog_topics
-                    n = len(state_changelog_topics) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
-                    for topic_info in state_changelog_topics:
-                        raw = topic_info.name.encode()
-                        n = len(raw) + 1
-                        put(BYTES[n] if n < 128 else text_size(n, "name"))
-                        put(raw)
-                        topic_configs = topic_info.topic_configs
-                        n = len(topic_configs) + 1
-                        if n < 128:
-                            put(P_ihB(topic_info.partitions, topic_info.replication_factor, n))
-                        else:
-                            put(P_ih(topic_info.partitions, topic_info.replication_factor))
-                            put(varint(n))
-                        for key_value in topic_configs:
-                            raw = key_value.key.encode()
-                            n = len(raw) + 1
-                            put(BYTES[n] if n < 128 else text_size(n, "key"))
-                            put(raw)
-                            raw = key_value.value.encode()
-                            n = len(raw) + 1
-                            put(BYTES[n] if n < 128 else text_size(n, "value"))
-                            put(raw)
-                            put(b"\0")
-                            if key_value.unknown_tags:
-                                write_tags(out, key_value.unknown_tags)
-                        put(b"\0")
-                        if topic_info.unknown_tags:
-                            write_tags(out, topic_info.unknown_tags)
-                    repartition_source_topics = subtopology.repartition_source_topics
-                    n = len(repartition_source_topics) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
-                    for topic_info_2 in repartition_source_topics:
-                        raw = topic_info_2.name.encode()
-                        n = len(raw) + 1
-                        put(BYTES[n] if n < 128 else text_size(n, "name"))
-                        put(raw)
-                        topic_configs_2 = topic_info_2.topic_configs
-                        n = len(topic_configs_2) + 1
-                        if n < 128:
-                            put(P_ihB(topic_info_2.partitions, topic_info_2.replication_factor, n))
-                        else:
-                            put(P_ih(topic_info_2.partitions, topic_info_2.replication_factor))
-                            put(varint(n))
-                        for key_value_2 in topic_configs_2:
-                            raw = key_value_2.key.encode()
-                            n = len(raw) + 1
-                            put(BYTES[n] if n < 128 else text_size(n, "key"))
-                            put(raw)
-                            raw = key_value_2.value.encode()
-                            n = len(raw) + 1
-                            put(BYTES[n] if n < 128 else text_size(n, "value"))
-                            put(raw)
-                            put(b"\0")
-                            if key_value_2.unknown_tags:
-                                write_tags(out, key_value_2.unknown_tags)
-                        put(b"\0")
-                        if topic_info_2.unknown_tags:
-                            write_tags(out, topic_info_2.unknown_tags)
-                    put(b"\0")
-                    if subtopology.unknown_tags:
-                        write_tags(out, subtopology.unknown_tags)
-                put(b"\0")
-                if topology.unknown_tags:
-                    write_tags(out, topology.unknown_tags)
-            members = described_group.members
-            n = len(members) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for member in members:
-                raw = member.member_id.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "member_id"))
-                put(raw)
-                text = member.instance_id
-                raw = b"" if text is None else text.encode()
-                n = 0 if text is None else len(raw) + 1
-                if n < 128:
-                    put(P_iB(member.member_epoch, n))
-                else:
-                    put(P_i(member.member_epoch))
-                    put(text_size(n, "instance_id"))
-                put(raw)
-                text = member.rack_id
-                raw = b"" if text is None else text.encode()
-                n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "rack_id"))
-                put(raw)
-                raw = member.client_id.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "client_id"))
-                put(raw)
-                raw = member.client_host.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "client_host"))
-                put(raw)
-                raw = member.process_id.encode()
-                n = len(raw) + 1
-                if n < 128:
-                    put(P_iB(member.topology_epoch, n))
-                else:
-                    put(P_i(member.topology_epoch))
-                    put(text_size(n, "process_id"))
-                put(raw)
-                endpoint = member.user_endpoint
-                put(P_b(-1 if endpoint is None else 1))
-                if endpoint is not None:
-                    raw = endpoint.host.encode()
-                    n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else text_size(n, "host"))
-                    put(raw)
-                    put(P_Hx(endpoint.port))
-                    if endpoint.unknown_tags:
-                        write_tags(out, endpoint.unknown_tags)
-                client_tags = member.client_tags
-                n = len(client_tags) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                for key_value_3 in client_tags:
-                    raw = key_value_3.key.encode()
-                    n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else text_size(n, "key"))
-                    put(raw)
-                    raw = key_value_3.value.encode()
-                    n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else text_size(n, "value"))
-                    put(raw)
-                    put(b"\0")
-                    if key_value_3.unknown_tags:
-                        write_tags(out, key_value_3.unknown_tags)
-                task_offsets = member.task_offsets
-                n = len(task_offsets) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                for task_offset in task_offsets:
-                    raw = task_offset.subtopology_id.encode()
-                    n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
-                    put(raw)
-                    put(P_iqx(task_offset.partition, task_offset.offset))
-                    if task_offset.unknown_tags:
-                        write_tags(out, task_offset.unknown_tags)
-                task_end_offsets = member.task_end_offsets
-                n = len(task_end_offsets) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                for task_offset_2 in task_end_offsets:
-                    raw = task_offset_2.subtopology_id.encode()
-                    n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
-                    put(raw)
-                    put(P_iqx(task_offset_2.partition, task_offset_2.offset))
-                    if task_offset_2.unknown_tags:
-                        write_tags(out, task_offset_2.unknown_tags)
-                assignment = member.assignment
-                active_tasks = assignment.active_tasks
-                n = len(active_tasks) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                for task_ids in active_tasks:
-                    raw = task_ids.subtopology_id.encode()
-                    n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
-                    put(raw)
-                    partitions = task_ids.partitions
-                    partitions_n = len(partitions) + 1
-                    if partitions_n < 128:
-                        put(PA_Bnix[partitions_n](partitions_n, *partitions))
-                    else:
-                        put(varint(partitions_n))
-                        put(join_array("i", partitions))
-                        put(b"\0")
-                    if task_ids.unknown_tags:
-                        write_tags(out, task_ids.unknown_tags)
-                standby_tasks = assignment.standby_tasks
-                n = len(standby_tasks) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                for task_ids_2 in standby_tasks:
-                    raw = task_ids_2.subtopology_id.encode()
-                    n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
-                    put(raw)
-                    partitions_2 = task_ids_2.partitions
-                    partitions_n_2 = len(partitions_2) + 1
-                    if partitions_n_2 < 128:
-                        put(PA_Bnix[partitions_n_2](partitions_n_2, *partitions_2))
-                    else:
-                        put(varint(partitions_n_2))
-                        put(join_array("i", partitions_2))
-                        put(b"\0")
-                    if task_ids_2.unknown_tags:
-                        write_tags(out, task_ids_2.unknown_tags)
-                warmup_tasks = assignment.warmup_tasks
-                n = len(warmup_tasks) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                for task_ids_3 in warmup_tasks:
-                    raw = task_ids_3.subtopology_id.encode()
-                    n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
-                    put(raw)
-                    partitions_3 = task_ids_3.partitions
-                    partitions_n_3 = len(partitions_3) + 1
-                    if partitions_n_3 < 128:
-                        put(PA_Bnix[partitions_n_3](partitions_n_3, *partitions_3))
-                    else:
-                        put(varint(partitions_n_3))
-                        put(join_array("i", partitions_3))
-                        put(b"\0")
-                    if task_ids_3.unknown_tags:
-                        write_tags(out, task_ids_3.unknown_tags)
-                put(b"\0")
-                if assignment.unknown_tags:
-                    write_tags(out, assignment.unknown_tags)
-                assignment_2 = member.target_assignment
-                active_tasks_2 = assignment_2.active_tasks
-                n = len(active_tasks_2) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                for task_ids_4 in active_tasks_2:
-                    raw = task_ids_4.subtopology_id.encode()
-                    n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
-                    put(raw)
-                    partitions_4 = task_ids_4.partitions
-                    partitions_n_4 = len(partitions_4) + 1
-                    if partitions_n_4 < 128:
-                        put(PA_Bnix[partitions_n_4](partitions_n_4, *partitions_4))
-                    else:
-                        put(varint(partitions_n_4))
-                        put(join_array("i", partitions_4))
-                        put(b"\0")
-                    if task_ids_4.unknown_tags:
-                        write_tags(out, task_ids_4.unknown_tags)
-                standby_tasks_2 = assignment_2.standby_tasks
-                n = len(standby_tasks_2) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                for task_ids_5 in standby_tasks_2:
-                    raw = task_ids_5.subtopology_id.encode()
-                    n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
-                    put(raw)
-                    partitions_5 = task_ids_5.partitions
-                    partitions_n_5 = len(partitions_5) + 1
-                    if partitions_n_5 < 128:
-                        put(PA_Bnix[partitions_n_5](partitions_n_5, *partitions_5))
-                    else:
-                        put(varint(partitions_n_5))
-                        put(join_array("i", partitions_5))
-                        put(b"\0")
-                    if task_ids_5.unknown_tags:
-                        write_tags(out, task_ids_5.unknown_tags)
-                warmup_tasks_2 = assignment_2.warmup_tasks
-                n = len(warmup_tasks_2) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                for task_ids_6 in warmup_tasks_2:
-                    raw = task_ids_6.subtopology_id.encode()
-                    n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
-                    put(raw)
-                    partitions_6 = task_ids_6.partitions
-                    partitions_n_6 = len(partitions_6) + 1
-                    if partitions_n_6 < 128:
-                        put(PA_Bnix[partitions_n_6](partitions_n_6, *partitions_6))
-                    else:
-                        put(varint(partitions_n_6))
-                        put(join_array("i", partitions_6))
-                        put(b"\0")
-                    if task_ids_6.unknown_tags:
-                        write_tags(out, task_ids_6.unknown_tags)
-                put(b"\0")
-                if assignment_2.unknown_tags:
-                    write_tags(out, assignment_2.unknown_tags)
-                put(P_ox(member.is_classic))
-                if member.unknown_tags:
-                    write_tags(out, member.unknown_tags)
-            put(P_ix(described_group.authorized_operations))
-            if described_group.unknown_tags:
-                write_tags(out, described_group.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("StreamsGroupDescribeResponse", error) from error
-
-
-REQUESTS: Codecs[StreamsGroupDescribeRequest] = {
-    0: (decode_request_0, encode_request_0),
-}
-
-RESPONSES: Codecs[StreamsGroupDescribeResponse] = {
-    0: (decode_response_0, encode_response_0),
-}
+RESPONSES: Codecs[StreamsGroupDescribeResponse] = Codecs(
+    StreamsGroupDescribeResponse, "response", 0, 0, 0
+)

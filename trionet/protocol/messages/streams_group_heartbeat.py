@@ -8,73 +8,15 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    ArrayReaders,
-    ArrayWriters,
-    BYTES,
-    MALFORMED,
-    Message,
-    PA_Bnix,
-    P_b,
-    P_bB,
-    P_i,
-    P_iB,
-    P_ih,
-    P_ihB,
-    P_ox,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UA_Bni,
-    UNENCODABLE,
-    UNSET,
-    U_bB,
-    U_iB,
-    U_ihB,
-    U_oB,
-    bad_count,
-    bad_end,
-    bad_length,
-    join_array,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_HB: Unpack = Struct(">HB").unpack_from
-U_b: Unpack = Struct(">b").unpack_from
-U_ib: Unpack = Struct(">ib").unpack_from
-U_iiB: Unpack = Struct(">iiB").unpack_from
-U_iiiiB: Unpack = Struct(">iiiiB").unpack_from
-U_iqB: Unpack = Struct(">iqB").unpack_from
-P_Hx: Pack = Struct(">Hx").pack
-P_ib: Pack = Struct(">ib").pack
-P_ii: Pack = Struct(">ii").pack
-P_iiB: Pack = Struct(">iiB").pack
-P_iiii: Pack = Struct(">iiii").pack
-P_iiiiB: Pack = Struct(">iiiiB").pack
-P_iqx: Pack = Struct(">iqx").pack
-UA_Bnh: ArrayReaders = ArrayReaders('h', 1)
-PA_BnhBnhBnhx: ArrayWriters = ArrayWriters('BnhBnhBnhx', 1)
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class KeyValue(Message):
     """Part of StreamsGroupHeartbeatRequest, v0."""
 
     __slots__ = ("key", "value", "unknown_tags")
+    _layout = ("key string", "value string")
 
     def __init__(
         self,
@@ -92,6 +34,12 @@ class TopicInfo(Message):
     """Part of StreamsGroupHeartbeatRequest, v0."""
 
     __slots__ = ("name", "partitions", "replication_factor", "topic_configs", "unknown_tags")
+    _layout = (
+        "name string",
+        "partitions int32",
+        "replication_factor int16",
+        "topic_configs [KeyValue]",
+    )
 
     def __init__(
         self,
@@ -113,6 +61,11 @@ class CopartitionGroup(Message):
     """Part of StreamsGroupHeartbeatRequest, v0."""
 
     __slots__ = ("source_topics", "source_topic_regex", "repartition_source_topics", "unknown_tags")
+    _layout = (
+        "source_topics [int16]",
+        "source_topic_regex [int16]",
+        "repartition_source_topics [int16]",
+    )
 
     def __init__(
         self,
@@ -144,6 +97,15 @@ class Subtopology(Message):
         "repartition_source_topics",
         "copartition_groups",
         "unknown_tags",
+    )
+    _layout = (
+        "subtopology_id string",
+        "source_topics [string]",
+        "source_topic_regex [string]",
+        "state_changelog_topics [TopicInfo]",
+        "repartition_sink_topics [string]",
+        "repartition_source_topics [TopicInfo]",
+        "copartition_groups [CopartitionGroup]",
     )
 
     def __init__(
@@ -182,6 +144,7 @@ class Topology(Message):
     """Part of StreamsGroupHeartbeatRequest, v0."""
 
     __slots__ = ("epoch", "subtopologies", "unknown_tags")
+    _layout = ("epoch int32", "subtopologies [Subtopology]")
 
     def __init__(
         self,
@@ -199,6 +162,7 @@ class RequestTaskIds(Message):
     """Part of StreamsGroupHeartbeatRequest, v0."""
 
     __slots__ = ("subtopology_id", "partitions", "unknown_tags")
+    _layout = ("subtopology_id string", "partitions [int32]")
 
     def __init__(
         self,
@@ -216,6 +180,7 @@ class RequestEndpoint(Message):
     """Part of StreamsGroupHeartbeatRequest, v0."""
 
     __slots__ = ("host", "port", "unknown_tags")
+    _layout = ("host string", "port uint16")
 
     def __init__(
         self,
@@ -233,6 +198,7 @@ class TaskOffset(Message):
     """Part of StreamsGroupHeartbeatRequest, v0."""
 
     __slots__ = ("subtopology_id", "partition", "offset", "unknown_tags")
+    _layout = ("subtopology_id string", "partition int32", "offset int64")
 
     def __init__(
         self,
@@ -275,6 +241,25 @@ class StreamsGroupHeartbeatRequest(Message):
         "task_end_offsets",
         "shutdown_application",
         "unknown_tags",
+    )
+    _layout = (
+        "group_id string",
+        "member_id string",
+        "member_epoch int32",
+        "endpoint_information_epoch int32",
+        "instance_id string null",
+        "rack_id string null",
+        "rebalance_timeout_ms int32",
+        "topology Topology null",
+        "active_tasks [RequestTaskIds] null",
+        "standby_tasks [RequestTaskIds] null",
+        "warmup_tasks [RequestTaskIds] null",
+        "process_id string null",
+        "user_endpoint RequestEndpoint null",
+        "client_tags [KeyValue] null",
+        "task_offsets [TaskOffset] null",
+        "task_end_offsets [TaskOffset] null",
+        "shutdown_application bool",
     )
 
     def __init__(
@@ -331,6 +316,7 @@ class Status(Message):
     """Part of StreamsGroupHeartbeatResponse, v0."""
 
     __slots__ = ("status_code", "status_detail", "unknown_tags")
+    _layout = ("status_code int8", "status_detail string")
 
     def __init__(
         self,
@@ -348,6 +334,7 @@ class ResponseTaskIds(Message):
     """Part of StreamsGroupHeartbeatResponse, v0."""
 
     __slots__ = ("subtopology_id", "partitions", "unknown_tags")
+    _layout = ("subtopology_id string", "partitions [int32]")
 
     def __init__(
         self,
@@ -365,6 +352,7 @@ class ResponseEndpoint(Message):
     """Part of StreamsGroupHeartbeatResponse, v0."""
 
     __slots__ = ("host", "port", "unknown_tags")
+    _layout = ("host string", "port uint16")
 
     def __init__(
         self,
@@ -382,6 +370,7 @@ class TopicPartition(Message):
     """Part of StreamsGroupHeartbeatResponse, v0."""
 
     __slots__ = ("topic", "partitions", "unknown_tags")
+    _layout = ("topic string", "partitions [int32]")
 
     def __init__(
         self,
@@ -399,6 +388,11 @@ class EndpointToPartitions(Message):
     """Part of StreamsGroupHeartbeatResponse, v0."""
 
     __slots__ = ("user_endpoint", "active_partitions", "standby_partitions", "unknown_tags")
+    _layout = (
+        "user_endpoint ResponseEndpoint",
+        "active_partitions [TopicPartition]",
+        "standby_partitions [TopicPartition]",
+    )
 
     def __init__(
         self,
@@ -446,6 +440,22 @@ class StreamsGroupHeartbeatResponse(Message):
         "partitions_by_user_endpoint",
         "unknown_tags",
     )
+    _layout = (
+        "throttle_time_ms int32",
+        "error_code int16",
+        "error_message string null",
+        "member_id string",
+        "member_epoch int32",
+        "heartbeat_interval_ms int32",
+        "acceptable_recovery_lag int32",
+        "task_offset_interval_ms int32",
+        "status [Status] null",
+        "active_tasks [ResponseTaskIds] null",
+        "standby_tasks [ResponseTaskIds] null",
+        "warmup_tasks [ResponseTaskIds] null",
+        "endpoint_information_epoch int32",
+        "partitions_by_user_endpoint [EndpointToPartitions] null",
+    )
 
     def __init__(
         self,
@@ -491,1293 +501,10 @@ class StreamsGroupHeartbeatResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> StreamsGroupHeartbeatRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(StreamsGroupHeartbeatRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "StreamsGroupHeartbeatRequest.group_id")
-        if n == 0:
-            bad_length("StreamsGroupHeartbeatRequest.group_id", n)
-        message.group_id = buf[pos : (pos := pos + n - 1)].decode()
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "StreamsGroupHeartbeatRequest.member_id")
-        if n == 0:
-            bad_length("StreamsGroupHeartbeatRequest.member_id", n)
-        message.member_id = buf[pos : (pos := pos + n - 1)].decode()
-        message.member_epoch, message.endpoint_information_epoch, n = U_iiB(buf, pos)
-        pos += 9
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "StreamsGroupHeartbeatRequest.instance_id")
-        message.instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "StreamsGroupHeartbeatRequest.rack_id")
-        message.rack_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        message.rebalance_timeout_ms, n = U_ib(buf, pos)
-        pos += 5
-        if n == 1:
-            topology = new(Topology)
-            topology.epoch, n = U_iB(buf, pos)
-            pos += 5
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("Topology.subtopologies", n)
-            left -= n
-            if left < 0:
-                bad_count("Topology.subtopologies", n - 1, size - pos)
-            subtopologies: list[Subtopology] = []
-            topology.subtopologies = subtopologies
-            for _ in range(1, n):
-                subtopology = new(Subtopology)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "Subtopology.subtopology_id")
-                if n == 0:
-                    bad_length("Subtopology.subtopology_id", n)
-                subtopology.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("Subtopology.source_topics", n)
-                left -= n
-                if left < 0:
-                    bad_count("Subtopology.source_topics", n - 1, size - pos)
-                source_topics: list[str] = []
-                subtopology.source_topics = source_topics
-                for _ in range(1, n):
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "Subtopology.source_topics")
-                    if n == 0:
-                        bad_length("Subtopology.source_topics", n)
-                    source_topics.append(buf[pos : (pos := pos + n - 1)].decode())
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("Subtopology.source_topic_regex", n)
-                left -= n
-                if left < 0:
-                    bad_count("Subtopology.source_topic_regex", n - 1, size - pos)
-                source_topic_regex: list[str] = []
-                subtopology.source_topic_regex = source_topic_regex
-                for _ in range(1, n):
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "Subtopology.source_topic_regex")
-                    if n == 0:
-                        bad_length("Subtopology.source_topic_regex", n)
-                    source_topic_regex.append(buf[pos : (pos := pos + n - 1)].decode())
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("Subtopology.state_changelog_topics", n)
-                left -= n
-                if left < 0:
-                    bad_count("Subtopology.state_changelog_topics", n - 1, size - pos)
-                state_changelog_topics: list[TopicInfo] = []
-                subtopology.state_changelog_topics = state_changelog_topics
-                for _ in range(1, n):
-                    topic_info = new(TopicInfo)
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "TopicInfo.name")
-                    if n == 0:
-                        bad_length("TopicInfo.name", n)
-                    topic_info.name = buf[pos : (pos := pos + n - 1)].decode()
-                    topic_info.partitions, topic_info.replication_factor, n = U_ihB(buf, pos)
-                    pos += 7
-                    if n > 127:
-                        n, pos = read_varint(buf, pos, n)
-                    if n == 0:
-                        bad_length("TopicInfo.topic_configs", n)
-                    left -= n
-                    if left < 0:
-                        bad_count("TopicInfo.topic_configs", n - 1, size - pos)
-                    topic_configs: list[KeyValue] = []
-                    topic_info.topic_configs = topic_configs
-                    for _ in range(1, n):
-                        key_value = new(KeyValue)
-                        n = buf[pos]
-                        pos += 1
-                        if n > 127:
-                            n, pos = text_length(buf, pos, n, "KeyValue.key")
-                        if n == 0:
-                            bad_length("KeyValue.key", n)
-                        key_value.key = buf[pos : (pos := pos + n - 1)].decode()
-                        n = buf[pos]
-                        pos += 1
-                        if n > 127:
-                            n, pos = text_length(buf, pos, n, "KeyValue.value")
-                        if n == 0:
-                            bad_length("KeyValue.value", n)
-                        key_value.value = buf[pos : (pos := pos + n - 1)].decode()
-                        k = buf[pos]
-                        pos += 1
-                        if k:
-                            key_value.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                        else:
-                            key_value.unknown_tags = ()
-                        topic_configs.append(key_value)
-                    k = buf[pos]
-                    pos += 1
-                    if k:
-                        topic_info.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        topic_info.unknown_tags = ()
-                    state_changelog_topics.append(topic_info)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("Subtopology.repartition_sink_topics", n)
-                left -= n
-                if left < 0:
-                    bad_count("Subtopology.repartition_sink_topics", n - 1, size - pos)
-                repartition_sink_topics: list[str] = []
-                subtopology.repartition_sink_topics = repartition_sink_topics
-                for _ in range(1, n):
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "Subtopology.repartition_sink_topics")
-                    if n == 0:
-                        bad_length("Subtopology.repartition_sink_topics", n)
-                    repartition_sink_topics.append(buf[pos : (pos := pos + n - 1)].decode())
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("Subtopology.repartition_source_topics", n)
-                left -= n
-                if left < 0:
-                    bad_count("Subtopology.repartition_source_topics", n - 1, size - pos)
-                repartition_source_topics: list[TopicInfo] = []
-                subtopology.repartition_source_topics = repartition_source_topics
-                for _ in range(1, n):
-                    topic_info_2 = new(TopicInfo)
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "TopicInfo.name")
-                    if n == 0:
-                        bad_length("TopicInfo.name", n)
-                    topic_info_2.name = buf[pos : (pos := pos + n - 1)].decode()
-                    topic_info_2.partitions, topic_info_2.replication_factor, n = U_ihB(buf, pos)
-                    pos += 7
-                    if n > 127:
-                        n, pos = read_varint(buf, pos, n)
-                    if n == 0:
-                        bad_length("TopicInfo.topic_configs", n)
-                    left -= n
-                    if left < 0:
-                        bad_count("TopicInfo.topic_configs", n - 1, size - pos)
-                    topic_configs_2: list[KeyValue] = []
-                    topic_info_2.topic_configs = topic_configs_2
-                    for _ in range(1, n):
-                        key_value_2 = new(KeyValue)
-                        n = buf[pos]
-                        pos += 1
-                        if n > 127:
-                            n, pos = text_length(buf, pos, n, "KeyValue.key")
-                        if n == 0:
-                            bad_length("KeyValue.key", n)
-                        key_value_2.key = buf[pos : (pos := pos + n - 1)].decode()
-                        n = buf[pos]
-                        pos += 1
-                        if n > 127:
-                            n, pos = text_length(buf, pos, n, "KeyValue.value")
-                        if n == 0:
-                            bad_length("KeyValue.value", n)
-                        key_value_2.value = buf[pos : (pos := pos + n - 1)].decode()
-                        k = buf[pos]
-                        pos += 1
-                        if k:
-                            key_value_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                        else:
-                            key_value_2.unknown_tags = ()
-                        topic_configs_2.append(key_value_2)
-                    k = buf[pos]
-                    pos += 1
-                    if k:
-                        topic_info_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        topic_info_2.unknown_tags = ()
-                    repartition_source_topics.append(topic_info_2)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("Subtopology.copartition_groups", n)
-                left -= n
-                if left < 0:
-                    bad_count("Subtopology.copartition_groups", n - 1, size - pos)
-                copartition_groups: list[CopartitionGroup] = []
-                subtopology.copartition_groups = copartition_groups
-                for _ in range(1, n):
-                    copartition_group = new(CopartitionGroup)
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = read_varint(buf, pos, n)
-                    if n == 0:
-                        bad_length("CopartitionGroup.source_topics", n)
-                    left -= n
-                    if left < 0:
-                        bad_count("CopartitionGroup.source_topics", n - 1, size - pos)
-                    copartition_group.source_topics = [*UA_Bnh[n](buf, pos)]
-                    pos += 2 * (n - 1)
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = read_varint(buf, pos, n)
-                    if n == 0:
-                        bad_length("CopartitionGroup.source_topic_regex", n)
-                    left -= n
-                    if left < 0:
-                        bad_count("CopartitionGroup.source_topic_regex", n - 1, size - pos)
-                    copartition_group.source_topic_regex = [*UA_Bnh[n](buf, pos)]
-                    pos += 2 * (n - 1)
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = read_varint(buf, pos, n)
-                    if n == 0:
-                        bad_length("CopartitionGroup.repartition_source_topics", n)
-                    left -= n
-                    if left < 0:
-                        bad_count("CopartitionGroup.repartition_source_topics", n - 1, size - pos)
-                    copartition_group.repartition_source_topics = [*UA_Bnh[n](buf, pos)]
-                    pos += 2 * (n - 1)
-                    k = buf[pos]
-                    pos += 1
-                    if k:
-                        copartition_group.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        copartition_group.unknown_tags = ()
-                    copartition_groups.append(copartition_group)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    subtopology.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    subtopology.unknown_tags = ()
-                subtopologies.append(subtopology)
-            k = buf[pos]
-            pos += 1
-            if k:
-                topology.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                topology.unknown_tags = ()
-            message.topology = topology
-        elif n == -1:
-            message.topology = None
-        else:
-            bad_length("StreamsGroupHeartbeatRequest.topology", n)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            message.active_tasks = None
-        else:
-            left -= n
-            if left < 0:
-                bad_count("StreamsGroupHeartbeatRequest.active_tasks", n - 1, size - pos)
-            active_tasks: list[RequestTaskIds] = []
-            message.active_tasks = active_tasks
-            for _ in range(1, n):
-                request_task_ids = new(RequestTaskIds)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "RequestTaskIds.subtopology_id")
-                if n == 0:
-                    bad_length("RequestTaskIds.subtopology_id", n)
-                request_task_ids.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("RequestTaskIds.partitions", n)
-                left -= n
-                if left < 0:
-                    bad_count("RequestTaskIds.partitions", n - 1, size - pos)
-                request_task_ids.partitions = [*UA_Bni[n](buf, pos)]
-                pos += 4 * (n - 1)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    request_task_ids.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    request_task_ids.unknown_tags = ()
-                active_tasks.append(request_task_ids)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            message.standby_tasks = None
-        else:
-            left -= n
-            if left < 0:
-                bad_count("StreamsGroupHeartbeatRequest.standby_tasks", n - 1, size - pos)
-            standby_tasks: list[RequestTaskIds] = []
-            message.standby_tasks = standby_tasks
-            for _ in range(1, n):
-                request_task_ids_2 = new(RequestTaskIds)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "RequestTaskIds.subtopology_id")
-                if n == 0:
-                    bad_length("RequestTaskIds.subtopology_id", n)
-                request_task_ids_2.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("RequestTaskIds.partitions", n)
-                left -= n
-                if left < 0:
-                    bad_count("RequestTaskIds.partitions", n - 1, size - pos)
-                request_task_ids_2.partitions = [*UA_Bni[n](buf, pos)]
-                pos += 4 * (n - 1)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    request_task_ids_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    request_task_ids_2.unknown_tags = ()
-                standby_tasks.append(request_task_ids_2)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            message.warmup_tasks = None
-        else:
-            left -= n
-            if left < 0:
-                bad_count("StreamsGroupHeartbeatRequest.warmup_tasks", n - 1, size - pos)
-            warmup_tasks: list[RequestTaskIds] = []
-            message.warmup_tasks = warmup_tasks
-            for _ in range(1, n):
-                request_task_ids_3 = new(RequestTaskIds)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "RequestTaskIds.subtopology_id")
-                if n == 0:
-                    bad_length("RequestTaskIds.subtopology_id", n)
-                request_task_ids_3.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("RequestTaskIds.partitions", n)
-                left -= n
-                if left < 0:
-                    bad_count("RequestTaskIds.partitions", n - 1, size - pos)
-                request_task_ids_3.partitions = [*UA_Bni[n](buf, pos)]
-                pos += 4 * (n - 1)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    request_task_ids_3.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    request_task_ids_3.unknown_tags = ()
-                warmup_tasks.append(request_task_ids_3)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "StreamsGroupHeartbeatRequest.process_id")
-        message.process_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        n = U_b(buf, pos)[0]
-        pos += 1
-        if n == 1:
-            request_endpoint = new(RequestEndpoint)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "RequestEndpoint.host")
-            if n == 0:
-                bad_length("RequestEndpoint.host", n)
-            request_endpoint.host = buf[pos : (pos := pos + n - 1)].decode()
-            request_endpoint.port, k = U_HB(buf, pos)
-            pos += 3
-            if k:
-                request_endpoint.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                request_endpoint.unknown_tags = ()
-            message.user_endpoint = request_endpoint
-        elif n == -1:
-            message.user_endpoint = None
-        else:
-            bad_length("StreamsGroupHeartbeatRequest.user_endpoint", n)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            message.client_tags = None
-        else:
-            left -= n
-            if left < 0:
-                bad_count("StreamsGroupHeartbeatRequest.client_tags", n - 1, size - pos)
-            client_tags: list[KeyValue] = []
-            message.client_tags = client_tags
-            for _ in range(1, n):
-                key_value_3 = new(KeyValue)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "KeyValue.key")
-                if n == 0:
-                    bad_length("KeyValue.key", n)
-                key_value_3.key = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "KeyValue.value")
-                if n == 0:
-                    bad_length("KeyValue.value", n)
-                key_value_3.value = buf[pos : (pos := pos + n - 1)].decode()
-                k = buf[pos]
-                pos += 1
-                if k:
-                    key_value_3.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    key_value_3.unknown_tags = ()
-                client_tags.append(key_value_3)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            message.task_offsets = None
-        else:
-            left -= n
-            if left < 0:
-                bad_count("StreamsGroupHeartbeatRequest.task_offsets", n - 1, size - pos)
-            task_offsets: list[TaskOffset] = []
-            message.task_offsets = task_offsets
-            for _ in range(1, n):
-                task_offset = new(TaskOffset)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "TaskOffset.subtopology_id")
-                if n == 0:
-                    bad_length("TaskOffset.subtopology_id", n)
-                task_offset.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
-                task_offset.partition, task_offset.offset, k = U_iqB(buf, pos)
-                pos += 13
-                if k:
-                    task_offset.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    task_offset.unknown_tags = ()
-                task_offsets.append(task_offset)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            message.task_end_offsets = None
-        else:
-            left -= n
-            if left < 0:
-                bad_count("StreamsGroupHeartbeatRequest.task_end_offsets", n - 1, size - pos)
-            task_end_offsets: list[TaskOffset] = []
-            message.task_end_offsets = task_end_offsets
-            for _ in range(1, n):
-                task_offset_2 = new(TaskOffset)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "TaskOffset.subtopology_id")
-                if n == 0:
-                    bad_length("TaskOffset.subtopology_id", n)
-                task_offset_2.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
-                task_offset_2.partition, task_offset_2.offset, k = U_iqB(buf, pos)
-                pos += 13
-                if k:
-                    task_offset_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    task_offset_2.unknown_tags = ()
-                task_end_offsets.append(task_offset_2)
-        message.shutdown_application, k = U_oB(buf, pos)
-        pos += 2
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("StreamsGroupHeartbeatRequest", error) from error
-    if pos > size:
-        raise bad_end("StreamsGroupHeartbeatRequest", pos - size)
-    return message
+REQUESTS: Codecs[StreamsGroupHeartbeatRequest] = Codecs(
+    StreamsGroupHeartbeatRequest, "request", 0, 0, 0
+)
 
-
-def encode_request_0(message: StreamsGroupHeartbeatRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        raw = message.group_id.encode()
-        n = len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
-        put(raw)
-        raw = message.member_id.encode()
-        n = len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "member_id"))
-        put(raw)
-        text = message.instance_id
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(P_iiB(message.member_epoch, message.endpoint_information_epoch, n))
-        else:
-            put(P_ii(message.member_epoch, message.endpoint_information_epoch))
-            put(text_size(n, "instance_id"))
-        put(raw)
-        text = message.rack_id
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "rack_id"))
-        put(raw)
-        topology = message.topology
-        put(P_ib(message.rebalance_timeout_ms, -1 if topology is None else 1))
-        if topology is not None:
-            subtopologies = topology.subtopologies
-            n = len(subtopologies) + 1
-            put(P_iB(topology.epoch, n) if n < 128 else P_i(topology.epoch) + varint(n))
-            for subtopology in subtopologies:
-                raw = subtopology.subtopology_id.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
-                put(raw)
-                source_topics = subtopology.source_topics
-                n = len(source_topics) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                for item in source_topics:
-                    raw = item.encode()
-                    n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else text_size(n, "source_topics"))
-                    put(raw)
-                source_topic_regex = subtopology.source_topic_regex
-                n = len(source_topic_regex) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                for item in source_topic_regex:
-                    raw = item.encode()
-                    n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else text_size(n, "source_topic_regex"))
-                    put(raw)
-                state_changelog_topics = subtopology.state_changelog_topics
-                n = len(state_changelog_topics) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                for topic_info in state_changelog_topics:
-                    raw = topic_info.name.encode()
-                    n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else text_size(n, "name"))
-                    put(raw)
-                    topic_configs = topic_info.topic_configs
-                    n = len(topic_configs) + 1
-                    if n < 128:
-                        put(P_ihB(topic_info.partitions, topic_info.replication_factor, n))
-                    else:
-                        put(P_ih(topic_info.partitions, topic_info.replication_factor))
-                        put(varint(n))
-                    for key_value in topic_configs:
-                        raw = key_value.key.encode()
-                        n = len(raw) + 1
-                        put(BYTES[n] if n < 128 else text_size(n, "key"))
-                        put(raw)
-                        raw = key_value.value.encode()
-                        n = len(raw) + 1
-                        put(BYTES[n] if n < 128 else text_size(n, "value"))
-                        put(raw)
-                        put(b"\0")
-                        if key_value.unknown_tags:
-                            write_tags(out, key_value.unknown_tags)
-                    put(b"\0")
-                    if topic_info.unknown_tags:
-                        write_tags(out, topic_info.unknown_tags)
-                repartition_sink_topics = subtopology.repartition_sink_topics
-                n = len(repartition_sink_topics) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                for item in repartition_sink_topics:
-                    raw = item.encode()
-                    n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else text_size(n, "repartition_sink_topics"))
-                    put(raw)
-                repartition_source_topics = subtopology.repartition_source_topics
-                n = len(repartition_source_topics) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                for topic_info_2 in repartition_source_topics:
-                    raw = topic_info_2.name.encode()
-                    n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else text_size(n, "name"))
-                    put(raw)
-                    topic_configs_2 = topic_info_2.topic_configs
-                    n = len(topic_configs_2) + 1
-                    if n < 128:
-                        put(P_ihB(topic_info_2.partitions, topic_info_2.replication_factor, n))
-                    else:
-                        put(P_ih(topic_info_2.partitions, topic_info_2.replication_factor))
-                        put(varint(n))
-                    for key_value_2 in topic_configs_2:
-                        raw = key_value_2.key.encode()
-                        n = len(raw) + 1
-                        put(BYTES[n] if n < 128 else text_size(n, "key"))
-                        put(raw)
-                        raw = key_value_2.value.encode()
-                        n = len(raw) + 1
-                        put(BYTES[n] if n < 128 else text_size(n, "value"))
-                        put(raw)
-                        put(b"\0")
-                        if key_value_2.unknown_tags:
-                            write_tags(out, key_value_2.unknown_tags)
-                    put(b"\0")
-                    if topic_info_2.unknown_tags:
-                        write_tags(out, topic_info_2.unknown_tags)
-                copartition_groups = subtopology.copartition_groups
-                n = len(copartition_groups) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                for copartition_group in copartition_groups:
-                    source_topics_2 = copartition_group.source_topics
-                    source_topics_n = len(source_topics_2) + 1
-                    source_topic_regex_2 = copartition_group.source_topic_regex
-                    source_topic_regex_n = len(source_topic_regex_2) + 1
-                    repartition_source_topics_2 = copartition_group.repartition_source_topics
-                    repartition_source_topics_n = len(repartition_source_topics_2) + 1
-                    if (
-                        source_topics_n < 128
-                        and source_topic_regex_n < 128
-                        and repartition_source_topics_n < 128
-                    ):
-                        put(
-                            PA_BnhBnhBnhx[
-                                source_topics_n, source_topic_regex_n, repartition_source_topics_n,
-                            ](
-                                source_topics_n, *source_topics_2, source_topic_regex_n,
-                                *source_topic_regex_2, repartition_source_topics_n,
-                                *repartition_source_topics_2,
-                            ),
-                        )
-                    else:
-                        put(varint(source_topics_n))
-                        put(join_array("h", source_topics_2))
-                        put(varint(source_topic_regex_n))
-                        put(join_array("h", source_topic_regex_2))
-                        put(varint(repartition_source_topics_n))
-                        put(join_array("h", repartition_source_topics_2))
-                        put(b"\0")
-                    if copartition_group.unknown_tags:
-                        write_tags(out, copartition_group.unknown_tags)
-                put(b"\0")
-                if subtopology.unknown_tags:
-                    write_tags(out, subtopology.unknown_tags)
-            put(b"\0")
-            if topology.unknown_tags:
-                write_tags(out, topology.unknown_tags)
-        active_tasks = message.active_tasks
-        n = 0 if active_tasks is None else len(active_tasks) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for request_task_ids in active_tasks or ():
-            raw = request_task_ids.subtopology_id.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
-            put(raw)
-            partitions = request_task_ids.partitions
-            partitions_n = len(partitions) + 1
-            if partitions_n < 128:
-                put(PA_Bnix[partitions_n](partitions_n, *partitions))
-            else:
-                put(varint(partitions_n))
-                put(join_array("i", partitions))
-                put(b"\0")
-            if request_task_ids.unknown_tags:
-                write_tags(out, request_task_ids.unknown_tags)
-        standby_tasks = message.standby_tasks
-        n = 0 if standby_tasks is None else len(standby_tasks) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for request_task_ids_2 in standby_tasks or ():
-            raw = request_task_ids_2.subtopology_id.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
-            put(raw)
-            partitions_2 = request_task_ids_2.partitions
-            partitions_n_2 = len(partitions_2) + 1
-            if partitions_n_2 < 128:
-                put(PA_Bnix[partitions_n_2](partitions_n_2, *partitions_2))
-            else:
-                put(varint(partitions_n_2))
-                put(join_array("i", partitions_2))
-                put(b"\0")
-            if request_task_ids_2.unknown_tags:
-                write_tags(out, request_task_ids_2.unknown_tags)
-        warmup_tasks = message.warmup_tasks
-        n = 0 if warmup_tasks is None else len(warmup_tasks) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for request_task_ids_3 in warmup_tasks or ():
-            raw = request_task_ids_3.subtopology_id.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
-            put(raw)
-            partitions_3 = request_task_ids_3.partitions
-            partitions_n_3 = len(partitions_3) + 1
-            if partitions_n_3 < 128:
-                put(PA_Bnix[partitions_n_3](partitions_n_3, *partitions_3))
-            else:
-                put(varint(partitions_n_3))
-                put(join_array("i", partitions_3))
-                put(b"\0")
-            if request_task_ids_3.unknown_tags:
-                write_tags(out, request_task_ids_3.unknown_tags)
-        text = message.process_id
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "process_id"))
-        put(raw)
-        request_endpoint = message.user_endpoint
-        put(P_b(-1 if request_endpoint is None else 1))
-        if request_endpoint is not None:
-            raw = request_endpoint.host.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "host"))
-            put(raw)
-            put(P_Hx(request_endpoint.port))
-            if request_endpoint.unknown_tags:
-                write_tags(out, request_endpoint.unknown_tags)
-        client_tags = message.client_tags
-        n = 0 if client_tags is None else len(client_tags) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for key_value_3 in client_tags or ():
-            raw = key_value_3.key.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "key"))
-            put(raw)
-            raw = key_value_3.value.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "value"))
-            put(raw)
-            put(b"\0")
-            if key_value_3.unknown_tags:
-                write_tags(out, key_value_3.unknown_tags)
-        task_offsets = message.task_offsets
-        n = 0 if task_offsets is None else len(task_offsets) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for task_offset in task_offsets or ():
-            raw = task_offset.subtopology_id.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
-            put(raw)
-            put(P_iqx(task_offset.partition, task_offset.offset))
-            if task_offset.unknown_tags:
-                write_tags(out, task_offset.unknown_tags)
-        task_end_offsets = message.task_end_offsets
-        n = 0 if task_end_offsets is None else len(task_end_offsets) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for task_offset_2 in task_end_offsets or ():
-            raw = task_offset_2.subtopology_id.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
-            put(raw)
-            put(P_iqx(task_offset_2.partition, task_offset_2.offset))
-            if task_offset_2.unknown_tags:
-                write_tags(out, task_offset_2.unknown_tags)
-        put(P_ox(message.shutdown_application))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("StreamsGroupHeartbeatRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> StreamsGroupHeartbeatResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(StreamsGroupHeartbeatResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
-        pos += 7
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "StreamsGroupHeartbeatResponse.error_message")
-        message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "StreamsGroupHeartbeatResponse.member_id")
-        if n == 0:
-            bad_length("StreamsGroupHeartbeatResponse.member_id", n)
-        message.member_id = buf[pos : (pos := pos + n - 1)].decode()
-        (
-            message.member_epoch, message.heartbeat_interval_ms, message.acceptable_recovery_lag,
-            message.task_offset_interval_ms, n,
-        ) = U_iiiiB(buf, pos)
-        pos += 17
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            message.status = None
-        else:
-            left -= n
-            if left < 0:
-                bad_count("StreamsGroupHeartbeatResponse.status", n - 1, size - pos)
-            status: list[Status] = []
-            message.status = status
-            for _ in range(1, n):
-                status_2 = new(Status)
-                status_2.status_code, n = U_bB(buf, pos)
-                pos += 2
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "Status.status_detail")
-                if n == 0:
-                    bad_length("Status.status_detail", n)
-                status_2.status_detail = buf[pos : (pos := pos + n - 1)].decode()
-                k = buf[pos]
-                pos += 1
-                if k:
-                    status_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    status_2.unknown_tags = ()
-                status.append(status_2)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            message.active_tasks = None
-        else:
-            left -= n
-            if left < 0:
-                bad_count("StreamsGroupHeartbeatResponse.active_tasks", n - 1, size - pos)
-            active_tasks: list[ResponseTaskIds] = []
-            message.active_tasks = active_tasks
-            for _ in range(1, n):
-                response_task_ids = new(ResponseTaskIds)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "ResponseTaskIds.subtopology_id")
-                if n == 0:
-                    bad_length("ResponseTaskIds.subtopology_id", n)
-                response_task_ids.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("ResponseTaskIds.partitions", n)
-                left -= n
-                if left < 0:
-                    bad_count("ResponseTaskIds.partitions", n - 1, size - pos)
-                response_task_ids.partitions = [*UA_Bni[n](buf, pos)]
-                pos += 4 * (n - 1)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    response_task_ids.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    response_task_ids.unknown_tags = ()
-                active_tasks.append(response_task_ids)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            message.standby_tasks = None
-        else:
-            left -= n
-            if left < 0:
-                bad_count("StreamsGroupHeartbeatResponse.standby_tasks", n - 1, size - pos)
-            standby_tasks: list[ResponseTaskIds] = []
-            message.standby_tasks = standby_tasks
-            for _ in range(1, n):
-                response_task_ids_2 = new(ResponseTaskIds)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "ResponseTaskIds.subtopology_id")
-                if n == 0:
-                    bad_length("ResponseTaskIds.subtopology_id", n)
-                response_task_ids_2.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("ResponseTaskIds.partitions", n)
-                left -= n
-                if left < 0:
-                    bad_count("ResponseTaskIds.partitions", n - 1, size - pos)
-                response_task_ids_2.partitions = [*UA_Bni[n](buf, pos)]
-                pos += 4 * (n - 1)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    response_task_ids_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    response_task_ids_2.unknown_tags = ()
-                standby_tasks.append(response_task_ids_2)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            message.warmup_tasks = None
-        else:
-            left -= n
-            if left < 0:
-                bad_count("StreamsGroupHeartbeatResponse.warmup_tasks", n - 1, size - pos)
-            warmup_tasks: list[ResponseTaskIds] = []
-            message.warmup_tasks = warmup_tasks
-            for _ in range(1, n):
-                response_task_ids_3 = new(ResponseTaskIds)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "ResponseTaskIds.subtopology_id")
-                if n == 0:
-                    bad_length("ResponseTaskIds.subtopology_id", n)
-                response_task_ids_3.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("ResponseTaskIds.partitions", n)
-                left -= n
-                if left < 0:
-                    bad_count("ResponseTaskIds.partitions", n - 1, size - pos)
-                response_task_ids_3.partitions = [*UA_Bni[n](buf, pos)]
-                pos += 4 * (n - 1)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    response_task_ids_3.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    response_task_ids_3.unknown_tags = ()
-                warmup_tasks.append(response_task_ids_3)
-        message.endpoint_information_epoch, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            message.partitions_by_user_endpoint = None
-        else:
-            left -= n
-            if left < 0:
-                bad_count(
-                    "StreamsGroupHeartbeatResponse.partitions_by_user_endpoint", n - 1, size - pos,
-                )
-            partitions_by_user_endpoint: list[EndpointToPartitions] = []
-            message.partitions_by_user_endpoint = partitions_by_user_endpoint
-            for _ in range(1, n):
-                endpoint_to_partitions = new(EndpointToPartitions)
-                response_endpoint = new(ResponseEndpoint)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "ResponseEndpoint.host")
-                if n == 0:
-                    bad_length("ResponseEndpoint.host", n)
-                response_endpoint.host = buf[pos : (pos := pos + n - 1)].decode()
-                response_endpoint.port, k = U_HB(buf, pos)
-                pos += 3
-                if k:
-                    response_endpoint.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    response_endpoint.unknown_tags = ()
-                endpoint_to_partitions.user_endpoint = response_endpoint
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("EndpointToPartitions.active_partitions", n)
-                left -= n
-                if left < 0:
-                    bad_count("EndpointToPartitions.active_partitions", n - 1, size - pos)
-                active_partitions: list[TopicPartition] = []
-                endpoint_to_partitions.active_partitions = active_partitions
-                for _ in range(1, n):
-                    topic_partition = new(TopicPartition)
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "TopicPartition.topic")
-                    if n == 0:
-                        bad_length("TopicPartition.topic", n)
-                    topic_partition.topic = buf[pos : (pos := pos + n - 1)].decode()
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = read_varint(buf, pos, n)
-                    if n == 0:
-                        bad_length("TopicPartition.partitions", n)
-                    left -= n
-                    if left < 0:
-                        bad_count("TopicPartition.partitions", n - 1, size - pos)
-                    topic_partition.partitions = [*UA_Bni[n](buf, pos)]
-                    pos += 4 * (n - 1)
-                    k = buf[pos]
-                    pos += 1
-                    if k:
-                        topic_partition.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        topic_partition.unknown_tags = ()
-                    active_partitions.append(topic_partition)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("EndpointToPartitions.standby_partitions", n)
-                left -= n
-                if left < 0:
-                    bad_count("EndpointToPartitions.standby_partitions", n - 1, size - pos)
-                standby_partitions: list[TopicPartition] = []
-                endpoint_to_partitions.standby_partitions = standby_partitions
-                for _ in range(1, n):
-                    topic_partition_2 = new(TopicPartition)
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = text_length(buf, pos, n, "TopicPartition.topic")
-                    if n == 0:
-                        bad_length("TopicPartition.topic", n)
-                    topic_partition_2.topic = buf[pos : (pos := pos + n - 1)].decode()
-                    n = buf[pos]
-                    pos += 1
-                    if n > 127:
-                        n, pos = read_varint(buf, pos, n)
-                    if n == 0:
-                        bad_length("TopicPartition.partitions", n)
-                    left -= n
-                    if left < 0:
-                        bad_count("TopicPartition.partitions", n - 1, size - pos)
-                    topic_partition_2.partitions = [*UA_Bni[n](buf, pos)]
-                    pos += 4 * (n - 1)
-                    k = buf[pos]
-                    pos += 1
-                    if k:
-                        topic_partition_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                    else:
-                        topic_partition_2.unknown_tags = ()
-                    standby_partitions.append(topic_partition_2)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    endpoint_to_partitions.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    endpoint_to_partitions.unknown_tags = ()
-                partitions_by_user_endpoint.append(endpoint_to_partitions)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("StreamsGroupHeartbeatResponse", error) from error
-    if pos > size:
-        raise bad_end("StreamsGroupHeartbeatResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: StreamsGroupHeartbeatResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(P_ihB(message.throttle_time_ms, message.error_code, n))
-        else:
-            put(P_ih(message.throttle_time_ms, message.error_code))
-            put(text_size(n, "error_message"))
-        put(raw)
-        raw = message.member_id.encode()
-        n = len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "member_id"))
-        put(raw)
-        status = message.status
-        n = 0 if status is None else len(status) + 1
-        if n < 128:
-            put(
-                P_iiiiB(
-                    message.member_epoch, message.heartbeat_interval_ms,
-                    message.acceptable_recovery_lag, message.task_offset_interval_ms, n,
-                ),
-            )
-        else:
-            put(
-                P_iiii(
-                    message.member_epoch, message.heartbeat_interval_ms,
-                    message.acceptable_recovery_lag, message.task_offset_interval_ms,
-                ),
-            )
-            put(varint(n))
-        for status_2 in status or ():
-            raw = status_2.status_detail.encode()
-            n = len(raw) + 1
-            if n < 128:
-                put(P_bB(status_2.status_code, n))
-            else:
-                put(P_b(status_2.status_code))
-                put(text_size(n, "status_detail"))
-            put(raw)
-            put(b"\0")
-            if status_2.unknown_tags:
-                write_tags(out, status_2.unknown_tags)
-        active_tasks = message.active_tasks
-        n = 0 if active_tasks is None else len(active_tasks) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for response_task_ids in active_tasks or ():
-            raw = response_task_ids.subtopology_id.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
-            put(raw)
-            partitions = response_task_ids.partitions
-            partitions_n = len(partitions) + 1
-            if partitions_n < 128:
-                put(PA_Bnix[partitions_n](partitions_n, *partitions))
-            else:
-                put(varint(partitions_n))
-                put(join_array("i", partitions))
-                put(b"\0")
-            if response_task_ids.unknown_tags:
-                write_tags(out, response_task_ids.unknown_tags)
-        standby_tasks = message.standby_tasks
-        n = 0 if standby_tasks is None else len(standby_tasks) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for response_task_ids_2 in standby_tasks or ():
-            raw = response_task_ids_2.subtopology_id.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
-            put(raw)
-            partitions_2 = response_task_ids_2.partitions
-            partitions_n_2 = len(partitions_2) + 1
-            if partitions_n_2 < 128:
-                put(PA_Bnix[partitions_n_2](partitions_n_2, *partitions_2))
-            else:
-                put(varint(partitions_n_2))
-                put(join_array("i", partitions_2))
-                put(b"\0")
-            if response_task_ids_2.unknown_tags:
-                write_tags(out, response_task_ids_2.unknown_tags)
-        warmup_tasks = message.warmup_tasks
-        n = 0 if warmup_tasks is None else len(warmup_tasks) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for response_task_ids_3 in warmup_tasks or ():
-            raw = response_task_ids_3.subtopology_id.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
-            put(raw)
-            partitions_3 = response_task_ids_3.partitions
-            partitions_n_3 = len(partitions_3) + 1
-            if partitions_n_3 < 128:
-                put(PA_Bnix[partitions_n_3](partitions_n_3, *partitions_3))
-            else:
-                put(varint(partitions_n_3))
-                put(join_array("i", partitions_3))
-                put(b"\0")
-            if response_task_ids_3.unknown_tags:
-                write_tags(out, response_task_ids_3.unknown_tags)
-        partitions_by_user_endpoint = message.partitions_by_user_endpoint
-        n = 0 if partitions_by_user_endpoint is None else len(partitions_by_user_endpoint) + 1
-        if n < 128:
-            put(P_iB(message.endpoint_information_epoch, n))
-        else:
-            put(P_i(message.endpoint_information_epoch))
-            put(varint(n))
-        for endpoint_to_partitions in partitions_by_user_endpoint or ():
-            response_endpoint = endpoint_to_partitions.user_endpoint
-            raw = response_endpoint.host.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "host"))
-            put(raw)
-            put(P_Hx(response_endpoint.port))
-            if response_endpoint.unknown_tags:
-                write_tags(out, response_endpoint.unknown_tags)
-            active_partitions = endpoint_to_partitions.active_partitions
-            n = len(active_partitions) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for topic_partition in active_partitions:
-                raw = topic_partition.topic.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "topic"))
-                put(raw)
-                partitions_4 = topic_partition.partitions
-                partitions_n_4 = len(partitions_4) + 1
-                if partitions_n_4 < 128:
-                    put(PA_Bnix[partitions_n_4](partitions_n_4, *partitions_4))
-                else:
-                    put(varint(partitions_n_4))
-                    put(join_array("i", partitions_4))
-                    put(b"\0")
-                if topic_partition.unknown_tags:
-                    write_tags(out, topic_partition.unknown_tags)
-            standby_partitions = endpoint_to_partitions.standby_partitions
-            n = len(standby_partitions) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for topic_partition_2 in standby_partitions:
-                raw = topic_partition_2.topic.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "topic"))
-                put(raw)
-                partitions_5 = topic_partition_2.partitions
-                partitions_n_5 = len(partitions_5) + 1
-                if partitions_n_5 < 128:
-                    put(PA_Bnix[partitions_n_5](partitions_n_5, *partitions_5))
-                else:
-                    put(varint(partitions_n_5))
-                    put(join_array("i", partitions_5))
-                    put(b"\0")
-                if topic_partition_2.unknown_tags:
-                    write_tags(out, topic_partition_2.unknown_tags)
-            put(b"\0")
-            if endpoint_to_partitions.unknown_tags:
-                write_tags(out, endpoint_to_partitions.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("StreamsGroupHeartbeatResponse", error) from error
-
-
-REQUESTS: Codecs[StreamsGroupHeartbeatRequest] = {
-    0: (decode_request_0, encode_request_0),
-}
-
-RESPONSES: Codecs[StreamsGroupHeartbeatResponse] = {
-    0: (decode_response_0, encode_response_0),
-}
+RESPONSES: Codecs[StreamsGroupHeartbeatResponse] = Codecs(
+    StreamsGroupHeartbeatResponse, "response", 0, 0, 0
+)

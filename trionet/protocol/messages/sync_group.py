@@ -8,8 +8,6 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
 from trionet.protocol._wire import (
     BYTES,
     MALFORMED,
@@ -37,19 +35,18 @@ from trionet.protocol._wire import (
     varint,
     write_tags,
 )
+from trionet.protocol.unrolling._codecs import Codecs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs
-
 
 
 class SyncGroupRequestAssignment(Message):
     """Part of SyncGroupRequest, v0-5."""
 
     __slots__ = ("member_id", "assignment", "unknown_tags")
+    _layout = ("member_id string", "assignment bytes")
 
     def __init__(
         self,
@@ -80,6 +77,15 @@ class SyncGroupRequest(Message):
         "protocol_name",
         "assignments",
         "unknown_tags",
+    )
+    _layout = (
+        "group_id string",
+        "generation_id int32",
+        "member_id string",
+        "group_instance_id string 3+ null",
+        "protocol_type string 5+ null ignorable",
+        "protocol_name string 5+ null ignorable",
+        "assignments [SyncGroupRequestAssignment]",
     )
 
     def __init__(
@@ -121,6 +127,13 @@ class SyncGroupResponse(Message):
         "protocol_name",
         "assignment",
         "unknown_tags",
+    )
+    _layout = (
+        "throttle_time_ms int32 1+",
+        "error_code int16",
+        "protocol_type string 5+ null",
+        "protocol_name string 5+ null",
+        "assignment bytes",
     )
 
     def __init__(
@@ -503,12 +516,16 @@ def encode_response_5(message: SyncGroupResponse, out: list[Sized]) -> None:
         raise unencodable("SyncGroupResponse", error) from error
 
 
-REQUESTS: Codecs[SyncGroupRequest] = {
-    4: (decode_request_4, encode_request_4),
-    5: (decode_request_5, encode_request_5),
-}
+REQUESTS: Codecs[SyncGroupRequest] = Codecs(
+    SyncGroupRequest, "request", 0, 5, 4, {
+        4: (decode_request_4, encode_request_4),
+        5: (decode_request_5, encode_request_5),
+    }
+)
 
-RESPONSES: Codecs[SyncGroupResponse] = {
-    4: (decode_response_4, encode_response_4),
-    5: (decode_response_5, encode_response_5),
-}
+RESPONSES: Codecs[SyncGroupResponse] = Codecs(
+    SyncGroupResponse, "response", 0, 5, 4, {
+        4: (decode_response_4, encode_response_4),
+        5: (decode_response_5, encode_response_5),
+    }
+)

@@ -4,51 +4,12 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""TxnOffsetCommit (API key 28), v0-5, with the codecs of v3-5."""
+"""TxnOffsetCommit (API key 28), v0-5."""
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    P_i,
-    P_iB,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    U_iB,
-    U_ihB,
-    bad_count,
-    bad_end,
-    bad_length,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_iqiB: Unpack = Struct(">iqiB").unpack_from
-U_qhiB: Unpack = Struct(">qhiB").unpack_from
-P_ihx: Pack = Struct(">ihx").pack
-P_iqi: Pack = Struct(">iqi").pack
-P_iqiB: Pack = Struct(">iqiB").pack
-P_qhi: Pack = Struct(">qhi").pack
-P_qhiB: Pack = Struct(">qhiB").pack
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class TxnOffsetCommitRequestPartition(Message):
@@ -66,6 +27,12 @@ class TxnOffsetCommitRequestPartition(Message):
         "committed_leader_epoch",
         "committed_metadata",
         "unknown_tags",
+    )
+    _layout = (
+        "partition_index int32",
+        "committed_offset int64",
+        "committed_leader_epoch int32 2+ ignorable",
+        "committed_metadata string null",
     )
 
     def __init__(
@@ -88,6 +55,7 @@ class TxnOffsetCommitRequestTopic(Message):
     """Part of TxnOffsetCommitRequest, v0-5."""
 
     __slots__ = ("name", "partitions", "unknown_tags")
+    _layout = ("name string", "partitions [TxnOffsetCommitRequestPartition]")
 
     def __init__(
         self,
@@ -123,6 +91,16 @@ class TxnOffsetCommitRequest(Message):
         "topics",
         "unknown_tags",
     )
+    _layout = (
+        "transactional_id string",
+        "group_id string",
+        "producer_id int64",
+        "producer_epoch int16",
+        "generation_id int32 3+",
+        "member_id string 3+",
+        "group_instance_id string 3+ null",
+        "topics [TxnOffsetCommitRequestTopic]",
+    )
 
     def __init__(
         self,
@@ -152,6 +130,7 @@ class TxnOffsetCommitResponsePartition(Message):
     """Part of TxnOffsetCommitResponse, v0-5."""
 
     __slots__ = ("partition_index", "error_code", "unknown_tags")
+    _layout = ("partition_index int32", "error_code int16")
 
     def __init__(
         self,
@@ -169,6 +148,7 @@ class TxnOffsetCommitResponseTopic(Message):
     """Part of TxnOffsetCommitResponse, v0-5."""
 
     __slots__ = ("name", "partitions", "unknown_tags")
+    _layout = ("name string", "partitions [TxnOffsetCommitResponsePartition]")
 
     def __init__(
         self,
@@ -193,6 +173,7 @@ class TxnOffsetCommitResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "topics", "unknown_tags")
+    _layout = ("throttle_time_ms int32", "topics [TxnOffsetCommitResponseTopic]")
 
     def __init__(
         self,
@@ -206,309 +187,6 @@ class TxnOffsetCommitResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_3(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> TxnOffsetCommitRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(TxnOffsetCommitRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "TxnOffsetCommitRequest.transactional_id")
-        if n == 0:
-            bad_length("TxnOffsetCommitRequest.transactional_id", n)
-        message.transactional_id = buf[pos : (pos := pos + n - 1)].decode()
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "TxnOffsetCommitRequest.group_id")
-        if n == 0:
-            bad_length("TxnOffsetCommitRequest.group_id", n)
-        message.group_id = buf[pos : (pos := pos + n - 1)].decode()
-        message.producer_id, message.producer_epoch, message.generation_id, n = U_qhiB(buf, pos)
-        pos += 15
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "TxnOffsetCommitRequest.member_id")
-        if n == 0:
-            bad_length("TxnOffsetCommitRequest.member_id", n)
-        message.member_id = buf[pos : (pos := pos + n - 1)].decode()
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "TxnOffsetCommitRequest.group_instance_id")
-        message.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("TxnOffsetCommitRequest.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("TxnOffsetCommitRequest.topics", n - 1, size - pos)
-        topics: list[TxnOffsetCommitRequestTopic] = []
-        message.topics = topics
-        for _ in range(1, n):
-            txn_offset_commit_request_topic = new(TxnOffsetCommitRequestTopic)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "TxnOffsetCommitRequestTopic.name")
-            if n == 0:
-                bad_length("TxnOffsetCommitRequestTopic.name", n)
-            txn_offset_commit_request_topic.name = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("TxnOffsetCommitRequestTopic.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("TxnOffsetCommitRequestTopic.partitions", n - 1, size - pos)
-            partitions: list[TxnOffsetCommitRequestPartition] = []
-            txn_offset_commit_request_topic.partitions = partitions
-            for _ in range(1, n):
-                txn_offset_commit_request_partition = new(TxnOffsetCommitRequestPartition)
-                (
-                    txn_offset_commit_request_partition.partition_index,
-                    txn_offset_commit_request_partition.committed_offset,
-                    txn_offset_commit_request_partition.committed_leader_epoch, n,
-                ) = U_iqiB(buf, pos)
-                pos += 17
-                if n > 127:
-                    n, pos = (
-                        text_length(
-                            buf, pos, n, "TxnOffsetCommitRequestPartition.committed_metadata",
-                        )
-                    )
-                txn_offset_commit_request_partition.committed_metadata = (
-                    buf[pos : (pos := pos + n - 1)].decode() if n else None
-                )
-                k = buf[pos]
-                pos += 1
-                if k:
-                    txn_offset_commit_request_partition.unknown_tags, pos, left = (
-                        read_tags(buf, pos, k, left)
-                    )
-                else:
-                    txn_offset_commit_request_partition.unknown_tags = ()
-                partitions.append(txn_offset_commit_request_partition)
-            k = buf[pos]
-            pos += 1
-            if k:
-                txn_offset_commit_request_topic.unknown_tags, pos, left = (
-                    read_tags(buf, pos, k, left)
-                )
-            else:
-                txn_offset_commit_request_topic.unknown_tags = ()
-            topics.append(txn_offset_commit_request_topic)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("TxnOffsetCommitRequest", error) from error
-    if pos > size:
-        raise bad_end("TxnOffsetCommitRequest", pos - size)
-    return message
+REQUESTS: Codecs[TxnOffsetCommitRequest] = Codecs(TxnOffsetCommitRequest, "request", 0, 5, 3)
 
-
-def encode_request_3(message: TxnOffsetCommitRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        raw = message.transactional_id.encode()
-        n = len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "transactional_id"))
-        put(raw)
-        raw = message.group_id.encode()
-        n = len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
-        put(raw)
-        raw = message.member_id.encode()
-        n = len(raw) + 1
-        if n < 128:
-            put(P_qhiB(message.producer_id, message.producer_epoch, message.generation_id, n))
-        else:
-            put(P_qhi(message.producer_id, message.producer_epoch, message.generation_id))
-            put(text_size(n, "member_id"))
-        put(raw)
-        text = message.group_instance_id
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else text_size(n, "group_instance_id"))
-        put(raw)
-        topics = message.topics
-        n = len(topics) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for txn_offset_commit_request_topic in topics:
-            raw = txn_offset_commit_request_topic.name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            partitions = txn_offset_commit_request_topic.partitions
-            n = len(partitions) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for txn_offset_commit_request_partition in partitions:
-                text = txn_offset_commit_request_partition.committed_metadata
-                raw = b"" if text is None else text.encode()
-                n = 0 if text is None else len(raw) + 1
-                if n < 128:
-                    put(
-                        P_iqiB(
-                            txn_offset_commit_request_partition.partition_index,
-                            txn_offset_commit_request_partition.committed_offset,
-                            txn_offset_commit_request_partition.committed_leader_epoch, n,
-                        ),
-                    )
-                else:
-                    put(
-                        P_iqi(
-                            txn_offset_commit_request_partition.partition_index,
-                            txn_offset_commit_request_partition.committed_offset,
-                            txn_offset_commit_request_partition.committed_leader_epoch,
-                        ),
-                    )
-                    put(text_size(n, "committed_metadata"))
-                put(raw)
-                put(b"\0")
-                if txn_offset_commit_request_partition.unknown_tags:
-                    write_tags(out, txn_offset_commit_request_partition.unknown_tags)
-            put(b"\0")
-            if txn_offset_commit_request_topic.unknown_tags:
-                write_tags(out, txn_offset_commit_request_topic.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("TxnOffsetCommitRequest", error) from error
-
-
-def decode_response_3(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> TxnOffsetCommitResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(TxnOffsetCommitResponse)
-        message.throttle_time_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("TxnOffsetCommitResponse.topics", n)
-        left -= n
-        if left < 0:
-            bad_count("TxnOffsetCommitResponse.topics", n - 1, size - pos)
-        topics: list[TxnOffsetCommitResponseTopic] = []
-        message.topics = topics
-        for _ in range(1, n):
-            txn_offset_commit_response_topic = new(TxnOffsetCommitResponseTopic)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "TxnOffsetCommitResponseTopic.name")
-            if n == 0:
-                bad_length("TxnOffsetCommitResponseTopic.name", n)
-            txn_offset_commit_response_topic.name = buf[pos : (pos := pos + n - 1)].decode()
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("TxnOffsetCommitResponseTopic.partitions", n)
-            left -= n
-            if left < 0:
-                bad_count("TxnOffsetCommitResponseTopic.partitions", n - 1, size - pos)
-            partitions: list[TxnOffsetCommitResponsePartition] = []
-            txn_offset_commit_response_topic.partitions = partitions
-            for _ in range(1, n):
-                txn_offset_commit_response_partition = new(TxnOffsetCommitResponsePartition)
-                (
-                    txn_offset_commit_response_partition.partition_index,
-                    txn_offset_commit_response_partition.error_code, k,
-                ) = U_ihB(buf, pos)
-                pos += 7
-                if k:
-                    txn_offset_commit_response_partition.unknown_tags, pos, left = (
-                        read_tags(buf, pos, k, left)
-                    )
-                else:
-                    txn_offset_commit_response_partition.unknown_tags = ()
-                partitions.append(txn_offset_commit_response_partition)
-            k = buf[pos]
-            pos += 1
-            if k:
-                txn_offset_commit_response_topic.unknown_tags, pos, left = (
-                    read_tags(buf, pos, k, left)
-                )
-            else:
-                txn_offset_commit_response_topic.unknown_tags = ()
-            topics.append(txn_offset_commit_response_topic)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("TxnOffsetCommitResponse", error) from error
-    if pos > size:
-        raise bad_end("TxnOffsetCommitResponse", pos - size)
-    return message
-
-
-def encode_response_3(message: TxnOffsetCommitResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics) + 1
-        if n < 128:
-            put(P_iB(message.throttle_time_ms, n))
-        else:
-            put(P_i(message.throttle_time_ms))
-            put(varint(n))
-        for txn_offset_commit_response_topic in topics:
-            raw = txn_offset_commit_response_topic.name.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "name"))
-            put(raw)
-            partitions = txn_offset_commit_response_topic.partitions
-            n = len(partitions) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            for txn_offset_commit_response_partition in partitions:
-                put(
-                    P_ihx(
-                        txn_offset_commit_response_partition.partition_index,
-                        txn_offset_commit_response_partition.error_code,
-                    ),
-                )
-                if txn_offset_commit_response_partition.unknown_tags:
-                    write_tags(out, txn_offset_commit_response_partition.unknown_tags)
-            put(b"\0")
-            if txn_offset_commit_response_topic.unknown_tags:
-                write_tags(out, txn_offset_commit_response_topic.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("TxnOffsetCommitResponse", error) from error
-
-
-REQUESTS: Codecs[TxnOffsetCommitRequest] = {
-    3: (decode_request_3, encode_request_3),
-    4: (decode_request_3, encode_request_3),
-    5: (decode_request_3, encode_request_3),
-}
-
-RESPONSES: Codecs[TxnOffsetCommitResponse] = {
-    3: (decode_response_3, encode_response_3),
-    4: (decode_response_3, encode_response_3),
-    5: (decode_response_3, encode_response_3),
-}
+RESPONSES: Codecs[TxnOffsetCommitResponse] = Codecs(TxnOffsetCommitResponse, "response", 0, 5, 3)

@@ -8,41 +8,15 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    MALFORMED,
-    Message,
-    P_ih,
-    P_ihB,
-    P_ix,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    U_iB,
-    U_ihB,
-    bad_end,
-    malformed,
-    new,
-    read_tags,
-    text_length,
-    text_size,
-    unencodable,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs
-
+from trionet.protocol._wire import Message
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class UnregisterBrokerRequest(Message):
     """UnregisterBroker request, v0."""
 
     __slots__ = ("broker_id", "unknown_tags")
+    _layout = ("broker_id int32",)
 
     def __init__(
         self,
@@ -63,6 +37,7 @@ class UnregisterBrokerResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "unknown_tags")
+    _layout = ("throttle_time_ms int32", "error_code int16", "error_message string null")
 
     def __init__(
         self,
@@ -78,82 +53,6 @@ class UnregisterBrokerResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> UnregisterBrokerRequest:
-    size = len(buf)
-    try:
-        message = new(UnregisterBrokerRequest)
-        message.broker_id, k = U_iB(buf, pos)
-        pos += 5
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("UnregisterBrokerRequest", error) from error
-    if pos > size:
-        raise bad_end("UnregisterBrokerRequest", pos - size)
-    return message
+REQUESTS: Codecs[UnregisterBrokerRequest] = Codecs(UnregisterBrokerRequest, "request", 0, 0, 0)
 
-
-def encode_request_0(message: UnregisterBrokerRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        put(P_ix(message.broker_id))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("UnregisterBrokerRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> UnregisterBrokerResponse:
-    size = len(buf)
-    try:
-        message = new(UnregisterBrokerResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
-        pos += 7
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "UnregisterBrokerResponse.error_message")
-        message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("UnregisterBrokerResponse", error) from error
-    if pos > size:
-        raise bad_end("UnregisterBrokerResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: UnregisterBrokerResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(P_ihB(message.throttle_time_ms, message.error_code, n))
-        else:
-            put(P_ih(message.throttle_time_ms, message.error_code))
-            put(text_size(n, "error_message"))
-        put(raw)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("UnregisterBrokerResponse", error) from error
-
-
-REQUESTS: Codecs[UnregisterBrokerRequest] = {
-    0: (decode_request_0, encode_request_0),
-}
-
-RESPONSES: Codecs[UnregisterBrokerResponse] = {
-    0: (decode_response_0, encode_response_0),
-}
+RESPONSES: Codecs[UnregisterBrokerResponse] = Codecs(UnregisterBrokerResponse, "response", 0, 0, 0)

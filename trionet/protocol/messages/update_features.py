@@ -8,58 +8,20 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    P_h,
-    P_hB,
-    P_i,
-    P_iB,
-    P_ih,
-    P_ihB,
-    P_ox,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UNENCODABLE,
-    UNSET,
-    U_hB,
-    U_iB,
-    U_ihB,
-    U_oB,
-    bad_count,
-    bad_end,
-    bad_length,
-    malformed,
-    missing_field,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_hoB: Unpack = Struct(">h?B").unpack_from
-U_hbB: Unpack = Struct(">hbB").unpack_from
-P_hox: Pack = Struct(">h?x").pack
-P_hbx: Pack = Struct(">hbx").pack
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class FeatureUpdateKey(Message):
     """Part of UpdateFeaturesRequest, v0-2."""
 
     __slots__ = ("feature", "max_version_level", "allow_downgrade", "upgrade_type", "unknown_tags")
+    _layout = (
+        "feature string",
+        "max_version_level int16",
+        "allow_downgrade bool 0-0",
+        "upgrade_type int8 1+",
+    )
 
     def __init__(
         self,
@@ -86,6 +48,7 @@ class UpdateFeaturesRequest(Message):
     """
 
     __slots__ = ("timeout_ms", "feature_updates", "validate_only", "unknown_tags")
+    _layout = ("timeout_ms int32", "feature_updates [FeatureUpdateKey]", "validate_only bool 1+")
 
     def __init__(
         self,
@@ -112,6 +75,12 @@ class UpdateFeaturesResponse(Message):
     """
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "results", "unknown_tags")
+    _layout = (
+        "throttle_time_ms int32",
+        "error_code int16",
+        "error_message string null",
+        "results [UpdatableFeatureResult] 0-1",
+    )
 
     def __init__(
         self,
@@ -133,6 +102,7 @@ class UpdatableFeatureResult(Message):
     """Part of UpdateFeaturesResponse, v0-1."""
 
     __slots__ = ("feature", "error_code", "error_message", "unknown_tags")
+    _layout = ("feature string", "error_code int16", "error_message string null")
 
     def __init__(
         self,
@@ -148,316 +118,6 @@ class UpdatableFeatureResult(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> UpdateFeaturesRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(UpdateFeaturesRequest)
-        message.timeout_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("UpdateFeaturesRequest.feature_updates", n)
-        left -= n
-        if left < 0:
-            bad_count("UpdateFeaturesRequest.feature_updates", n - 1, size - pos)
-        feature_updates: list[FeatureUpdateKey] = []
-        message.feature_updates = feature_updates
-        for _ in range(1, n):
-            feature_update_key = new(FeatureUpdateKey)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "FeatureUpdateKey.feature")
-            if n == 0:
-                bad_length("FeatureUpdateKey.feature", n)
-            feature_update_key.feature = buf[pos : (pos := pos + n - 1)].decode()
-            (
-                feature_update_key.max_version_level, feature_update_key.allow_downgrade, k,
-            ) = U_hoB(buf, pos)
-            pos += 4
-            feature_update_key.upgrade_type = 1
-            if k:
-                feature_update_key.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                feature_update_key.unknown_tags = ()
-            feature_updates.append(feature_update_key)
-        k = buf[pos]
-        pos += 1
-        message.validate_only = False
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("UpdateFeaturesRequest", error) from error
-    if pos > size:
-        raise bad_end("UpdateFeaturesRequest", pos - size)
-    return message
+REQUESTS: Codecs[UpdateFeaturesRequest] = Codecs(UpdateFeaturesRequest, "request", 0, 2, 0)
 
-
-def encode_request_0(message: UpdateFeaturesRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.validate_only:
-            missing_field("UpdateFeaturesRequest.validate_only")
-        feature_updates = message.feature_updates
-        n = len(feature_updates) + 1
-        if n < 128:
-            put(P_iB(message.timeout_ms, n))
-        else:
-            put(P_i(message.timeout_ms))
-            put(varint(n))
-        for feature_update_key in feature_updates:
-            if feature_update_key.upgrade_type != 1:
-                missing_field("FeatureUpdateKey.upgrade_type")
-            raw = feature_update_key.feature.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "feature"))
-            put(raw)
-            put(P_hox(feature_update_key.max_version_level, feature_update_key.allow_downgrade))
-            if feature_update_key.unknown_tags:
-                write_tags(out, feature_update_key.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("UpdateFeaturesRequest", error) from error
-
-
-def decode_request_1(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> UpdateFeaturesRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(UpdateFeaturesRequest)
-        message.timeout_ms, n = U_iB(buf, pos)
-        pos += 5
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("UpdateFeaturesRequest.feature_updates", n)
-        left -= n
-        if left < 0:
-            bad_count("UpdateFeaturesRequest.feature_updates", n - 1, size - pos)
-        feature_updates: list[FeatureUpdateKey] = []
-        message.feature_updates = feature_updates
-        for _ in range(1, n):
-            feature_update_key = new(FeatureUpdateKey)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "FeatureUpdateKey.feature")
-            if n == 0:
-                bad_length("FeatureUpdateKey.feature", n)
-            feature_update_key.feature = buf[pos : (pos := pos + n - 1)].decode()
-            (
-                feature_update_key.max_version_level, feature_update_key.upgrade_type, k,
-            ) = U_hbB(buf, pos)
-            pos += 4
-            feature_update_key.allow_downgrade = False
-            if k:
-                feature_update_key.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                feature_update_key.unknown_tags = ()
-            feature_updates.append(feature_update_key)
-        message.validate_only, k = U_oB(buf, pos)
-        pos += 2
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("UpdateFeaturesRequest", error) from error
-    if pos > size:
-        raise bad_end("UpdateFeaturesRequest", pos - size)
-    return message
-
-
-def encode_request_1(message: UpdateFeaturesRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        feature_updates = message.feature_updates
-        n = len(feature_updates) + 1
-        if n < 128:
-            put(P_iB(message.timeout_ms, n))
-        else:
-            put(P_i(message.timeout_ms))
-            put(varint(n))
-        for feature_update_key in feature_updates:
-            if feature_update_key.allow_downgrade:
-                missing_field("FeatureUpdateKey.allow_downgrade")
-            raw = feature_update_key.feature.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "feature"))
-            put(raw)
-            put(P_hbx(feature_update_key.max_version_level, feature_update_key.upgrade_type))
-            if feature_update_key.unknown_tags:
-                write_tags(out, feature_update_key.unknown_tags)
-        put(P_ox(message.validate_only))
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("UpdateFeaturesRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> UpdateFeaturesResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(UpdateFeaturesResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
-        pos += 7
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "UpdateFeaturesResponse.error_message")
-        message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("UpdateFeaturesResponse.results", n)
-        left -= n
-        if left < 0:
-            bad_count("UpdateFeaturesResponse.results", n - 1, size - pos)
-        results: list[UpdatableFeatureResult] = []
-        message.results = results
-        for _ in range(1, n):
-            updatable_feature_result = new(UpdatableFeatureResult)
-            n = buf[pos]
-            pos += 1
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "UpdatableFeatureResult.feature")
-            if n == 0:
-                bad_length("UpdatableFeatureResult.feature", n)
-            updatable_feature_result.feature = buf[pos : (pos := pos + n - 1)].decode()
-            updatable_feature_result.error_code, n = U_hB(buf, pos)
-            pos += 3
-            if n > 127:
-                n, pos = text_length(buf, pos, n, "UpdatableFeatureResult.error_message")
-            updatable_feature_result.error_message = (
-                buf[pos : (pos := pos + n - 1)].decode() if n else None
-            )
-            k = buf[pos]
-            pos += 1
-            if k:
-                updatable_feature_result.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                updatable_feature_result.unknown_tags = ()
-            results.append(updatable_feature_result)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("UpdateFeaturesResponse", error) from error
-    if pos > size:
-        raise bad_end("UpdateFeaturesResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: UpdateFeaturesResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(P_ihB(message.throttle_time_ms, message.error_code, n))
-        else:
-            put(P_ih(message.throttle_time_ms, message.error_code))
-            put(text_size(n, "error_message"))
-        put(raw)
-        results = message.results
-        n = len(results) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for updatable_feature_result in results:
-            raw = updatable_feature_result.feature.encode()
-            n = len(raw) + 1
-            put(BYTES[n] if n < 128 else text_size(n, "feature"))
-            put(raw)
-            text = updatable_feature_result.error_message
-            raw = b"" if text is None else text.encode()
-            n = 0 if text is None else len(raw) + 1
-            if n < 128:
-                put(P_hB(updatable_feature_result.error_code, n))
-            else:
-                put(P_h(updatable_feature_result.error_code))
-                put(text_size(n, "error_message"))
-            put(raw)
-            put(b"\0")
-            if updatable_feature_result.unknown_tags:
-                write_tags(out, updatable_feature_result.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("UpdateFeaturesResponse", error) from error
-
-
-def decode_response_2(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> UpdateFeaturesResponse:
-    size = len(buf)
-    try:
-        message = new(UpdateFeaturesResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
-        pos += 7
-        if n > 127:
-            n, pos = text_length(buf, pos, n, "UpdateFeaturesResponse.error_message")
-        message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
-        k = buf[pos]
-        pos += 1
-        message.results = []
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("UpdateFeaturesResponse", error) from error
-    if pos > size:
-        raise bad_end("UpdateFeaturesResponse", pos - size)
-    return message
-
-
-def encode_response_2(message: UpdateFeaturesResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(P_ihB(message.throttle_time_ms, message.error_code, n))
-        else:
-            put(P_ih(message.throttle_time_ms, message.error_code))
-            put(text_size(n, "error_message"))
-        put(raw)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("UpdateFeaturesResponse", error) from error
-
-
-REQUESTS: Codecs[UpdateFeaturesRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_1, encode_request_1),
-    2: (decode_request_1, encode_request_1),
-}
-
-RESPONSES: Codecs[UpdateFeaturesResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_0, encode_response_0),
-    2: (decode_response_2, encode_response_2),
-}
+RESPONSES: Codecs[UpdateFeaturesResponse] = Codecs(UpdateFeaturesResponse, "response", 0, 2, 0)

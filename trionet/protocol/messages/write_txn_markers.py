@@ -8,57 +8,15 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
-from trionet.protocol._wire import (
-    BYTES,
-    MALFORMED,
-    Message,
-    PA_Bnix,
-    P_ix,
-    REQUEST_ELEMENTS_MAX,
-    RESPONSE_ELEMENTS_MAX,
-    UA_Bni,
-    UNENCODABLE,
-    UNSET,
-    U_iB,
-    U_ihB,
-    bad_count,
-    bad_end,
-    bad_length,
-    join_array,
-    malformed,
-    new,
-    read_tags,
-    read_varint,
-    text_length,
-    text_size,
-    unencodable,
-    varint,
-    write_tags,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from trionet.protocol._wire import Codecs, Pack, Unpack
-
-U_ibB: Unpack = Struct(">ibB").unpack_from
-U_qB: Unpack = Struct(">qB").unpack_from
-U_qhoB: Unpack = Struct(">qh?B").unpack_from
-P_ibx: Pack = Struct(">ibx").pack
-P_ihx: Pack = Struct(">ihx").pack
-P_q: Pack = Struct(">q").pack
-P_qB: Pack = Struct(">qB").pack
-P_qho: Pack = Struct(">qh?").pack
-P_qhoB: Pack = Struct(">qh?B").pack
+from trionet.protocol._wire import Message, UNSET
+from trionet.protocol.unrolling._codecs import Codecs
 
 
 class WritableTxnMarkerTopic(Message):
     """Part of WriteTxnMarkersRequest, v1-2."""
 
     __slots__ = ("name", "partition_indexes", "unknown_tags")
+    _layout = ("name string", "partition_indexes [int32]")
 
     def __init__(
         self,
@@ -90,6 +48,14 @@ class WritableTxnMarker(Message):
         "transaction_version",
         "unknown_tags",
     )
+    _layout = (
+        "producer_id int64",
+        "producer_epoch int16",
+        "transaction_result bool",
+        "topics [WritableTxnMarkerTopic]",
+        "coordinator_epoch int32",
+        "transaction_version int8 2+ ignorable",
+    )
 
     def __init__(
         self,
@@ -115,6 +81,7 @@ class WriteTxnMarkersRequest(Message):
     """WriteTxnMarkers request, v1-2."""
 
     __slots__ = ("markers", "unknown_tags")
+    _layout = ("markers [WritableTxnMarker]",)
 
     def __init__(
         self,
@@ -130,6 +97,7 @@ class WritableTxnMarkerPartitionResult(Message):
     """Part of WriteTxnMarkersResponse, v1-2."""
 
     __slots__ = ("partition_index", "error_code", "unknown_tags")
+    _layout = ("partition_index int32", "error_code int16")
 
     def __init__(
         self,
@@ -147,6 +115,7 @@ class WritableTxnMarkerTopicResult(Message):
     """Part of WriteTxnMarkersResponse, v1-2."""
 
     __slots__ = ("name", "partitions", "unknown_tags")
+    _layout = ("name string", "partitions [WritableTxnMarkerPartitionResult]")
 
     def __init__(
         self,
@@ -166,6 +135,7 @@ class WritableTxnMarkerResult(Message):
     """Part of WriteTxnMarkersResponse, v1-2."""
 
     __slots__ = ("producer_id", "topics", "unknown_tags")
+    _layout = ("producer_id int64", "topics [WritableTxnMarkerTopicResult]")
 
     def __init__(
         self,
@@ -183,6 +153,7 @@ class WriteTxnMarkersResponse(Message):
     """WriteTxnMarkers response, v1-2."""
 
     __slots__ = ("markers", "unknown_tags")
+    _layout = ("markers [WritableTxnMarkerResult]",)
 
     def __init__(
         self,
@@ -194,420 +165,6 @@ class WriteTxnMarkersResponse(Message):
         self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
-def decode_request_1(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> WriteTxnMarkersRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(WriteTxnMarkersRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("WriteTxnMarkersRequest.markers", n)
-        left -= n
-        if left < 0:
-            bad_count("WriteTxnMarkersRequest.markers", n - 1, size - pos)
-        markers: list[WritableTxnMarker] = []
-        message.markers = markers
-        for _ in range(1, n):
-            writable_txn_marker = new(WritableTxnMarker)
-            (
-                writable_txn_marker.producer_id, writable_txn_marker.producer_epoch,
-                writable_txn_marker.transaction_result, n,
-            ) = U_qhoB(buf, pos)
-            pos += 12
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("WritableTxnMarker.topics", n)
-            left -= n
-            if left < 0:
-                bad_count("WritableTxnMarker.topics", n - 1, size - pos)
-            topics: list[WritableTxnMarkerTopic] = []
-            writable_txn_marker.topics = topics
-            for _ in range(1, n):
-                writable_txn_marker_topic = new(WritableTxnMarkerTopic)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "WritableTxnMarkerTopic.name")
-                if n == 0:
-                    bad_length("WritableTxnMarkerTopic.name", n)
-                writable_txn_marker_topic.name = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("WritableTxnMarkerTopic.partition_indexes", n)
-                left -= n
-                if left < 0:
-                    bad_count("WritableTxnMarkerTopic.partition_indexes", n - 1, size - pos)
-                writable_txn_marker_topic.partition_indexes = [*UA_Bni[n](buf, pos)]
-                pos += 4 * (n - 1)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    writable_txn_marker_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    writable_txn_marker_topic.unknown_tags = ()
-                topics.append(writable_txn_marker_topic)
-            writable_txn_marker.coordinator_epoch, k = U_iB(buf, pos)
-            pos += 5
-            writable_txn_marker.transaction_version = 0
-            if k:
-                writable_txn_marker.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                writable_txn_marker.unknown_tags = ()
-            markers.append(writable_txn_marker)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("WriteTxnMarkersRequest", error) from error
-    if pos > size:
-        raise bad_end("WriteTxnMarkersRequest", pos - size)
-    return message
+REQUESTS: Codecs[WriteTxnMarkersRequest] = Codecs(WriteTxnMarkersRequest, "request", 1, 2, 1)
 
-
-def encode_request_1(message: WriteTxnMarkersRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        markers = message.markers
-        n = len(markers) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for writable_txn_marker in markers:
-            topics = writable_txn_marker.topics
-            n = len(topics) + 1
-            if n < 128:
-                put(
-                    P_qhoB(
-                        writable_txn_marker.producer_id, writable_txn_marker.producer_epoch,
-                        writable_txn_marker.transaction_result, n,
-                    ),
-                )
-            else:
-                put(
-                    P_qho(
-                        writable_txn_marker.producer_id, writable_txn_marker.producer_epoch,
-                        writable_txn_marker.transaction_result,
-                    ),
-                )
-                put(varint(n))
-            for writable_txn_marker_topic in topics:
-                raw = writable_txn_marker_topic.name.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "name"))
-                put(raw)
-                partition_indexes = writable_txn_marker_topic.partition_indexes
-                partition_indexes_n = len(partition_indexes) + 1
-                if partition_indexes_n < 128:
-                    put(PA_Bnix[partition_indexes_n](partition_indexes_n, *partition_indexes))
-                else:
-                    put(varint(partition_indexes_n))
-                    put(join_array("i", partition_indexes))
-                    put(b"\0")
-                if writable_txn_marker_topic.unknown_tags:
-                    write_tags(out, writable_txn_marker_topic.unknown_tags)
-            put(P_ix(writable_txn_marker.coordinator_epoch))
-            if writable_txn_marker.unknown_tags:
-                write_tags(out, writable_txn_marker.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("WriteTxnMarkersRequest", error) from error
-
-
-def decode_request_2(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> WriteTxnMarkersRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(WriteTxnMarkersRequest)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("WriteTxnMarkersRequest.markers", n)
-        left -= n
-        if left < 0:
-            bad_count("WriteTxnMarkersRequest.markers", n - 1, size - pos)
-        markers: list[WritableTxnMarker] = []
-        message.markers = markers
-        for _ in range(1, n):
-            writable_txn_marker = new(WritableTxnMarker)
-            (
-                writable_txn_marker.producer_id, writable_txn_marker.producer_epoch,
-                writable_txn_marker.transaction_result, n,
-            ) = U_qhoB(buf, pos)
-            pos += 12
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("WritableTxnMarker.topics", n)
-            left -= n
-            if left < 0:
-                bad_count("WritableTxnMarker.topics", n - 1, size - pos)
-            topics: list[WritableTxnMarkerTopic] = []
-            writable_txn_marker.topics = topics
-            for _ in range(1, n):
-                writable_txn_marker_topic = new(WritableTxnMarkerTopic)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "WritableTxnMarkerTopic.name")
-                if n == 0:
-                    bad_length("WritableTxnMarkerTopic.name", n)
-                writable_txn_marker_topic.name = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("WritableTxnMarkerTopic.partition_indexes", n)
-                left -= n
-                if left < 0:
-                    bad_count("WritableTxnMarkerTopic.partition_indexes", n - 1, size - pos)
-                writable_txn_marker_topic.partition_indexes = [*UA_Bni[n](buf, pos)]
-                pos += 4 * (n - 1)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    writable_txn_marker_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-                else:
-                    writable_txn_marker_topic.unknown_tags = ()
-                topics.append(writable_txn_marker_topic)
-            (
-                writable_txn_marker.coordinator_epoch, writable_txn_marker.transaction_version, k,
-            ) = U_ibB(buf, pos)
-            pos += 6
-            if k:
-                writable_txn_marker.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                writable_txn_marker.unknown_tags = ()
-            markers.append(writable_txn_marker)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("WriteTxnMarkersRequest", error) from error
-    if pos > size:
-        raise bad_end("WriteTxnMarkersRequest", pos - size)
-    return message
-
-
-def encode_request_2(message: WriteTxnMarkersRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        markers = message.markers
-        n = len(markers) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for writable_txn_marker in markers:
-            topics = writable_txn_marker.topics
-            n = len(topics) + 1
-            if n < 128:
-                put(
-                    P_qhoB(
-                        writable_txn_marker.producer_id, writable_txn_marker.producer_epoch,
-                        writable_txn_marker.transaction_result, n,
-                    ),
-                )
-            else:
-                put(
-                    P_qho(
-                        writable_txn_marker.producer_id, writable_txn_marker.producer_epoch,
-                        writable_txn_marker.transaction_result,
-                    ),
-                )
-                put(varint(n))
-            for writable_txn_marker_topic in topics:
-                raw = writable_txn_marker_topic.name.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "name"))
-                put(raw)
-                partition_indexes = writable_txn_marker_topic.partition_indexes
-                partition_indexes_n = len(partition_indexes) + 1
-                if partition_indexes_n < 128:
-                    put(PA_Bnix[partition_indexes_n](partition_indexes_n, *partition_indexes))
-                else:
-                    put(varint(partition_indexes_n))
-                    put(join_array("i", partition_indexes))
-                    put(b"\0")
-                if writable_txn_marker_topic.unknown_tags:
-                    write_tags(out, writable_txn_marker_topic.unknown_tags)
-            put(
-                P_ibx(
-                    writable_txn_marker.coordinator_epoch, writable_txn_marker.transaction_version,
-                ),
-            )
-            if writable_txn_marker.unknown_tags:
-                write_tags(out, writable_txn_marker.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("WriteTxnMarkersRequest", error) from error
-
-
-def decode_response_1(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> WriteTxnMarkersResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(WriteTxnMarkersResponse)
-        n = buf[pos]
-        pos += 1
-        if n > 127:
-            n, pos = read_varint(buf, pos, n)
-        if n == 0:
-            bad_length("WriteTxnMarkersResponse.markers", n)
-        left -= n
-        if left < 0:
-            bad_count("WriteTxnMarkersResponse.markers", n - 1, size - pos)
-        markers: list[WritableTxnMarkerResult] = []
-        message.markers = markers
-        for _ in range(1, n):
-            writable_txn_marker_result = new(WritableTxnMarkerResult)
-            writable_txn_marker_result.producer_id, n = U_qB(buf, pos)
-            pos += 9
-            if n > 127:
-                n, pos = read_varint(buf, pos, n)
-            if n == 0:
-                bad_length("WritableTxnMarkerResult.topics", n)
-            left -= n
-            if left < 0:
-                bad_count("WritableTxnMarkerResult.topics", n - 1, size - pos)
-            topics: list[WritableTxnMarkerTopicResult] = []
-            writable_txn_marker_result.topics = topics
-            for _ in range(1, n):
-                writable_txn_marker_topic_result = new(WritableTxnMarkerTopicResult)
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = text_length(buf, pos, n, "WritableTxnMarkerTopicResult.name")
-                if n == 0:
-                    bad_length("WritableTxnMarkerTopicResult.name", n)
-                writable_txn_marker_topic_result.name = buf[pos : (pos := pos + n - 1)].decode()
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    n, pos = read_varint(buf, pos, n)
-                if n == 0:
-                    bad_length("WritableTxnMarkerTopicResult.partitions", n)
-                left -= n
-                if left < 0:
-                    bad_count("WritableTxnMarkerTopicResult.partitions", n - 1, size - pos)
-                partitions: list[WritableTxnMarkerPartitionResult] = []
-                writable_txn_marker_topic_result.partitions = partitions
-                for _ in range(1, n):
-                    writable_txn_marker_partition_result = new(WritableTxnMarkerPartitionResult)
-                    (
-                        writable_txn_marker_partition_result.partition_index,
-                        writable_txn_marker_partition_result.error_code, k,
-                    ) = U_ihB(buf, pos)
-                    pos += 7
-                    if k:
-                        writable_txn_marker_partition_result.unknown_tags, pos, left = (
-                            read_tags(buf, pos, k, left)
-                        )
-                    else:
-                        writable_txn_marker_partition_result.unknown_tags = ()
-                    partitions.append(writable_txn_marker_partition_result)
-                k = buf[pos]
-                pos += 1
-                if k:
-                    writable_txn_marker_topic_result.unknown_tags, pos, left = (
-                        read_tags(buf, pos, k, left)
-                    )
-                else:
-                    writable_txn_marker_topic_result.unknown_tags = ()
-                topics.append(writable_txn_marker_topic_result)
-            k = buf[pos]
-            pos += 1
-            if k:
-                writable_txn_marker_result.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-            else:
-                writable_txn_marker_result.unknown_tags = ()
-            markers.append(writable_txn_marker_result)
-        k = buf[pos]
-        pos += 1
-        if k:
-            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
-        else:
-            message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("WriteTxnMarkersResponse", error) from error
-    if pos > size:
-        raise bad_end("WriteTxnMarkersResponse", pos - size)
-    return message
-
-
-def encode_response_1(message: WriteTxnMarkersResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        markers = message.markers
-        n = len(markers) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        for writable_txn_marker_result in markers:
-            topics = writable_txn_marker_result.topics
-            n = len(topics) + 1
-            if n < 128:
-                put(P_qB(writable_txn_marker_result.producer_id, n))
-            else:
-                put(P_q(writable_txn_marker_result.producer_id))
-                put(varint(n))
-            for writable_txn_marker_topic_result in topics:
-                raw = writable_txn_marker_topic_result.name.encode()
-                n = len(raw) + 1
-                put(BYTES[n] if n < 128 else text_size(n, "name"))
-                put(raw)
-                partitions = writable_txn_marker_topic_result.partitions
-                n = len(partitions) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                for writable_txn_marker_partition_result in partitions:
-                    put(
-                        P_ihx(
-                            writable_txn_marker_partition_result.partition_index,
-                            writable_txn_marker_partition_result.error_code,
-                        ),
-                    )
-                    if writable_txn_marker_partition_result.unknown_tags:
-                        write_tags(out, writable_txn_marker_partition_result.unknown_tags)
-                put(b"\0")
-                if writable_txn_marker_topic_result.unknown_tags:
-                    write_tags(out, writable_txn_marker_topic_result.unknown_tags)
-            put(b"\0")
-            if writable_txn_marker_result.unknown_tags:
-                write_tags(out, writable_txn_marker_result.unknown_tags)
-        put(b"\0")
-        if message.unknown_tags:
-            write_tags(out, message.unknown_tags)
-    except UNENCODABLE as error:
-        raise unencodable("WriteTxnMarkersResponse", error) from error
-
-
-REQUESTS: Codecs[WriteTxnMarkersRequest] = {
-    1: (decode_request_1, encode_request_1),
-    2: (decode_request_2, encode_request_2),
-}
-
-RESPONSES: Codecs[WriteTxnMarkersResponse] = {
-    1: (decode_response_1, encode_response_1),
-    2: (decode_response_1, encode_response_1),
-}
+RESPONSES: Codecs[WriteTxnMarkersResponse] = Codecs(WriteTxnMarkersResponse, "response", 1, 2, 1)

@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""Fetch (API key 1): the codecs of v0-11."""
+"""Fetch (API key 1): the codecs of v4-11."""
 
 from __future__ import annotations
 
@@ -39,250 +39,38 @@ from trionet.protocol._wire import (
     new,
     unencodable,
 )
+from trionet.protocol.unrolling._codecs import Codecs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs, Pack, Unpack
+    from trionet.protocol._wire import Pack, Unpack
 
 U_h: Unpack = Struct(">h").unpack_from
 U_i: Unpack = Struct(">i").unpack_from
 U_ihii: Unpack = Struct(">ihii").unpack_from
-U_ihqi: Unpack = Struct(">ihqi").unpack_from
 U_ihqqi: Unpack = Struct(">ihqqi").unpack_from
 U_ihqqqi: Unpack = Struct(">ihqqqi").unpack_from
 U_ii: Unpack = Struct(">ii").unpack_from
-U_iiii: Unpack = Struct(">iiii").unpack_from
 U_iiiibi: Unpack = Struct(">iiiibi").unpack_from
 U_iiiibiii: Unpack = Struct(">iiiibiii").unpack_from
-U_iiiii: Unpack = Struct(">iiiii").unpack_from
 U_iiqqi: Unpack = Struct(">iiqqi").unpack_from
 U_iqi: Unpack = Struct(">iqi").unpack_from
 U_iqqi: Unpack = Struct(">iqqi").unpack_from
 U_qq: Unpack = Struct(">qq").unpack_from
 P_ihii: Pack = Struct(">ihii").pack
-P_ihqi: Pack = Struct(">ihqi").pack
 P_ihqqi: Pack = Struct(">ihqqi").pack
 P_ihqqqi: Pack = Struct(">ihqqqi").pack
 P_ii: Pack = Struct(">ii").pack
-P_iiii: Pack = Struct(">iiii").pack
 P_iiiibi: Pack = Struct(">iiiibi").pack
 P_iiiibiii: Pack = Struct(">iiiibiii").pack
-P_iiiii: Pack = Struct(">iiiii").pack
 P_iiqqi: Pack = Struct(">iiqqi").pack
 P_iqi: Pack = Struct(">iqi").pack
 P_iqqi: Pack = Struct(">iqqi").pack
 P_qq: Pack = Struct(">qq").pack
 UA_ini: ArrayReaders = ArrayReaders('i', 0)
 PA_ini: ArrayWriters = ArrayWriters('ini', 0)
-
-
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> FetchRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(FetchRequest)
-        message.replica_id, message.max_wait_ms, message.min_bytes, n = U_iiii(buf, pos)
-        pos += 16
-        if n < 0:
-            bad_length("FetchRequest.topics", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("FetchRequest.topics", n, size - pos)
-        topics: list[FetchTopic] = []
-        message.topics = topics
-        for _ in range(n):
-            fetch_topic = new(FetchTopic)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("FetchTopic.topic", n)
-            fetch_topic.topic = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("FetchTopic.partitions", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("FetchTopic.partitions", n, size - pos)
-            partitions: list[FetchPartition] = []
-            fetch_topic.partitions = partitions
-            for _ in range(n):
-                fetch_partition = new(FetchPartition)
-                (
-                    fetch_partition.partition, fetch_partition.fetch_offset,
-                    fetch_partition.partition_max_bytes,
-                ) = U_iqi(buf, pos)
-                pos += 16
-                fetch_partition.current_leader_epoch = -1
-                fetch_partition.last_fetched_epoch = -1
-                fetch_partition.log_start_offset = -1
-                fetch_partition.replica_directory_id = NO_UUID
-                fetch_partition.high_watermark = 9223372036854775807
-                fetch_partition.unknown_tags = ()
-                partitions.append(fetch_partition)
-            fetch_topic.topic_id = NO_UUID
-            fetch_topic.unknown_tags = ()
-            topics.append(fetch_topic)
-        message.forgotten_topics_data = []
-        message.cluster_id = message.replica_state = None
-        message.max_bytes = 2147483647
-        message.isolation_level = message.session_id = 0
-        message.session_epoch = -1
-        message.rack_id = ""
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("FetchRequest", error) from error
-    if pos > size:
-        raise bad_end("FetchRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: FetchRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.replica_state is not None:
-            missing_field("FetchRequest.replica_state")
-        if message.forgotten_topics_data:
-            missing_field("FetchRequest.forgotten_topics_data")
-        topics = message.topics
-        n = len(topics)
-        put(P_iiii(message.replica_id, message.max_wait_ms, message.min_bytes, n))
-        for fetch_topic in topics:
-            raw = fetch_topic.topic.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partitions = fetch_topic.partitions
-            n = len(partitions)
-            put(P_i(n))
-            for fetch_partition in partitions:
-                if fetch_partition.last_fetched_epoch != -1:
-                    missing_field("FetchPartition.last_fetched_epoch")
-                put(
-                    P_iqi(
-                        fetch_partition.partition, fetch_partition.fetch_offset,
-                        fetch_partition.partition_max_bytes,
-                    ),
-                )
-                if fetch_partition.unknown_tags:
-                    missing_field("FetchPartition.unknown_tags")
-            if fetch_topic.unknown_tags:
-                missing_field("FetchTopic.unknown_tags")
-        if message.unknown_tags:
-            missing_field("FetchRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("FetchRequest", error) from error
-
-
-def decode_request_3(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> FetchRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(FetchRequest)
-        (
-            message.replica_id, message.max_wait_ms, message.min_bytes, message.max_bytes, n,
-        ) = U_iiiii(buf, pos)
-        pos += 20
-        if n < 0:
-            bad_length("FetchRequest.topics", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("FetchRequest.topics", n, size - pos)
-        topics: list[FetchTopic] = []
-        message.topics = topics
-        for _ in range(n):
-            fetch_topic = new(FetchTopic)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("FetchTopic.topic", n)
-            fetch_topic.topic = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("FetchTopic.partitions", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("FetchTopic.partitions", n, size - pos)
-            partitions: list[FetchPartition] = []
-            fetch_topic.partitions = partitions
-            for _ in range(n):
-                fetch_partition = new(FetchPartition)
-                (
-                    fetch_partition.partition, fetch_partition.fetch_offset,
-                    fetch_partition.partition_max_bytes,
-                ) = U_iqi(buf, pos)
-                pos += 16
-                fetch_partition.current_leader_epoch = -1
-                fetch_partition.last_fetched_epoch = -1
-                fetch_partition.log_start_offset = -1
-                fetch_partition.replica_directory_id = NO_UUID
-                fetch_partition.high_watermark = 9223372036854775807
-                fetch_partition.unknown_tags = ()
-                partitions.append(fetch_partition)
-            fetch_topic.topic_id = NO_UUID
-            fetch_topic.unknown_tags = ()
-            topics.append(fetch_topic)
-        message.forgotten_topics_data = []
-        message.cluster_id = message.replica_state = None
-        message.isolation_level = message.session_id = 0
-        message.session_epoch = -1
-        message.rack_id = ""
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("FetchRequest", error) from error
-    if pos > size:
-        raise bad_end("FetchRequest", pos - size)
-    return message
-
-
-def encode_request_3(message: FetchRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.replica_state is not None:
-            missing_field("FetchRequest.replica_state")
-        if message.forgotten_topics_data:
-            missing_field("FetchRequest.forgotten_topics_data")
-        topics = message.topics
-        n = len(topics)
-        put(
-            P_iiiii(
-                message.replica_id, message.max_wait_ms, message.min_bytes, message.max_bytes, n,
-            ),
-        )
-        for fetch_topic in topics:
-            raw = fetch_topic.topic.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partitions = fetch_topic.partitions
-            n = len(partitions)
-            put(P_i(n))
-            for fetch_partition in partitions:
-                if fetch_partition.last_fetched_epoch != -1:
-                    missing_field("FetchPartition.last_fetched_epoch")
-                put(
-                    P_iqi(
-                        fetch_partition.partition, fetch_partition.fetch_offset,
-                        fetch_partition.partition_max_bytes,
-                    ),
-                )
-                if fetch_partition.unknown_tags:
-                    missing_field("FetchPartition.unknown_tags")
-            if fetch_topic.unknown_tags:
-                missing_field("FetchTopic.unknown_tags")
-        if message.unknown_tags:
-            missing_field("FetchRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("FetchRequest", error) from error
 
 
 def decode_request_4(
@@ -951,195 +739,6 @@ def encode_request_11(message: FetchRequest, out: list[Sized]) -> None:
         raise unencodable("FetchRequest", error) from error
 
 
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> FetchResponse:
-    view = memoryview(buf)
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(FetchResponse)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("FetchResponse.responses", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("FetchResponse.responses", n, size - pos)
-        responses: list[FetchableTopicResponse] = []
-        message.responses = responses
-        for _ in range(n):
-            fetchable_topic_response = new(FetchableTopicResponse)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("FetchableTopicResponse.topic", n)
-            fetchable_topic_response.topic = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("FetchableTopicResponse.partitions", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("FetchableTopicResponse.partitions", n, size - pos)
-            partitions: list[PartitionData] = []
-            fetchable_topic_response.partitions = partitions
-            for _ in range(n):
-                partition_data = new(PartitionData)
-                (
-                    partition_data.partition_index, partition_data.error_code,
-                    partition_data.high_watermark, n,
-                ) = U_ihqi(buf, pos)
-                pos += 18
-                if n < -1:
-                    bad_length("PartitionData.records", n)
-                partition_data.records = view[pos : (pos := pos + n)] if n >= 0 else None
-                partition_data.aborted_transactions = []
-                partition_data.last_stable_offset = -1
-                partition_data.log_start_offset = -1
-                partition_data.preferred_read_replica = -1
-                partition_data.diverging_epoch = partition_data.current_leader = None
-                partition_data.snapshot_id = None
-                partition_data.unknown_tags = ()
-                partitions.append(partition_data)
-            fetchable_topic_response.topic_id = NO_UUID
-            fetchable_topic_response.unknown_tags = ()
-            responses.append(fetchable_topic_response)
-        message.node_endpoints = []
-        message.throttle_time_ms = message.error_code = 0
-        message.session_id = 0
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("FetchResponse", error) from error
-    if pos > size:
-        raise bad_end("FetchResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: FetchResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        responses = message.responses
-        n = len(responses)
-        put(P_i(n))
-        for fetchable_topic_response in responses:
-            raw = fetchable_topic_response.topic.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partitions = fetchable_topic_response.partitions
-            n = len(partitions)
-            put(P_i(n))
-            for partition_data in partitions:
-                records = partition_data.records
-                n = -1 if records is None else len(records)
-                put(
-                    P_ihqi(
-                        partition_data.partition_index, partition_data.error_code,
-                        partition_data.high_watermark, n,
-                    ),
-                )
-                if records is not None:
-                    put(records)
-    except UNENCODABLE as error:
-        raise unencodable("FetchResponse", error) from error
-
-
-def decode_response_1(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> FetchResponse:
-    view = memoryview(buf)
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(FetchResponse)
-        message.throttle_time_ms, n = U_ii(buf, pos)
-        pos += 8
-        if n < 0:
-            bad_length("FetchResponse.responses", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("FetchResponse.responses", n, size - pos)
-        responses: list[FetchableTopicResponse] = []
-        message.responses = responses
-        for _ in range(n):
-            fetchable_topic_response = new(FetchableTopicResponse)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("FetchableTopicResponse.topic", n)
-            fetchable_topic_response.topic = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("FetchableTopicResponse.partitions", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("FetchableTopicResponse.partitions", n, size - pos)
-            partitions: list[PartitionData] = []
-            fetchable_topic_response.partitions = partitions
-            for _ in range(n):
-                partition_data = new(PartitionData)
-                (
-                    partition_data.partition_index, partition_data.error_code,
-                    partition_data.high_watermark, n,
-                ) = U_ihqi(buf, pos)
-                pos += 18
-                if n < -1:
-                    bad_length("PartitionData.records", n)
-                partition_data.records = view[pos : (pos := pos + n)] if n >= 0 else None
-                partition_data.aborted_transactions = []
-                partition_data.last_stable_offset = -1
-                partition_data.log_start_offset = -1
-                partition_data.preferred_read_replica = -1
-                partition_data.diverging_epoch = partition_data.current_leader = None
-                partition_data.snapshot_id = None
-                partition_data.unknown_tags = ()
-                partitions.append(partition_data)
-            fetchable_topic_response.topic_id = NO_UUID
-            fetchable_topic_response.unknown_tags = ()
-            responses.append(fetchable_topic_response)
-        message.node_endpoints = []
-        message.error_code = message.session_id = 0
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("FetchResponse", error) from error
-    if pos > size:
-        raise bad_end("FetchResponse", pos - size)
-    return message
-
-
-def encode_response_1(message: FetchResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        responses = message.responses
-        n = len(responses)
-        put(P_ii(message.throttle_time_ms, n))
-        for fetchable_topic_response in responses:
-            raw = fetchable_topic_response.topic.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partitions = fetchable_topic_response.partitions
-            n = len(partitions)
-            put(P_i(n))
-            for partition_data in partitions:
-                records = partition_data.records
-                n = -1 if records is None else len(records)
-                put(
-                    P_ihqi(
-                        partition_data.partition_index, partition_data.error_code,
-                        partition_data.high_watermark, n,
-                    ),
-                )
-                if records is not None:
-                    put(records)
-    except UNENCODABLE as error:
-        raise unencodable("FetchResponse", error) from error
-
-
 def decode_response_4(
     buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
 ) -> FetchResponse:
@@ -1608,32 +1207,28 @@ def encode_response_11(message: FetchResponse, out: list[Sized]) -> None:
         raise unencodable("FetchResponse", error) from error
 
 
-REQUESTS: Codecs[FetchRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_0, encode_request_0),
-    2: (decode_request_0, encode_request_0),
-    3: (decode_request_3, encode_request_3),
-    4: (decode_request_4, encode_request_4),
-    5: (decode_request_5, encode_request_5),
-    6: (decode_request_5, encode_request_5),
-    7: (decode_request_7, encode_request_7),
-    8: (decode_request_7, encode_request_7),
-    9: (decode_request_9, encode_request_9),
-    10: (decode_request_9, encode_request_9),
-    11: (decode_request_11, encode_request_11),
-}
+REQUESTS: Codecs[FetchRequest] = Codecs(
+    FetchRequest, "request", 0, 18, 12, {
+        4: (decode_request_4, encode_request_4),
+        5: (decode_request_5, encode_request_5),
+        6: (decode_request_5, encode_request_5),
+        7: (decode_request_7, encode_request_7),
+        8: (decode_request_7, encode_request_7),
+        9: (decode_request_9, encode_request_9),
+        10: (decode_request_9, encode_request_9),
+        11: (decode_request_11, encode_request_11),
+    }
+)
 
-RESPONSES: Codecs[FetchResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_1, encode_response_1),
-    2: (decode_response_1, encode_response_1),
-    3: (decode_response_1, encode_response_1),
-    4: (decode_response_4, encode_response_4),
-    5: (decode_response_5, encode_response_5),
-    6: (decode_response_5, encode_response_5),
-    7: (decode_response_7, encode_response_7),
-    8: (decode_response_7, encode_response_7),
-    9: (decode_response_7, encode_response_7),
-    10: (decode_response_7, encode_response_7),
-    11: (decode_response_11, encode_response_11),
-}
+RESPONSES: Codecs[FetchResponse] = Codecs(
+    FetchResponse, "response", 0, 18, 12, {
+        4: (decode_response_4, encode_response_4),
+        5: (decode_response_5, encode_response_5),
+        6: (decode_response_5, encode_response_5),
+        7: (decode_response_7, encode_response_7),
+        8: (decode_response_7, encode_response_7),
+        9: (decode_response_7, encode_response_7),
+        10: (decode_response_7, encode_response_7),
+        11: (decode_response_11, encode_response_11),
+    }
+)

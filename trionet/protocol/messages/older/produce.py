@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are described in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""Produce (API key 0): the codecs of v0-8."""
+"""Produce (API key 0): the codecs of v3-8."""
 
 from __future__ import annotations
 
@@ -36,115 +36,27 @@ from trionet.protocol._wire import (
     new,
     unencodable,
 )
+from trionet.protocol.unrolling._codecs import Codecs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs, Pack, Unpack
+    from trionet.protocol._wire import Pack, Unpack
 
 U_h: Unpack = Struct(">h").unpack_from
 U_hii: Unpack = Struct(">hii").unpack_from
 U_i: Unpack = Struct(">i").unpack_from
 U_ih: Unpack = Struct(">ih").unpack_from
-U_ihq: Unpack = Struct(">ihq").unpack_from
 U_ihqq: Unpack = Struct(">ihqq").unpack_from
 U_ihqqq: Unpack = Struct(">ihqqq").unpack_from
 U_ihqqqi: Unpack = Struct(">ihqqqi").unpack_from
 U_ii: Unpack = Struct(">ii").unpack_from
 P_hii: Pack = Struct(">hii").pack
-P_ihq: Pack = Struct(">ihq").pack
 P_ihqq: Pack = Struct(">ihqq").pack
 P_ihqqq: Pack = Struct(">ihqqq").pack
 P_ihqqqi: Pack = Struct(">ihqqqi").pack
 P_ii: Pack = Struct(">ii").pack
-
-
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> ProduceRequest:
-    view = memoryview(buf)
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ProduceRequest)
-        message.acks, message.timeout_ms, n = U_hii(buf, pos)
-        pos += 10
-        if n < 0:
-            bad_length("ProduceRequest.topic_data", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("ProduceRequest.topic_data", n, size - pos)
-        topic_data: list[TopicProduceData] = []
-        message.topic_data = topic_data
-        for _ in range(n):
-            topic_produce_data = new(TopicProduceData)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("TopicProduceData.name", n)
-            topic_produce_data.name = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("TopicProduceData.partition_data", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("TopicProduceData.partition_data", n, size - pos)
-            partition_data: list[PartitionProduceData] = []
-            topic_produce_data.partition_data = partition_data
-            for _ in range(n):
-                partition_produce_data = new(PartitionProduceData)
-                partition_produce_data.index, n = U_ii(buf, pos)
-                pos += 8
-                if n < -1:
-                    bad_length("PartitionProduceData.records", n)
-                partition_produce_data.records = view[pos : (pos := pos + n)] if n >= 0 else None
-                partition_produce_data.unknown_tags = ()
-                partition_data.append(partition_produce_data)
-            topic_produce_data.topic_id = NO_UUID
-            topic_produce_data.unknown_tags = ()
-            topic_data.append(topic_produce_data)
-        message.transactional_id = None
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ProduceRequest", error) from error
-    if pos > size:
-        raise bad_end("ProduceRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: ProduceRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.transactional_id is not None:
-            missing_field("ProduceRequest.transactional_id")
-        topic_data = message.topic_data
-        n = len(topic_data)
-        put(P_hii(message.acks, message.timeout_ms, n))
-        for topic_produce_data in topic_data:
-            raw = topic_produce_data.name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partition_data = topic_produce_data.partition_data
-            n = len(partition_data)
-            put(P_i(n))
-            for partition_produce_data in partition_data:
-                records = partition_produce_data.records
-                n = -1 if records is None else len(records)
-                put(P_ii(partition_produce_data.index, n))
-                if records is not None:
-                    put(records)
-                if partition_produce_data.unknown_tags:
-                    missing_field("PartitionProduceData.unknown_tags")
-            if topic_produce_data.unknown_tags:
-                missing_field("TopicProduceData.unknown_tags")
-        if message.unknown_tags:
-            missing_field("ProduceRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("ProduceRequest", error) from error
 
 
 def decode_request_3(
@@ -241,179 +153,7 @@ def encode_request_3(message: ProduceRequest, out: list[Sized]) -> None:
         raise unencodable("ProduceRequest", error) from error
 
 
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> ProduceResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ProduceResponse)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("ProduceResponse.responses", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("ProduceResponse.responses", n, size - pos)
-        responses: list[TopicProduceResponse] = []
-        message.responses = responses
-        for _ in range(n):
-            topic_produce_response = new(TopicProduceResponse)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("TopicProduceResponse.name", n)
-            topic_produce_response.name = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("TopicProduceResponse.partition_responses", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("TopicProduceResponse.partition_responses", n, size - pos)
-            partition_responses: list[PartitionProduceResponse] = []
-            topic_produce_response.partition_responses = partition_responses
-            for _ in range(n):
-                partition_produce_response = new(PartitionProduceResponse)
-                (
-                    partition_produce_response.index, partition_produce_response.error_code,
-                    partition_produce_response.base_offset,
-                ) = U_ihq(buf, pos)
-                pos += 14
-                partition_produce_response.record_errors = []
-                partition_produce_response.log_append_time_ms = -1
-                partition_produce_response.log_start_offset = -1
-                partition_produce_response.error_message = None
-                partition_produce_response.current_leader = None
-                partition_produce_response.unknown_tags = ()
-                partition_responses.append(partition_produce_response)
-            topic_produce_response.topic_id = NO_UUID
-            topic_produce_response.unknown_tags = ()
-            responses.append(topic_produce_response)
-        message.node_endpoints = []
-        message.throttle_time_ms = 0
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ProduceResponse", error) from error
-    if pos > size:
-        raise bad_end("ProduceResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: ProduceResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        responses = message.responses
-        n = len(responses)
-        put(P_i(n))
-        for topic_produce_response in responses:
-            raw = topic_produce_response.name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partition_responses = topic_produce_response.partition_responses
-            n = len(partition_responses)
-            put(P_i(n))
-            for partition_produce_response in partition_responses:
-                put(
-                    P_ihq(
-                        partition_produce_response.index, partition_produce_response.error_code,
-                        partition_produce_response.base_offset,
-                    ),
-                )
-    except UNENCODABLE as error:
-        raise unencodable("ProduceResponse", error) from error
-
-
-def decode_response_1(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> ProduceResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ProduceResponse)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("ProduceResponse.responses", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("ProduceResponse.responses", n, size - pos)
-        responses: list[TopicProduceResponse] = []
-        message.responses = responses
-        for _ in range(n):
-            topic_produce_response = new(TopicProduceResponse)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("TopicProduceResponse.name", n)
-            topic_produce_response.name = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("TopicProduceResponse.partition_responses", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("TopicProduceResponse.partition_responses", n, size - pos)
-            partition_responses: list[PartitionProduceResponse] = []
-            topic_produce_response.partition_responses = partition_responses
-            for _ in range(n):
-                partition_produce_response = new(PartitionProduceResponse)
-                (
-                    partition_produce_response.index, partition_produce_response.error_code,
-                    partition_produce_response.base_offset,
-                ) = U_ihq(buf, pos)
-                pos += 14
-                partition_produce_response.record_errors = []
-                partition_produce_response.log_append_time_ms = -1
-                partition_produce_response.log_start_offset = -1
-                partition_produce_response.error_message = None
-                partition_produce_response.current_leader = None
-                partition_produce_response.unknown_tags = ()
-                partition_responses.append(partition_produce_response)
-            topic_produce_response.topic_id = NO_UUID
-            topic_produce_response.unknown_tags = ()
-            responses.append(topic_produce_response)
-        message.throttle_time_ms = U_i(buf, pos)[0]
-        pos += 4
-        message.node_endpoints = []
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ProduceResponse", error) from error
-    if pos > size:
-        raise bad_end("ProduceResponse", pos - size)
-    return message
-
-
-def encode_response_1(message: ProduceResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        responses = message.responses
-        n = len(responses)
-        put(P_i(n))
-        for topic_produce_response in responses:
-            raw = topic_produce_response.name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partition_responses = topic_produce_response.partition_responses
-            n = len(partition_responses)
-            put(P_i(n))
-            for partition_produce_response in partition_responses:
-                put(
-                    P_ihq(
-                        partition_produce_response.index, partition_produce_response.error_code,
-                        partition_produce_response.base_offset,
-                    ),
-                )
-        put(P_i(message.throttle_time_ms))
-    except UNENCODABLE as error:
-        raise unencodable("ProduceResponse", error) from error
-
-
-def decode_response_2(
+def decode_response_3(
     buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
 ) -> ProduceResponse:
     size = len(buf)
@@ -474,7 +214,7 @@ def decode_response_2(
     return message
 
 
-def encode_response_2(message: ProduceResponse, out: list[Sized]) -> None:
+def encode_response_3(message: ProduceResponse, out: list[Sized]) -> None:
     put = out.append
     try:
         responses = message.responses
@@ -715,26 +455,24 @@ def encode_response_8(message: ProduceResponse, out: list[Sized]) -> None:
         raise unencodable("ProduceResponse", error) from error
 
 
-REQUESTS: Codecs[ProduceRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_0, encode_request_0),
-    2: (decode_request_0, encode_request_0),
-    3: (decode_request_3, encode_request_3),
-    4: (decode_request_3, encode_request_3),
-    5: (decode_request_3, encode_request_3),
-    6: (decode_request_3, encode_request_3),
-    7: (decode_request_3, encode_request_3),
-    8: (decode_request_3, encode_request_3),
-}
+REQUESTS: Codecs[ProduceRequest] = Codecs(
+    ProduceRequest, "request", 0, 13, 9, {
+        3: (decode_request_3, encode_request_3),
+        4: (decode_request_3, encode_request_3),
+        5: (decode_request_3, encode_request_3),
+        6: (decode_request_3, encode_request_3),
+        7: (decode_request_3, encode_request_3),
+        8: (decode_request_3, encode_request_3),
+    }
+)
 
-RESPONSES: Codecs[ProduceResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_1, encode_response_1),
-    2: (decode_response_2, encode_response_2),
-    3: (decode_response_2, encode_response_2),
-    4: (decode_response_2, encode_response_2),
-    5: (decode_response_5, encode_response_5),
-    6: (decode_response_5, encode_response_5),
-    7: (decode_response_5, encode_response_5),
-    8: (decode_response_8, encode_response_8),
-}
+RESPONSES: Codecs[ProduceResponse] = Codecs(
+    ProduceResponse, "response", 0, 13, 9, {
+        3: (decode_response_3, encode_response_3),
+        4: (decode_response_3, encode_response_3),
+        5: (decode_response_5, encode_response_5),
+        6: (decode_response_5, encode_response_5),
+        7: (decode_response_5, encode_response_5),
+        8: (decode_response_8, encode_response_8),
+    }
+)

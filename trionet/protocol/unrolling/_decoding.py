@@ -1,43 +1,39 @@
-"""Decoders: one function per distinct layout of a message, its structs and arrays inlined.
+"""The source of decoders: one function per message, with its structs and arrays inlined.
 
-A run of fixed-size fields is one ``Struct`` together with the length prefix, array count or tag
-count that follows it. Slices never fail, but positions only grow, so one comparison at the end
-finds every overrun.
+A run of fixed-size fields is read by one ``Struct``, together with the length, array count or tag
+count that follows it. Slices never fail, but positions only increase, so one comparison at the end
+detects every overrun.
 
-``left`` counts down what may still be decoded: an array takes one and one for each of its elements,
-a tag takes one. As each of them is at least one byte of the frame, the frame's size bounds it as
-well, so that one comparison for each array is the check of both.
+``left`` is the number of elements that may still be decoded. An array takes one, plus one for each
+element, and a tag takes one. Since each of them takes at least one byte of the frame, ``left`` is
+also bounded by the size of the frame, so one comparison per array checks both limits.
 """
 
 from __future__ import annotations
 
-from .lines import Formats, Lines, width_of
-from .schema import CODES, Field, Struct
+from typing import Final
+
+from ._layout import CODES, Field, Struct
+from ._source import Formats, Lines, width_of
 
 
 class Decoder:
-    """Writes the decoder of one message at one version.
+    """Writes the source of one function: the decoder of a message, or of a tag section.
 
     Args:
-        absent: for each struct name, the fields that this version lacks, with their defaults.
-        tag_readers: for each struct name, the function that reads its tag section.
+        formats: collects the formats that the source uses.
+        tag_readers: for each struct with known tags, the function that reads its tag section.
     """
 
-    def __init__(
-        self,
-        formats: Formats,
-        absent: dict[str, list[tuple[str, str]]],
-        tag_readers: dict[str, str],
-    ) -> None:
+    def __init__(self, formats: Formats, tag_readers: dict[str, str]) -> None:
         self._formats = formats
-        self._absent = absent
         self._tag_readers = tag_readers
         self._lines = Lines(depth=1)
         self._run: list[tuple[str, str]] = []
         self._names: dict[str, int] = {}
 
     def message(self, struct: Struct) -> str:
-        """The body of ``def decode(buf, pos, left) -> message``."""
+        """Return the body of ``def decode(buf, pos, left) -> message``."""
         write = self._lines
         if _has_records(struct):
             write("view = memoryview(buf)")
@@ -49,16 +45,18 @@ class Decoder:
             self._struct(struct, "message")
         with write.indented("except MALFORMED as error:"):
             write(f'raise malformed("{struct.name}", error) from error')
-        # Slices never raise, but positions only grow: what was read past the end shows here. Bytes
-        # after the message are passed over, as Kafka does: librdkafka 2.16 sends 3 with Metadata.
+        # A read past the end shows only here, since slices do not raise. Bytes after the message
+        # are ignored, as in Kafka: librdkafka 2.16 sends three of them with Metadata.
         with write.indented("if pos > size:"):
             write(f'raise bad_end("{struct.name}", pos - size)')
         write("return message")
         return write.text()
 
     def tag_section(self, struct: Struct) -> str:
-        """The body of ``def tags(target, buf, pos, count, left) -> (pos, left)`` for a struct with
-        known tags."""
+        """Return the body of ``def tags(target, buf, pos, count, left) -> (pos, left)``.
+
+        It reads the tag section of a struct with known tags.
+        """
         write = self._lines
         if any(field.struct and _has_records(field.struct) for field in struct.tagged):
             write("view = memoryview(buf)")
@@ -105,11 +103,9 @@ class Decoder:
             write(f"{target}.unknown_tags = ()")
 
     def _defaults(self, struct: Struct, target: str) -> None:
-        """Give the fields that are not on the wire their defaults: lists one each, as they
-        change."""
+        """Set the fields that are not on the wire to their defaults; each list is a new one."""
         by_value: dict[str, list[str]] = {}
-        missing = self._absent.get(struct.name, [])
-        for name, default in [*missing, *((f.name, f.default) for f in struct.tagged)]:
+        for name, default in [*struct.absent, *((f.name, f.default) for f in struct.tagged)]:
             if default == "[]" or default.endswith("()"):
                 self._lines(f"{target}.{name} = {default}")
             else:
@@ -138,7 +134,7 @@ class Decoder:
             self._struct(struct, inner)
             self._lines(f"{place} = {inner}")
             return
-        self._run.append(("n", "b"))  # KIP-893: one byte says whether the struct is there
+        self._run.append(("n", "b"))  # KIP-893: one byte says whether the struct is null
         self._flush()
         with self._lines.indented("if n == 1:"):
             self._struct(struct, inner)
@@ -149,9 +145,12 @@ class Decoder:
             self._lines(f'bad_length("{label}", n)')
 
     def _length(self, flexible: bool, prefix: str, label: str = "") -> None:
-        """Read a length or count into ``n``: compact ones are one more than what they count.
+        """Read a length or count into ``n``; compact ones are encoded plus one.
 
-        Texts have a label: Kafka's are never longer than an int16 tells, in compact form either.
+        Args:
+            flexible: whether it is compact.
+            prefix: the format of one that is not compact.
+            label: the name of a text field. In Kafka, compact texts are no longer than others.
         """
         self._run.append(("n", "B" if flexible else prefix))
         self._flush()
@@ -239,7 +238,7 @@ class Decoder:
         self._lines(f"pos += {width_of(codes)}")
 
     def _name(self, wanted: str) -> str:
-        """A local name of its own for every struct and array of the function."""
+        """Return a local name that no other struct or array of the function has."""
         name = "".join("_" + letter.lower() if letter.isupper() else letter for letter in wanted)
         name = name.lstrip("_")
         number = self._names.get(name, 0)
@@ -247,8 +246,8 @@ class Decoder:
         return f"{name}_{number + 1}" if number or name in RESERVED else name
 
 
-#: Names that the generated functions use for something else.
-RESERVED = frozenset(
+#: Names that the functions use for other purposes.
+RESERVED: Final = frozenset(
     {
         "message",
         "target",
@@ -281,7 +280,7 @@ def _slice(kind: str, flexible: bool) -> str:
 
 
 def _has_arrays(struct: Struct) -> bool:
-    """Whether the decoder of a struct, without its tag sections, reads an array."""
+    """Whether the decoder of a struct reads an array outside of tag sections."""
     return any(
         field.array or (field.struct is not None and _has_arrays(field.struct))
         for field in struct.untagged

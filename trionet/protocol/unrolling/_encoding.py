@@ -1,50 +1,41 @@
-"""Encoders: one function per distinct layout of a message, appending chunks to a list.
+"""The source of encoders: one function per message, which appends chunks to a list.
 
-A run of fixed-size fields is one ``Struct``, with the length prefix that follows it; the tag count
-of a struct without tags is a pad byte of the run before it. Arrays of numbers are part of a run as
-long as they are short: there is a ``Struct`` for each of their lengths.
+A run of fixed-size fields is written by one ``Struct``, together with the length that follows it.
+The tag count of a struct without tags is a pad byte of the preceding run. Short arrays of numbers
+are part of a run, with one ``Struct`` for each length.
 """
 
 from __future__ import annotations
 
-from .decoding import RESERVED
-from .lines import WIDTH, Formats, Lines
-from .schema import CODES, Field, Struct
+from typing import Final
 
-#: So many arrays of numbers at most are written by one ``Struct``: each has a count of its own.
-ARRAYS_TOGETHER_MAX = 3
+from ._decoding import RESERVED
+from ._layout import CODES, Field, Struct
+from ._source import WIDTH, Formats, Lines
+
+#: The maximum number of arrays of numbers in a run, since each combination of lengths has a format.
+ARRAYS_TOGETHER_MAX: Final = 3
 
 
 class Encoder:
-    """Writes the encoder of one message at one version.
+    """Writes the source of one function: the encoder of a message, or of a tag section.
 
     Args:
-        forbidden: for each struct name, the fields that this version lacks and that may not
-            vanish, with their defaults.
-        strict: whether unknown tags may not vanish either where the version has no tags.
-        sometimes_null: struct and field names of what is nullable in some version.
-        tag_writers: for each struct name, the function that writes its tag section.
+        formats: collects the formats that the source uses.
+        is_strict: whether unknown tags are an error in a version without tag sections.
+        tag_writers: for each struct with known tags, the function that writes its tag section.
     """
 
-    def __init__(
-        self,
-        formats: Formats,
-        forbidden: dict[str, list[tuple[str, str]]],
-        strict: bool,
-        sometimes_null: set[tuple[str, str]],
-        tag_writers: dict[str, str],
-    ) -> None:
+    def __init__(self, formats: Formats, is_strict: bool, tag_writers: dict[str, str]) -> None:
         self._formats = formats
-        self._forbidden = forbidden
-        self._strict = strict
-        self._sometimes_null = sometimes_null
+        self._is_strict = is_strict
         self._tag_writers = tag_writers
         self._lines = Lines(depth=1)
         self._run: list[tuple[str, str]] = []
         self._names: dict[str, int] = {}
 
     def message(self, struct: Struct) -> str:
-        """The body of ``def encode(message, out) -> None``."""
+        """Return the body of ``def encode(message, out) -> None``."""
         write = self._lines
         write("put = out.append")
         with write.indented("try:"):
@@ -54,7 +45,10 @@ class Encoder:
         return write.text()
 
     def tag_section(self, struct: Struct) -> str:
-        """The body of ``def tags(target, out) -> None`` for a struct with known tags."""
+        """Return the body of ``def tags(target, out) -> None``.
+
+        It writes the tag section of a struct with known tags.
+        """
         write = self._lines
         write("tags = list(target.unknown_tags)")
         write("section: list[Sized]")
@@ -70,14 +64,14 @@ class Encoder:
 
     def _struct(self, struct: Struct, source: str, out: str) -> None:
         write = self._lines
-        for name, default in self._forbidden.get(struct.name, []):
+        for name, default in struct.required:
             with write.indented(f"if {_differs(f'{source}.{name}', default)}:"):
                 write(f'missing_field("{struct.name}.{name}")')
         for field in struct.untagged:
             self._field(struct, field, source, out)
         if not struct.flexible:
             self._flush()
-            if self._strict:
+            if self._is_strict:
                 with write.indented(f"if {source}.unknown_tags:"):
                     write(f'missing_field("{struct.name}.unknown_tags")')
             return
@@ -102,7 +96,7 @@ class Encoder:
 
     def _field(self, owner: Struct, field: Field, source: str, out: str) -> None:
         value = f"{source}.{field.name}"
-        if (owner.name, field.name) in self._sometimes_null and not field.nullable:
+        if field.name in owner.sometimes_null and not field.nullable:
             value = self._local(field.name, value)
             with self._lines.indented(f"if {value} is None:"):
                 self._lines(f'null_field("{owner.name}.{field.name}")')
@@ -136,12 +130,12 @@ class Encoder:
         return name
 
     def _length(self, flexible: bool, prefix: str, text: str = "") -> None:
-        """Put the pending run and ``n``, a length or count.
+        """Write the pending run and ``n``, a length or count.
 
         Args:
-            flexible: it is compact.
-            prefix: its format otherwise.
-            text: the name of the field whose length it is, if that is a text.
+            flexible: whether it is compact.
+            prefix: the format of one that is not compact.
+            text: the name of a text field.
         """
         if any(code[0] == "n" for _, code in self._run):
             self._flush()
@@ -218,7 +212,7 @@ class Encoder:
                 write("put(raw)")
 
     def _numbers(self, flexible: bool, field: Field, items: str) -> None:
-        """Let the pending run go on with the count and the numbers."""
+        """Add the count and the numbers to the pending run."""
         if sum(code[0] == "n" for _, code in self._run) == ARRAYS_TOGETHER_MAX:
             self._flush()
         count = self._name(f"{field.name}_n")
@@ -245,7 +239,7 @@ class Encoder:
             self._flush_many(run)
 
     def _flush_many(self, run: list[tuple[str, str]]) -> None:
-        """The parts of a run with arrays one by one: their counts may have several bytes."""
+        """Write the parts of a run with arrays separately; their counts may have several bytes."""
         fixed: list[tuple[str, str]] = []
         for value, code in run:
             if code[0] != "n":
@@ -262,7 +256,7 @@ class Encoder:
         self._put(fixed)
 
     def _put(self, run: list[tuple[str, str]]) -> None:
-        """Put fixed-size fields."""
+        """Write fixed-size fields."""
         values = [value for value, code in run if code != "x"]
         codes = "".join(code for _, code in run)
         if codes == "x":
@@ -280,7 +274,7 @@ class Encoder:
 
 
 def _is_set(field: Field, value: str) -> str:
-    """Whether a tagged field differs from its default, so that it goes on the wire."""
+    """Return the test of whether a tagged field differs from its default, and is written."""
     if field.struct is not None and not field.array:
         return f"{value} is not None and {value} != {field.struct.name}()"
     return _differs(value, field.default)

@@ -1,0 +1,1 @@
+"""Codecs that are made from the layouts of messages, with everything unrolled."""
