@@ -67,7 +67,7 @@ class ScramCredentials:
         return self._by_mechanism[mechanism].get
 
     def users(self) -> dict[str, dict[str, int]]:
-        """Return, for each user name, the iteration count by mechanism.
+        """Return the iteration counts of all credentials, by user name and mechanism.
 
         (Kafka: DescribeUserScramCredentials.)
         """
@@ -85,7 +85,7 @@ class ScramCredentials:
         Args:
             user_name: the user name, of 1 to 255 characters.
             password: the password, which must not be empty.
-            mechanisms: the mechanisms, from :data:`trionet.net.sasl.scram.HASHES`.
+            mechanisms: the mechanisms, each one of :data:`trionet.net.sasl.scram.HASHES`.
 
         Raises:
             ConfigError: the user name is not allowed, or the password is empty.
@@ -201,20 +201,20 @@ def _delete(user_name: str, mechanism: str, connection: Connection) -> None:
 
 
 async def add_scram_user(folder: str, user_name: str, password: str) -> None:
-    """Add a user with credentials for all SCRAM mechanisms to a broker's data folder.
+    """Add a user with credentials for all SCRAM mechanisms to a broker's data directory.
 
     The broker must not be running.
 
     Args:
-        folder: the data folder, which is created if it does not exist.
+        folder: the path of the data directory, which is created if it does not exist.
         user_name: the user name, of 1 to 255 characters.
         password: the password, which must not be empty.
 
     Raises:
-        ConfigError: the folder is in use or belongs to another broker, or the user name or
+        ConfigError: the directory is in use or belongs to another broker, or the user name or
             password is not allowed.
         DatabaseError: the database cannot be opened or written.
-        OSError: the folder cannot be accessed.
+        OSError: the directory cannot be accessed.
 
     Cancellation: the user is either added completely, or not at all.
     """
