@@ -38,7 +38,7 @@ class GroupTimers:
         self._suspended.discard(group_id)
 
     def suspend(self, group_id: str) -> None:
-        """Stop a group's timer, and ignore calls of :meth:`schedule` until :meth:`cancel`."""
+        """Stop a group's timer, and ignore calls to :meth:`schedule` until :meth:`cancel`."""
         self.scheduled.pop(group_id, None)
         self._suspended.add(group_id)
 
