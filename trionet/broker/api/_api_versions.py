@@ -1,4 +1,4 @@
-"""Implements ApiVersions 0 to 4: the served APIs and version ranges (KIP-35, KIP-511).
+"""Implements ApiVersions, versions 0 to 4, which lists the served APIs (KIP-35, KIP-511).
 
 Gap: no features are reported, since none of Kafka's feature levels applies to a single node.
 """

@@ -32,7 +32,7 @@ STEP_SECONDS: Final = 0.001
 
 
 class LongCallScheduler:
-    """The interface of :class:`._long_calls.LongCalls` that calls use.
+    """The part of :class:`._long_calls.LongCalls` that calls use.
 
     Args:
         clock: the clock by which steps are timed, in seconds.

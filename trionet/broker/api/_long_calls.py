@@ -1,15 +1,15 @@
-"""Runs calls that would block the event loop in separate tasks, step by step.
+"""Runs long calls in separate tasks and in steps, so that they do not block the event loop.
 
 A request may have 250,000 elements, and its response ten times as many. Calls with more than
 :data:`._call.QUICK_ELEMENTS` elements are decoded, handled and encoded in steps of a millisecond,
 between which all other tasks run. They do not occupy a handler. Otherwise, a dozen such requests
 would tie up all handlers and block every client, as can happen with Kafka's num.io.threads.
 
-``response.max.bytes`` limits the memory of a response while it is encoded. Its elements are
+``response.max.bytes`` limits how much memory a response takes while it is encoded. The elements are
 generated one by one and encoded immediately (:func:`trionet.protocol._stepping.elements`).
 
 If a call has no effect other than its response, it is cancelled when its client disconnects or the
-broker stops. Other calls always complete, since the client could not tell that they had not.
+broker stops. Other calls always complete, since the client could not detect that they had not.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class LongCalls:
             speed of the machine.
 
     Attributes:
-        scheduler: the interface that the calls use.
+        scheduler: the part of this object that the calls use.
     """
 
     def __init__(

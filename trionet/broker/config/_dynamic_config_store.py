@@ -170,7 +170,7 @@ class BrokerConfigs:
 
 
 def per_node_error(key: str) -> str:
-    """Return the error message for a log setting of a single node; all nodes share the logs."""
+    """Return the error message for setting a log key for one node, as all nodes share the logs."""
     return (
         f"{key} cannot be set for one node, since all nodes share the same logs; set it for all"
         " nodes, with an empty resource name"

@@ -70,7 +70,7 @@ class ListenerSettings:
     def jaas(self, mechanism: str) -> LoginModule | None:
         """Return a mechanism's login module, or None.
 
-        As in Kafka, only ``sasl.jaas.config`` of the listener's mechanism is read.
+        As in Kafka, ``sasl.jaas.config`` is read only if it is set for the listener's mechanism.
         """
         name = self.name("sasl.jaas.config", mechanism)
         value = self.own(f"{mechanism.lower()}.sasl.jaas.config")

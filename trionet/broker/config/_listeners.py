@@ -126,7 +126,7 @@ def _name(text: str) -> str:
 def _check_ports(endpoints: Sequence[Endpoint]) -> None:
     """Reject listeners that share a port.
 
-    Only port 0, and one IPv4 and one IPv6 address, may have the same port (KIP-797).
+    Port 0 may be repeated, and one IPv4 and one IPv6 address may share a port (KIP-797).
     """
     for port, count in Counter(endpoint.port for endpoint in endpoints if endpoint.port).items():
         hosts = [endpoint.host for endpoint in endpoints if endpoint.port == port]

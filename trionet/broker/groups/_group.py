@@ -1,4 +1,4 @@
-"""A classic consumer group as a state machine that takes the time as a parameter; no I/O.
+"""A classic consumer group as a state machine, without I/O and with the time passed in.
 
 (Kafka: ClassicGroup and parts of GroupMetadataManager.) The states::
 
@@ -61,7 +61,7 @@ class Group:
     Args:
         id: the group id.
         settings: the broker's settings for groups.
-        now: the current time on a monotonic clock, in seconds; so is ``now`` of all methods.
+        now: the current time on a monotonic clock, in seconds, as in all methods.
 
     Attributes:
         state: the current state; see the module.

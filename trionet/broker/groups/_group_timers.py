@@ -15,7 +15,7 @@ class GroupTimers:
     Attributes:
         heap: the times with their group ids; entries of cancelled and replaced timers stay in the
             heap until they are due.
-        scheduled: the time of each timer by group id, in seconds of trio's clock.
+        scheduled: the time of each timer on trio's clock, in seconds, by group id.
     """
 
     def __init__(self) -> None:

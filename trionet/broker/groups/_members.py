@@ -25,7 +25,7 @@ class Member:
         sync_reply: the reply of a waiting SyncGroup request, or None.
         has_synced: whether the member has sent a SyncGroup request in this generation.
         is_new: whether the member has not been in any generation yet.
-        expires_at: the time at which the session expires, in seconds of the group's clock.
+        expires_at: the time at which the session expires, on the group's clock, in seconds.
         assignment: the assignment that the leader computed for the member.
     """
 

@@ -398,7 +398,7 @@ class _Fetch:
             await self._call.pause()
 
     def _forget_changed(self) -> list[FetchedPartition]:
-        """Discount partitions that have changed since they were read, and return these partitions.
+        """Discount partitions that have changed since they were read, and return them.
 
         The purgatory does not report appends that happen during pauses.
         """

@@ -9,7 +9,7 @@ and slow steps in one task. The steps are always the same: convert, append, reco
 required, respond. The order of requests is kept, since a connection has only one request in
 progress. A task per request was rejected, since starting a task takes as long as an append.
 
-* The response is sent when the batches are in the log, and on the disk if ``flush.messages``
+* The response is sent once the batches are in the log, and on disk if ``flush.messages``
   requires it. All replicas share one log, so ``acks=all`` is the same as ``acks=1``, except that it
   is rejected while too few replicas are live (``min.insync.replicas``).
 * A request with ``acks=0`` has no response. As in Kafka, an error closes the connection, since
@@ -156,7 +156,7 @@ class _Produce:
     # Converting.
 
     async def _convert(self) -> list[tuple[int, PartitionProduceResponse]]:
-        """Replace the request with an equivalent one whose message sets are batches.
+        """Replace the request with an equivalent one with batches instead of message sets.
 
         Returns:
             For each partition to which nothing is appended, the index of its topic and its result.

@@ -167,7 +167,7 @@ class Broker:
     def stop_failed(self) -> bool:
         """Whether some data could not be flushed at shutdown; valid once the broker has closed.
 
-        If so, the next start scans the logs. Records are only lost if the machine fails before the
+        If so, the next start scans the logs. Records are lost only if the machine fails before the
         operating system has written them.
         """
         return self._cluster.folder.stop_failed

@@ -117,7 +117,7 @@ class Node:
         """Apply the settings that were altered while the node was stopped, and start serving.
 
         Returns:
-            The component that applies later changes of settings.
+            The component that applies later changes to settings.
         """
         state, configs = self.state, self.state.cluster.configs
         async with configs.hold_changes():

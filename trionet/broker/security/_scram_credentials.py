@@ -83,7 +83,7 @@ class ScramCredentials:
         """Create a user, or replace the password of an existing user.
 
         Args:
-            user_name: the user name, of 1 to 255 characters.
+            user_name: the user name, 1 to 255 characters long.
             password: the password, which must not be empty.
             mechanisms: the mechanisms, each one of :data:`trionet.net.sasl.scram.HASHES`.
 
@@ -106,7 +106,7 @@ class ScramCredentials:
         """Create or replace a user's credentials (KIP-554: upsertion).
 
         Args:
-            user_name: the user name, of 1 to 255 characters.
+            user_name: the user name, 1 to 255 characters long.
             credentials: the credentials by mechanism.
 
         Raises:
@@ -207,7 +207,7 @@ async def add_scram_user(folder: str, user_name: str, password: str) -> None:
 
     Args:
         folder: the path of the data directory, which is created if it does not exist.
-        user_name: the user name, of 1 to 255 characters.
+        user_name: the user name, 1 to 255 characters long.
         password: the password, which must not be empty.
 
     Raises:

@@ -73,7 +73,7 @@ class RequestLogSettings:
 
 @attrs.frozen
 class RequestLogStatistics:
-    """The number of completed requests and closed connections by their outcome in the request log.
+    """The numbers of completed requests and closed connections, by outcome in the request log.
 
     The first five numbers add up to the count of the metric TotalTimeMs.
 

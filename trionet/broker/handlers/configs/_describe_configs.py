@@ -1,4 +1,4 @@
-"""Implements DescribeConfigs, versions 0 to 4: topic and broker settings with their sources.
+"""Implements DescribeConfigs, versions 0 to 4, which returns settings with their sources.
 
 A broker's loggers are described by their levels (KIP-412).
 

@@ -1,4 +1,4 @@
-"""Implements ListConfigResources, versions 0 and 1, which lists resources (KIP-1142).
+"""Implements ListConfigResources, versions 0 and 1, which lists configurable resources (KIP-1142).
 
 Version 0 is ListClientMetricsResources, whose response is empty, since the broker does not support
 client metrics (KIP-714). Version 1 lists no groups, since they have no settings here.
