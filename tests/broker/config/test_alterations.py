@@ -79,7 +79,7 @@ def test_only_lists_are_appended_to_and_subtracted_from(operation: int) -> None:
 @pytest.mark.parametrize(
     ("operations", "what"),
     [
-        ([("a", SET, "1"), ("b", SET, "1"), ("a", DELETE, None)], "a: duplicate key"),
+        ([("a", SET, "1"), ("b", SET, "1"), ("a", DELETE, None)], "duplicate keys: a;"),
         ([("a", SET, None)], "a: the value is missing"),
         ([("policies", APPEND, None)], "policies: the value is missing"),
         ([("policies", SUBTRACT, None)], "policies: the value is missing"),

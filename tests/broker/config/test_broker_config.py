@@ -190,8 +190,8 @@ def test_the_folder_is_that_of_log_dirs_and_else_of_log_dir(
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"log.dirs": "/a,/b"}, r"log\.dirs = '/a,/b' must name exactly one folder"),
-        ({"log.dir": ""}, r"log\.dir = '' must name exactly one folder"),
+        ({"log.dirs": "/a,/b"}, r"log\.dirs = '/a,/b' must name exactly one directory"),
+        ({"log.dir": ""}, r"log\.dir = '' must name exactly one directory"),
         (
             {"process.roles": "controller"},
             r"process\.roles = 'controller' must be broker or",
@@ -199,7 +199,7 @@ def test_the_folder_is_that_of_log_dirs_and_else_of_log_dir(
         ({"compression.type": "brotli"}, r"compression\.type = 'brotli' .* allowed: .*producer"),
         ({"compression.lz4.level": 18}, r"compression\.lz4\.level = 18 .* from 1 to 17"),
         ({"authorizer.class.name": "x.Y"}, r"authorizer\.class\.name = 'x\.Y' .*every client"),
-        ({"log.retention.hours": 0}, r"log\.retention\.hours must be -1, or 1 or more, not 0"),
+        ({"log.retention.hours": 0}, r"log\.retention\.hours must be -1 or at least 1, not 0"),
         ({"log.roll.ms": 0}, r"log\.roll\.ms = 0 is not allowed"),
     ],
 )

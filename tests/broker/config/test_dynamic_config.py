@@ -31,7 +31,7 @@ def test_one_brokers_setting_wins_over_that_of_all_and_that_over_the_static_one(
 
 
 def test_settings_that_do_not_fit_each_other_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"log\.retention\.ms must be -1, or 1"):
+    with pytest.raises(ConfigError, match=r"log\.retention\.ms must be -1 or at least 1"):
         DynamicConfig(STATIC, cluster={"log.retention.ms": 0})
 
 

@@ -73,7 +73,7 @@ def test_one_bad_setting_leaves_the_others_readable() -> None:
     "key", ["node.id", "log.dirs", "log.retention.hours", "advertised.listeners", "num.partitions"]
 )
 def test_what_kafka_reads_at_the_start_only_needs_a_start(key: str) -> None:
-    assert f"{key} cannot be changed while the broker runs" in problem(key, "1")
+    assert f"{key} cannot be changed while the broker is running" in problem(key, "1")
 
 
 def test_an_unknown_key_is_an_error_that_names_the_nearest() -> None:

@@ -73,7 +73,7 @@ def test_listeners_that_can_be_served(settings: dict[str, object], expected: lis
                 "listeners": "PLAINTEXT://127.0.0.1:1,B://127.0.0.2:1",
                 "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,B:PLAINTEXT",
             },
-            "listeners: 2 listeners have port 1; use different ports, port 0,",
+            "listeners: 2 listeners share port 1; use different ports, port 0,",
         ),
         (
             {"listener.security.protocol.map": "PLAINTEXT:TLS"},

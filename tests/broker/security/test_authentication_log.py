@@ -131,8 +131,8 @@ async def test_a_broker_warns_of_client_certificates_that_are_not_looked_at_as_i
 
     assert [
         (
-            "listener SASL_SSL: ssl.client.auth for all listeners does not apply to listeners with"
-            " SASL; set listener.name.sasl_ssl.ssl.client.auth"
+            "listener SASL_SSL: the broker-wide ssl.client.auth does not apply to SASL listeners;"
+            " set listener.name.sasl_ssl.ssl.client.auth"
         ),
         (
             "listener SSL: ssl.client.auth is set without a truststore, so certificates from every"

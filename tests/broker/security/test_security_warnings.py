@@ -31,8 +31,8 @@ def test_unsigned_tokens_are_reported(caplog: pytest.LogCaptureFixture) -> None:
     (told,) = doubts({HANDLER: UNSECURED}, caplog)
 
     assert told == (
-        f"listener SASL_PLAINTEXT: {HANDLER} accepts unsigned tokens, so that any client can log in"
-        " under any name; use it only to test clients"
+        f"listener SASL_PLAINTEXT: {HANDLER} accepts unsigned tokens, so any client can"
+        " authenticate as any user; use it only for testing"
     )
 
 

@@ -1,4 +1,4 @@
-"""Implements ApiVersions 0 to 4: the served APIs and version ranges (KIP-35, KIP-511).
+"""Implements ApiVersions, versions 0 to 4, which lists the served APIs (KIP-35, KIP-511).
 
 Gap: no features are reported, since none of Kafka's feature levels applies to a single node.
 """
@@ -58,9 +58,9 @@ class AdvertisedApis:
         """Return the response to a request, which clients may send before they authenticate.
 
         Args:
-            request: the request; None if its version is not served, so that it cannot be decoded.
-                The response then contains an error and all version ranges, with which the client
-                can retry.
+            request: the request, or None if its version is not served and it cannot be decoded.
+                The response then contains an error and the served version ranges, so that the
+                client can retry with a served version.
             version: the version of the request.
         """
         if request is None:

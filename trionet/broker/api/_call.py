@@ -1,4 +1,4 @@
-"""An API call: the header of a request, and the methods to respond to it."""
+"""An API call: the header of a request, with methods to respond to it."""
 
 # Compiled by mypyc.
 
@@ -32,14 +32,14 @@ STEP_SECONDS: Final = 0.001
 
 
 class LongCallScheduler:
-    """The interface of :class:`._long_calls.LongCalls` that calls use.
+    """The part of :class:`._long_calls.LongCalls` that calls use.
 
     Args:
-        clock: the clock that limits the duration of steps, in seconds.
-        start: runs a call in a separate task; its second argument computes the response.
+        clock: the clock by which steps are timed, in seconds.
+        start: starts a call in a separate task; its second argument computes the response.
 
     Attributes:
-        line: a lock that is acquired for each step, so that long calls take turns.
+        line: a lock that a long call acquires between steps, so that long calls take turns.
     """
 
     __slots__ = ("clock", "line", "start")
@@ -66,13 +66,14 @@ class Call:
         has_errors: whether the response must be searched for errors; a handler that counts its
             own errors sets this attribute when an error occurs.
         scheduler: runs the call in steps if it is long.
-        only_responds: whether the call has no other effect than its response, so that it can be
+        only_responds: whether the call has no effect other than its response and can therefore be
             abandoned if the client disconnects.
-        is_long: whether the call runs in steps in a separate task, so that its handler must
-            :meth:`pause`.
-        needs_lists: whether the response is inspected before it is encoded, so that its arrays must
-            be lists.
-        errors: the error codes of generated :meth:`elements`; None before the first element.
+        is_long: whether the call runs in steps in a separate task; its handler must then
+            :meth:`pause` between steps.
+        needs_lists: whether the response is inspected before it is encoded, which requires its
+            arrays to be lists.
+        errors: the error codes found so far in lazily generated :meth:`elements`; None before the
+            first element.
     """
 
     __slots__ = (
@@ -121,7 +122,7 @@ class Call:
 
     @property
     def listener_name(self) -> str:
-        """The listener that the client is connected to, whose addresses are advertised."""
+        """The name of the client's listener, whose addresses are advertised to the client."""
         return self.request.listener_name
 
     # Long calls.
@@ -131,11 +132,11 @@ class Call:
         self.scheduler.start(self, work)
 
     def expect(self, count: int) -> None:
-        """Declare how many elements the handler will process; must be called before any effect.
+        """Declare how many elements the handler will process, before it has any side effect.
 
         Raises:
-            NeedsLongCall: there are too many elements for one step. The handler is called again in
-                a long call.
+            NeedsLongCall: there are too many elements for one step. The handler is then called
+                again, as a long call.
         """
         if self.must_be_long(count):
             raise NeedsLongCall
@@ -149,7 +150,8 @@ class Call:
         """Return an array for the response: a list or, in a long call, a lazily generated array.
 
         Args:
-            made: generates the elements. They must not depend on state that may change meanwhile.
+            made: generates the elements, which must not depend on state that may change while the
+                response is being encoded.
             count: the number of elements.
         """
         if not self.is_long or self.needs_lists:
@@ -165,14 +167,14 @@ class Call:
             yield element
 
     def must_pause(self) -> bool:
-        """Return whether a long call has used up its step and must :meth:`pause`."""
+        """Return whether a long call has used up the time of its step and must :meth:`pause`."""
         return self.is_long and self.scheduler.clock() >= self._pause_at
 
     async def pause(self) -> None:
         """Yield to other tasks. Always a checkpoint.
 
         Raises:
-            Abandoned: the client has disconnected, and the call has no other effect than its
+            Abandoned: the client has disconnected, and the call has no effect other than its
                 response.
         """
         if not self.is_long:
@@ -188,7 +190,7 @@ class Call:
         self._pause_at = scheduler.clock() + STEP_SECONDS
 
     async def run_with_pauses(self, work: Generator[None, None, T]) -> T:
-        """Run a generator that yields at every element, pause when required, return the result."""
+        """Run a generator that yields after each element, with pauses, and return its result."""
         try:
             while (done := self._advance(work)) is None:
                 await self.pause()
@@ -197,7 +199,7 @@ class Call:
         return done[0]
 
     def _advance(self, work: Generator[None, None, T]) -> tuple[T] | None:
-        """Run until the next pause, and return None; at the end, return a tuple of the result."""
+        """Run ``work`` until a pause is due and return None, or return its result as a 1-tuple."""
         try:
             while not self.must_pause():
                 next(work)
@@ -210,8 +212,8 @@ class Call:
         """Whether the client has closed or half-closed its connection.
 
         A muted channel is not read, so this property queries the kernel. Kafka clients never
-        half-close connections. A client that does only receives responses of calls that are not
-        long.
+        half-close connections. A client that did would receive no responses to long calls that have
+        no other effect.
         """
         channel = self.request.channel
         return not channel.is_open or channel.transport.peer_has_ended()
@@ -230,19 +232,19 @@ class Call:
         return outgoing(cast("list[Chunk]", frame(chunks)))
 
     def encode_body(self, message: Any) -> bytes:
-        """Encode a response without its header, to cache it and send it with :meth:`frame_body`."""
+        """Encode a response without its header, so that it can be cached for :meth:`frame_body`."""
         chunks: list[Any] = []
         self.codec.encode_response(message, chunks)
         return b"".join(chunks)
 
     def frame_body(self, body: bytes) -> bytes:
-        """Return the frame of a cached response body without errors, and count the response."""
+        """Frame a cached response body that contains no errors, and count the response."""
         self.counts.responses += 1
         header = encode_response_header(self.codec, self.correlation_id)
         return (len(header) + len(body)).to_bytes(4, "big") + header + body
 
     def respond(self, message: Any) -> None:
-        """Send the response to a delayed call; only count it if the connection has closed."""
+        """Send the response to a delayed call; :meth:`abandon` it if the connection has closed."""
         if self._divert is not None:
             self._divert(message)
         elif self.is_long and not self.needs_lists:
@@ -253,7 +255,7 @@ class Call:
             self.abandon()
 
     def abandon(self) -> None:
-        """End a delayed call whose connection has closed, and count it.
+        """End a call whose connection has closed; its request is still counted.
 
         (Kafka: SocketServer.processNewResponses.)
         """
@@ -268,7 +270,7 @@ class Call:
             self.request.respond(response)
 
     def diverted(self, divert: Callable[[Any], None]) -> Call:
-        """Return a copy that passes its delayed response to a function, for tests.
+        """Return a copy that passes its delayed response to a function instead, for tests.
 
         Args:
             divert: called with the response message, or with the NoOp or CloseConnection object
@@ -309,6 +311,6 @@ class Abandoned(Exception):
 
 
 async def _returned(message: Any) -> Any:
-    """Return the given response message, as the work of a long call."""
+    """The work of a long call whose response already exists: return that response."""
     await trio.lowlevel.checkpoint()
     return message

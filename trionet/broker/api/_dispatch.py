@@ -1,8 +1,8 @@
 """The dispatch of request frames to the handlers of their APIs (Kafka: KafkaApis).
 
 Dispatch and ApiVersions use the same table, so that exactly the served versions are advertised. If
-a request cannot be decoded or its version is not served, the connection is closed. Only ApiVersions
-has a response in every version (KIP-511).
+a request cannot be decoded or its version is not served, the connection is closed. The exception is
+ApiVersions, which has a response to requests of any version (KIP-511).
 """
 
 # Compiled by mypyc.
@@ -37,14 +37,14 @@ from ._request_logger import logger as _request_log
 Handle = Callable[[Any, Call], Awaitable[Any]]
 """A handler: ``async (request message, call) -> response``.
 
-The response is a message to encode, a :data:`.Response` to send unchanged (or not to send, or to
-close the connection), or None if the response is sent later."""
+It returns a message, which is then encoded; a :data:`.Response`, which is passed on unchanged; or
+None if the response is sent later."""
 
 Intercept = Callable[[Any, Call, Handle], Awaitable[Any]]
 """An interceptor: ``async (request message, call, handle) -> response``.
 
-It is called instead of the API's ``handle``, which it may call, and returns a response of the same
-types."""
+It is called instead of the API's ``handle``, which it may call, and returns what a :data:`Handle`
+may return."""
 
 
 @attrs.frozen
@@ -55,10 +55,12 @@ class Api:
         key: Kafka's API key.
         min_version: the lowest served version.
         max_version: the highest served version, which a released Kafka version also serves.
-        handle: handles one call. Until :meth:`bind`, its first argument is the state of the node.
+        handle: handles one call. Before :meth:`bind`, it takes the state of the node as an
+            additional first argument.
         never_waits: whether ``handle`` has no checkpoints and leaves slow work to other tasks.
         only_responds: whether a call has no effect that another call could observe.
-        quick_elements: the maximum number of elements of a request that is decoded in one step.
+        quick_elements: the maximum number of elements in a request that is decoded in one step;
+            larger requests become long calls.
     """
 
     key: int
@@ -122,19 +124,19 @@ class _Route:
 
 
 class Apis:
-    """The request handler of the SocketServer, which decodes requests and calls API handlers.
+    """The SocketServer's request handler: decodes requests and calls the handlers of their APIs.
 
     Args:
         apis: the served APIs, except ApiVersions.
         long_calls: runs calls that would block the event loop.
         elements_max: the maximum number of array elements, arrays and tags in one request
             (``request.max.elements``).
-        request_log_topic: the topic of the request log, whose own requests are not logged.
+        request_log_topic: the request log's own topic; requests that name it are not logged.
 
     Attributes:
-        advertised: the handler of ApiVersions, with the served version ranges.
+        advertised: the handler of ApiVersions, which holds the served version ranges.
         long_calls: the long calls of the node.
-        counts: the requests and errors of each API and version.
+        counts: the numbers of requests and errors, by API and version.
         interceptor: called for every decoded call instead of the API's handler, for tests.
     """
 

@@ -1,15 +1,15 @@
-"""The execution of calls that would block the event loop: in separate tasks and in steps.
+"""Runs long calls in separate tasks and in steps, so that they do not block the event loop.
 
 A request may have 250,000 elements, and its response ten times as many. Calls with more than
 :data:`._call.QUICK_ELEMENTS` elements are decoded, handled and encoded in steps of a millisecond,
 between which all other tasks run. They do not occupy a handler. Otherwise, a dozen such requests
-would occupy all handlers and block all clients, as is possible with Kafka's num.io.threads.
+would tie up all handlers and block every client, as can happen with Kafka's num.io.threads.
 
-``response.max.bytes`` limits the memory of a response while it is encoded. Its elements are
+``response.max.bytes`` limits how much memory a response takes while it is encoded. The elements are
 generated one by one and encoded immediately (:func:`trionet.protocol._stepping.elements`).
 
-If a call has no other effect than its response, it is cancelled when its client disconnects or the
-broker stops. Other calls always complete, since the client could not detect that they did not.
+If a call has no effect other than its response, it is cancelled when its client disconnects or the
+broker stops. Other calls always complete, since the client could not detect that they had not.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from ._response_errors import find_errors
 
 logger = logging.getLogger("trionet.broker")
 
-#: The maximum number of concurrent calls without other effects than the response, and also of other
-#: calls, which may wait for a disk. Further calls wait as undecoded frames, since each running call
-#: has its elements in memory.
+#: The maximum number of concurrent long calls that have no effect other than the response and,
+#: separately, of other long calls, which may wait for a disk. Further calls wait, if possible as
+#: undecoded frames, since each running call holds its elements in memory.
 AT_A_TIME: Final = 8
 
 # Full garbage collections are postponed while a long call runs, for a minute at most. Each would
@@ -48,7 +48,7 @@ _NO_FULL_COLLECTION: Final = 1_000_000
 _PUT_OFF_SECONDS_MAX: Final = 60.0
 
 Work = Callable[[], Awaitable[Any]]
-"""The work of a long call; has the same result as a handler."""
+"""The work of a long call; returns what a handler may return."""
 
 
 class LongCalls:
@@ -56,12 +56,13 @@ class LongCalls:
 
     Args:
         nursery: runs the calls.
-        response_bytes_max: the maximum memory of a response (``response.max.bytes``), not including
-            records that are sent from files.
-        is_virtual: use a simulated clock, so that steps do not depend on the speed of the machine.
+        response_bytes_max: the maximum size of a response in memory (``response.max.bytes``),
+            excluding records that are sent from files.
+        is_virtual: whether to time steps by a simulated clock, so that they do not depend on the
+            speed of the machine.
 
     Attributes:
-        scheduler: the interface that the calls use.
+        scheduler: the part of this object that the calls use.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class LongCalls:
 
     @property
     def under_way(self) -> int:
-        """The number of running calls, not including queued calls."""
+        """The number of running calls, excluding queued calls."""
         return self._responders.borrowed_tokens + self._others.borrowed_tokens
 
     def start(self, call: Call, work: Work) -> None:
@@ -87,7 +88,7 @@ class LongCalls:
         self._nursery.start_soon(self._run, call, work, name=f"long {call.codec.name}")
 
     def stop(self) -> None:
-        """Cancel all current and future calls without other effects than the response."""
+        """Cancel all current and future calls that have no effect other than the response."""
         self._is_stopping = True
         for scope in list(self._responding):
             scope.cancel(reason="the node is stopping")
@@ -97,7 +98,8 @@ class LongCalls:
 
         Raises:
             WireFormatError: the request is malformed, or has too many elements.
-            Abandoned: the client has disconnected.
+            Abandoned: the client has disconnected, and the call has no effect other than its
+                response.
         """
         decode = call.codec.decode_request
         return await call.run_with_pauses(
@@ -145,7 +147,7 @@ class LongCalls:
             call.abandon()
 
     async def _encode(self, call: Call, message: Any) -> Outgoing | CloseConnection:
-        """Encode the response as one frame in steps."""
+        """Encode the response as one frame, in steps; return CloseConnection if it is too large."""
         codec, counts = call.codec, call.counts
         out: list[Any] = [encode_response_header(codec, call.correlation_id)]
         packed: list[Any] = []
@@ -183,7 +185,7 @@ def _ticks() -> Callable[[], float]:
 
 
 def _pack(out: list[Any], packed: list[Any]) -> int:
-    """Move chunks to ``packed``, join small chunks, and return their size in memory."""
+    """Move the chunks in ``out`` to ``packed``, joining small ones; return their size in memory."""
     joined = join_small(out)
     out.clear()  # the encoder keeps appending to the same list
     packed += joined

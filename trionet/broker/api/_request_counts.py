@@ -1,4 +1,4 @@
-"""The counts of requests by API and version, and of errors in responses.
+"""Counts requests by API and version, and errors in responses.
 
 (Kafka: RequestChannel.Metrics.) Counting a request takes two additions and one assignment. All
 other values are computed when metrics are read.
@@ -25,7 +25,7 @@ OTHER_SOFTWARE = ("other", "other")
 
 
 class RouteCounts:
-    """The counts of one version of one API.
+    """The request and error counts of one version of one API.
 
     Args:
         times: collects the durations of the API's requests.
@@ -36,9 +36,10 @@ class RouteCounts:
         times: the durations of the API's requests.
         requests: the number of requests.
         responses: the number of response messages.
-        with_errors: the number of responses with an error.
+        with_errors: the number of responses with at least one error.
         errors: the number of occurrences of each error code in responses.
-        software: the requests of a deprecated version, by client software name and version.
+        software: the number of requests by client software name and version, if the version is
+            deprecated.
     """
 
     __slots__ = (
@@ -96,7 +97,7 @@ class RequestCounts:
         self._routes: dict[tuple[str, int], RouteCounts] = {}
 
     def route(self, name: str, version: int) -> RouteCounts:
-        """Return the counts of an API version; each version has a single object."""
+        """Return the counts of an API version: always the same object for the same version."""
         key = (name, version)
         counts = self._routes.get(key)
         if counts is None:

@@ -33,7 +33,7 @@ def log_request(call: Call, message: Any) -> None:
 
 
 def as_json(call: Call, message: Any) -> str:
-    """Return a request and its origin as a line of JSON, with the names of Kafka's request log."""
+    """Return a request and its origin as a line of JSON, with Kafka's field names."""
     request, codec = call.request, call.codec
     connection: Connection = request.channel.attachment
     software_name, software_version = connection.client_software
@@ -60,7 +60,7 @@ def as_json(call: Call, message: Any) -> str:
 
 
 def loggable(api_key: int, message: Any) -> Any:
-    """Return the message, or a copy in which possible secrets are redacted."""
+    """Return the message, or a copy in which potential secrets are redacted."""
     if api_key not in _WITH_CONFIGURATIONS:
         return message
     shown = copy.copy(message)
@@ -83,7 +83,7 @@ def _without_secret(resource_type: int, config: Any) -> Any:
 
 
 def is_harmless(resource_type: int, key: str) -> bool:
-    """Return whether the value of a key may be logged. Values of unknown keys may not."""
+    """Return whether a setting's value may be logged; always False if the key is unknown."""
     if resource_type == BROKER:
         try:
             return find_key(key)[1] != PASSWORD

@@ -1,4 +1,4 @@
-"""A search for all error codes in a response (Kafka: AbstractResponse.errorCounts).
+"""Finds all error codes in a response (Kafka: AbstractResponse.errorCounts).
 
 The types that a generated message class declares determine which of its fields can contain error
 codes. They are inspected once per class.
@@ -24,7 +24,7 @@ def errors_in(message: object) -> list[int]:
 
 
 def find_errors(message: Message) -> Generator[None, None, list[int]]:
-    """Do the same as :func:`errors_in` in steps: a generator that yields after each code."""
+    """Do the same as :func:`errors_in`, but in steps: yield after each code."""
     found = []
     for code in _codes(message):
         if code:
@@ -42,8 +42,8 @@ class ErrorFields(typing.NamedTuple):
 
     Attributes:
         codes: the fields that are error codes.
-        lists: the fields that are lists of messages with error codes, with the message class.
-        structs: the fields that are single messages with error codes, with the message class.
+        lists: the fields that are lists of messages with error codes, and their message classes.
+        structs: the fields that are single messages with error codes, and their message classes.
     """
 
     codes: tuple[str, ...]

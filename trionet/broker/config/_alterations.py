@@ -1,4 +1,4 @@
-"""The operations of AlterConfigs and IncrementalAlterConfigs on a resource's settings. Pure.
+"""Validates and applies the operations of AlterConfigs and IncrementalAlterConfigs; no I/O.
 
 (Kafka: ConfigAdminManager, ConfigurationControlManager; KIP-226, KIP-339.)
 """
@@ -25,7 +25,7 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 OPERATIONS_MAX = 2000
 
 Operation: TypeAlias = tuple[str, int, str | None]
-"""A key, the operation (SET, DELETE, APPEND or SUBTRACT), and its value."""
+"""A key, the operation (SET, DELETE, APPEND or SUBTRACT), and the value."""
 
 Change: TypeAlias = Callable[[Mapping[str, str]], dict[str, str]]
 """Returns the new settings of a resource, given its current ones."""
@@ -43,7 +43,7 @@ def check_operation_count(count: int) -> None:
     if count > OPERATIONS_MAX:
         raise ApiError(
             INVALID_REQUEST,
-            f"{count} operations on one resource are too many; allowed: {OPERATIONS_MAX}",
+            f"too many operations on one resource: {count}; at most {OPERATIONS_MAX} are allowed",
         )
 
 
@@ -57,7 +57,9 @@ def check_operations(operations: Sequence[Operation]) -> None:
     check_operation_count(len(operations))
     twice = [key for key, count in Counter(each[0] for each in operations).items() if count > 1]
     if twice:
-        raise ApiError(INVALID_REQUEST, f"{', '.join(twice)}: duplicate key; give each key once")
+        raise ApiError(
+            INVALID_REQUEST, f"duplicate keys: {', '.join(twice)}; specify each key only once"
+        )
     without = [key for key, what, value in operations if value is None and what != DELETE]
     if without:
         raise ApiError(INVALID_REQUEST, f"{', '.join(without)}: the value is missing")
@@ -82,7 +84,7 @@ def applied(
             set. This is Kafka's default, not the effective value of the resource.
 
     Raises:
-        ApiError: APPEND or SUBTRACT was used on a key that is not a list (INVALID_CONFIG).
+        ApiError: APPEND or SUBTRACT is used on a key that is not a list (INVALID_CONFIG).
     """
     settings = dict(current)
     for key, what, value in operations:

@@ -1,7 +1,7 @@
 """The broker's configuration: Kafka's keys and defaults, validated before the broker starts.
 
-A known key is applied by this version, has no effect on a single node, or is not applied by this
-version. All known keys are accepted. :attr:`BrokerConfig.without_effect` and
+A known key is either applied by this version, without effect on a single node, or not applied by
+this version; all three kinds are accepted. :attr:`BrokerConfig.without_effect` and
 :attr:`BrokerConfig.not_applied` are logged at startup. An unknown key raises an error that suggests
 the most similar known key.
 """
@@ -59,10 +59,10 @@ class BrokerConfig:
     """The value of ``node.id``, or else of ``broker.id``."""
 
     listeners: tuple[Endpoint, ...]
-    """The listeners, without KRaft controller listeners."""
+    """The listeners, excluding KRaft controller listeners."""
 
     log_dir: str | None
-    """The single folder of ``log.dirs`` or ``log.dir``; ``None`` if neither is set."""
+    """The single directory in ``log.dirs`` or ``log.dir``; ``None`` if neither is set."""
 
     without_effect: tuple[str, ...]
     """The keys that are set but have no effect on a single node."""
@@ -71,10 +71,10 @@ class BrokerConfig:
     """``key=value`` of each setting that this version does not apply."""
 
     unknown_listener_keys: tuple[str, ...]
-    """The keys that are set for listeners not in :attr:`listeners`."""
+    """The keys that are set for listeners that do not exist."""
 
     def __init__(self, originals: dict[str, Value]) -> None:
-        """Validate the combination of parsed settings; use :meth:`from_settings` to create one."""
+        """Validate parsed settings together; call :meth:`from_settings` to create a config."""
         _set_node_id(originals)
         _check_role(originals)
         self.originals = MappingProxyType(originals)
@@ -245,8 +245,8 @@ def _one_folder(originals: Mapping[str, Value]) -> str | None:
     assert isinstance(folders, tuple)
     if len(folders) != 1 or not folders[0]:
         raise ConfigError(
-            f"{key} = {','.join(folders)!r} must name exactly one folder, since this version"
-            " keeps all its data in one folder"
+            f"{key} = {','.join(folders)!r} must name exactly one directory, since this version"
+            " keeps all its data in one directory"
         )
     return folders[0]
 
@@ -260,12 +260,12 @@ def _check_values(originals: Mapping[str, Value]) -> None:
         )
     for unit in ("ms", "minutes", "hours"):
         if originals.get(f"log.retention.{unit}") == 0:
-            raise ConfigError(f"log.retention.{unit} must be -1, or 1 or more, not 0")
+            raise ConfigError(f"log.retention.{unit} must be -1 or at least 1, not 0")
     _check_delay(originals)
 
 
 def _check_delay(originals: Mapping[str, Value]) -> None:
-    """Reject a delay of failed authentications that is not below the idle timeout."""
+    """Reject a failed-authentication delay that is not shorter than the idle timeout."""
     idle_key, delay_key = "connections.max.idle.ms", "connection.failed.authentication.delay.ms"
     idle_ms = originals.get(idle_key, BROKER_KEYS[idle_key][2])
     delays = {delay_key: BROKER_KEYS[delay_key][2]} | {

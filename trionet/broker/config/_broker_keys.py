@@ -6,7 +6,7 @@ three exceptions:
 * ``listeners``, ``node.id``, ``broker.id``, ``process.roles`` and ``controller.listener.names``
   have other defaults, so that a broker needs no configuration.
 * The default of ``sasl.server.max.receive.size`` is lower. No mechanism needs 512 KB, and any
-  unauthenticated peer may use that much memory.
+  unauthenticated peer could make the broker allocate that much.
 * Some rules that Kafka checks elsewhere are checked here, so that settings that cannot work are
   rejected at startup.
 """

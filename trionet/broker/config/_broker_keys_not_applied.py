@@ -1,4 +1,4 @@
-"""Kafka 4.3's broker keys of features that this version does not have.
+"""Kafka 4.3's broker keys for features that this version does not have.
 
 Each row holds the name, type, default and rule of one key, as in :mod:`._broker_keys`. The change
 that implements a key also moves it to that module.

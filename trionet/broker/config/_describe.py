@@ -1,7 +1,7 @@
 """The configuration entries that DescribeConfigs returns (Kafka: ConfigHelper).
 
-Kafka's documentation texts are not included. An entry is read-only if Kafka's is. This version also
-refuses to change some of the other keys; see :mod:`._dynamic_keys`.
+Kafka's documentation texts are not included. The same entries as in Kafka are read-only. This
+version also refuses to change some of the other keys; see :mod:`._dynamic_keys`.
 """
 
 from __future__ import annotations

@@ -58,9 +58,9 @@ class DynamicConfig:
     def restore(
         cls, static: BrokerConfig, cluster: Mapping[str, str], own: Mapping[str, str]
     ) -> DynamicConfig:
-        """Return the settings at startup, including stored altered settings.
+        """Return the settings at startup, including the stored alterations.
 
-        Altered settings that a change of ``static`` has made invalid are logged and ignored.
+        Altered settings that a change to ``static`` has made invalid are logged and ignored.
 
         Args:
             static: the settings that the broker is started with.

@@ -78,7 +78,7 @@ class BrokerConfigs:
 
         Args:
             database: the database that stores the settings.
-            common: the keys that cannot be set for single nodes.
+            common: the keys that cannot be set for individual nodes.
 
         Raises:
             DatabaseError: the database cannot be read.
@@ -101,7 +101,7 @@ class BrokerConfigs:
 
     @asynccontextmanager
     async def hold_changes(self) -> AsyncIterator[None]:
-        """Block changes within the context, for example while a node starts."""
+        """Block changes while the context is active, for example while a node starts."""
         async with self._changing:
             yield
 
@@ -116,18 +116,18 @@ class BrokerConfigs:
     async def alter(
         self, name: str, change: Change, named: Collection[str] = (), *, validate_only: bool = False
     ) -> None:
-        """Change the settings of one broker, or of all.
+        """Change the settings of one broker, or of all brokers.
 
         Args:
             name: a node id, or :data:`ALL_BROKERS`.
             change: returns the new settings, given the old ones.
             named: the keys that are applied again even if their value stays the same, such as a
                 keystore whose file was replaced (KAFKA-14136).
-            validate_only: only validate the change.
+            validate_only: whether to validate the change without making it.
 
         Raises:
             ApiError: a setting is not allowed (INVALID_REQUEST; Kafka uses INVALID_CONFIG only for
-                topics: KAFKA-13609), or ``change`` raised this error. Nothing was changed.
+                topics: KAFKA-13609), or ``change`` raised the error. Nothing was changed.
             DatabaseError: the change cannot be stored. Nothing was changed.
 
         Cancellation: if cancelled before the change is stored, nothing was changed. If cancelled
@@ -170,7 +170,7 @@ class BrokerConfigs:
 
 
 def per_node_error(key: str) -> str:
-    """Return the error message for a log setting of a single node; all nodes share the logs."""
+    """Return the error message for setting a log key for one node, as all nodes share the logs."""
     return (
         f"{key} cannot be set for one node, since all nodes share the same logs; set it for all"
         " nodes, with an empty resource name"
@@ -216,15 +216,15 @@ async def reset_altered(folder: str) -> list[str]:
     Topic settings are kept.
 
     Args:
-        folder: the data folder.
+        folder: the path of the data directory.
 
     Returns:
-        The deleted settings as ``broker 1: KEY=VALUE``, with possible secrets redacted.
+        The deleted settings as ``broker 1: KEY=VALUE``, with potential secrets redacted.
 
     Raises:
-        ConfigError: the folder contains no broker data, or is in use.
+        ConfigError: the directory contains no broker data, or is in use.
         DatabaseError: the database cannot be opened or written. Nothing was deleted.
-        OSError: the folder cannot be accessed.
+        OSError: the directory cannot be accessed.
 
     Cancellation: either all settings are deleted, or none.
     """
@@ -239,9 +239,9 @@ async def reset_altered(folder: str) -> list[str]:
 
 
 def _check_data(folder: str) -> None:
-    """Reject a folder without a database; opening one would create it."""
+    """Reject a directory without a database, since opening the database would create it."""
     if not os.path.exists(os.path.join(folder, DATABASE_NAME)):
-        raise ConfigError(f"{folder} has no {DATABASE_NAME}, so there are no altered settings")
+        raise ConfigError(f"{folder} contains no {DATABASE_NAME}, so there are no altered settings")
 
 
 def _named(name: str) -> str:

@@ -32,7 +32,7 @@ THREADS = (
     "num.recovery.threads.per.data.dir",
     "num.replica.fetchers",
 )
-"""The numbers of threads, which may at most be halved or doubled (Kafka: DynamicThreadPool)."""
+"""The thread counts, which one change may at most halve or double (Kafka: DynamicThreadPool)."""
 
 STORES = frozenset(
     f"ssl.{key}"
@@ -148,12 +148,12 @@ def read_settings(
     Args:
         broker: the settings that the broker was started with.
         texts: the dynamic settings by key.
-        for_all_brokers: whether the settings are for all brokers, not for a single broker.
+        for_all_brokers: whether the settings are for all brokers rather than for a single one.
         altered: the keys that must be valid.
 
     Raises:
         ConfigError: a setting in ``altered`` is not allowed. Parsing stops at the first such
-            setting, because finding similar keys for a thousand unknown keys takes seconds.
+            setting, because finding similar keys for a thousand unknown keys would take seconds.
     """
     values: dict[str, Value] = {}
     problems: dict[str, ConfigError] = {}
@@ -168,7 +168,7 @@ def read_settings(
 
 
 def check_group(key: str) -> str:
-    """Return an identifier of the group of keys that are validated together with a key.
+    """Return the identifier of the group of keys that are validated together with a key.
 
     A listener's keystore and truststore settings form one group. So do the two connection limits
     per address. Any other key is its own group.
@@ -198,12 +198,14 @@ def _read(broker: BrokerConfig, key: str, text: str, *, for_all_brokers: bool) -
         base = key
         _check_key(key)
     if for_all_brokers and base in PER_BROKER:
-        raise ConfigError(f"{key} cannot be set for all brokers; set it for one, by its node id")
+        raise ConfigError(
+            f"{key} cannot be set for all brokers; set it for each broker separately, by node id"
+        )
     _, kind, default, rule = find_key(key)
     value = parse_value(key, kind, rule, text)
     if key in _CLASSES and value not in (default, *NO_OP_VALUES.get(key, ())):
         raise ConfigError(
-            f"{key} = {text!r} is not supported, since no classes can be loaded; leave it out"
+            f"{key} = {text!r} is not supported, since no classes can be loaded; leave the key out"
         )
     return value
 
@@ -213,8 +215,8 @@ def _check_key(key: str) -> None:
         raise ConfigError(f"{key}: unknown key{nearest(key, DYNAMIC)}")
     if key not in DYNAMIC:
         raise ConfigError(
-            f"{key} cannot be changed while the broker runs; change it in the broker's settings"
-            " and restart the broker"
+            f"{key} cannot be changed while the broker is running; change it in the broker's"
+            " settings and restart the broker"
         )
     if key in STORES:
         raise ConfigError(

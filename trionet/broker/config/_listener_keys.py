@@ -47,12 +47,12 @@ def split(key: str) -> tuple[str, str | None, str]:
 
 
 def can_be_set(mechanism: str | None, base: str) -> bool:
-    """Return whether Kafka reads a broker key for a listener or, if given, a mechanism."""
+    """Return whether Kafka reads a key set for a listener, or for its mechanism if one is given."""
     return mechanism is None or base.startswith("sasl.") or base == _REAUTHENTICATION
 
 
 def is_applied(mechanism: str | None, base: str) -> bool:
-    """Return whether this version reads a key for a listener or, if given, a mechanism."""
+    """Return whether this version reads such a key; see :func:`can_be_set`."""
     if mechanism is None:
         return base in _OF_LISTENERS
     if base in _TOKENS:

@@ -1,6 +1,6 @@
 """The effective settings of a listener and its SASL mechanisms.
 
-A key may be set for all listeners and for one listener (``listener.name.<listener>.<key>``). A SASL
+A key may be set for all listeners or for one listener (``listener.name.<listener>.<key>``). A SASL
 key may also be set for one mechanism of a listener
 (``listener.name.<listener>.<mechanism>.<key>``). The most specific setting wins.
 """
@@ -13,7 +13,7 @@ from ._broker_config import BrokerConfig
 
 
 class ListenerSettings:
-    """A reader of the effective settings of one listener.
+    """Reads the effective settings of one listener.
 
     Args:
         config: the broker's settings.
@@ -42,7 +42,7 @@ class ListenerSettings:
         return key in self._own or key in self._config.originals
 
     def own(self, key: str) -> Value:
-        """Return the value that is set for this listener only, or None."""
+        """Return the value that is set for this listener itself, or None."""
         return self._own.get(key)
 
     def name(self, key: str, mechanism: str) -> str:
@@ -68,7 +68,10 @@ class ListenerSettings:
         return value
 
     def jaas(self, mechanism: str) -> LoginModule | None:
-        """Return a mechanism's login module; as in Kafka, ``sasl.jaas.config`` has no fallback."""
+        """Return a mechanism's login module, or None.
+
+        As in Kafka, ``sasl.jaas.config`` is read only if it is set for the listener's mechanism.
+        """
         name = self.name("sasl.jaas.config", mechanism)
         value = self.own(f"{mechanism.lower()}.sasl.jaas.config")
         return parse_jaas(value.text, name) if isinstance(value, Password) else None

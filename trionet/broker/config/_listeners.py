@@ -1,8 +1,7 @@
 """Parses and validates ``listeners`` and ``advertised.listeners``.
 
 The rules are Kafka's (SocketServerConfigs, KafkaConfig.validateValues), with one addition: a
-listener on a wildcard address needs an advertised address, for which Kafka would guess a host
-name.
+listener on a wildcard address needs an advertised address, where Kafka would guess a host name.
 """
 
 from __future__ import annotations
@@ -47,10 +46,10 @@ def bound_listeners(
     protocols: Mapping[str, SecurityProtocol],
     controllers: frozenset[str],
 ) -> tuple[Endpoint, ...]:
-    """Return the endpoints to listen on, without controller listeners.
+    """Return the endpoints to listen on, excluding controller listeners.
 
     Raises:
-        ConfigError: ``listeners`` contains no other listeners, or a name or port is repeated.
+        ConfigError: ``listeners`` contains no listener for clients, or repeats a name or port.
     """
     endpoints = _parse("listeners", texts, protocols, controllers)
     if not endpoints:
@@ -127,14 +126,14 @@ def _name(text: str) -> str:
 def _check_ports(endpoints: Sequence[Endpoint]) -> None:
     """Reject listeners that share a port.
 
-    Allowed are port 0, and one IPv4 and one IPv6 address with the same port (KIP-797).
+    Port 0 may be repeated, and one IPv4 and one IPv6 address may share a port (KIP-797).
     """
     for port, count in Counter(endpoint.port for endpoint in endpoints if endpoint.port).items():
         hosts = [endpoint.host for endpoint in endpoints if endpoint.port == port]
         families = {_family(host) for host in hosts}
         if count > 1 and not (len(hosts) == 2 and families == {4, 6}):
             raise ConfigError(
-                f"listeners: {count} listeners have port {port}; use different ports, port 0,"
+                f"listeners: {count} listeners share port {port}; use different ports, port 0,"
                 " or one IPv4 and one IPv6 address with the same port"
             )
 

@@ -2,7 +2,7 @@
 
 Only trionet's loggers are included, not the loggers of the program that embeds the broker. Levels
 have Kafka's names. As in Kafka, altered levels are not stored. When the broker stops, the original
-levels are restored, since the program may continue.
+levels are restored, since the program may go on running.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...protocol.error_codes import INVALID_CONFIG, INVALID_REQUEST
 from ._alterations import DELETE, SET, Operation
 
 ROOT = "trionet"
-"""The name of the parent of all trionet loggers."""
+"""The name of the parent of all of trionet's loggers."""
 
 LEVELS = {
     "TRACE": 5,  # has no name in Python
@@ -44,7 +44,7 @@ class BrokerLoggers:
 
         Args:
             operations: operations validated by :func:`._alterations.check_operations`.
-            validate_only: only validate the operations.
+            validate_only: whether to validate the operations without applying them.
 
         Raises:
             ApiError: a logger or a level is unknown (INVALID_CONFIG), or the operation is not

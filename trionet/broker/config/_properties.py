@@ -14,7 +14,7 @@ from typing import Final
 from ..._util._regular_file import read_regular_file
 from ...errors import ConfigError
 
-#: The maximum size of a file. Real configuration files have a few kilobytes.
+#: The maximum size of a file. Real configuration files are a few kilobytes long.
 PROPERTIES_BYTES_MAX: Final = 1024 * 1024
 
 _BLANK = " \t\f"
@@ -86,7 +86,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _split(line: str) -> tuple[int, int]:
-    """Return the index of the end of the key and of the start of the value.
+    """Return the indexes of the end of the key and the start of the value.
 
     The separator is ``=``, ``:`` or whitespace, which may also surround one ``=`` or ``:``.
     """

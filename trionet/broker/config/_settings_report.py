@@ -1,4 +1,4 @@
-"""The logging of accepted settings that have no effect."""
+"""Logs accepted settings that have no effect."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def report_settings(
 
     Args:
         config: the current settings.
-        before: the settings before a change, which were already reported; None at startup.
+        before: the settings before a change, which have already been reported; None at startup.
         nodes: the number of nodes.
     """
 

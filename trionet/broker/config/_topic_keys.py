@@ -137,7 +137,7 @@ _THROTTLED = ("follower.replication.throttled.replicas", "leader.replication.thr
 
 
 def broker_value(broker: BrokerConfig, row: TopicKey) -> Value:
-    """Return the first synonym's value in the topic key's unit, or else the topic key's default."""
+    """Return the value of the first synonym that has one, converted, or the key's default."""
     for key, factor in row.synonyms:
         value = broker[key]
         if value is None:
@@ -149,7 +149,7 @@ def broker_value(broker: BrokerConfig, row: TopicKey) -> Value:
 
 
 def topic_config(broker: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, Value]:
-    """Return a topic's effective value of each topic key (Kafka: LogConfig.fromProps).
+    """Return the effective value of each topic key for a topic (Kafka: LogConfig.fromProps).
 
     If ``internal.segment.bytes`` is set, it replaces ``segment.bytes``.
 
@@ -169,7 +169,7 @@ def topic_config(broker: BrokerConfig, overrides: Mapping[str, str]) -> dict[str
 def check_topic_overrides(
     broker: BrokerConfig, pairs: Iterable[tuple[str, str | None]]
 ) -> dict[str, str]:
-    """Validate a topic's settings, and return them in the form in which they are stored.
+    """Validate a topic's settings, and return them as they are stored.
 
     Raises:
         ApiError: a key is unknown, a value is missing or not allowed, or settings conflict

@@ -1,4 +1,4 @@
-"""The committed offsets of groups in memory, and their expiration.
+"""The in-memory committed offsets of groups, and their expiration.
 
 (Kafka: OffsetMetadataManager, OffsetExpirationConditionImpl.) A change is stored in the database
 before it is applied to these objects.

@@ -1,4 +1,4 @@
-"""A classic consumer group as a state machine, without I/O and with the time as a parameter.
+"""A classic consumer group as a state machine, without I/O and with the time passed in.
 
 (Kafka: ClassicGroup and parts of GroupMetadataManager.) The states::
 
@@ -59,7 +59,7 @@ class Group:
     Args:
         id: the group id.
         settings: the broker's settings for groups.
-        now: the current time, in seconds of a monotonic clock, as for the methods.
+        now: the current time on a monotonic clock, in seconds, as in all methods.
 
     Attributes:
         state: the current state; see the module.
@@ -94,7 +94,7 @@ class Group:
     # Joining.
 
     def join(self, join: Join, reply: object, now: float) -> None:
-        """Handle a JoinGroup request. The result is put into the outbox, immediately or later."""
+        """Handle a JoinGroup request. Its result goes to the outbox, immediately or later."""
         id = join.member_id
         is_preparing = self.state is GroupState.PREPARING
         if self.state is GroupState.DEAD:
@@ -289,7 +289,7 @@ class Group:
         now: float,
         protocol: tuple[str | None, str | None] = (None, None),
     ) -> None:
-        """Handle a SyncGroup request. The result is put into the outbox, immediately or later.
+        """Handle a SyncGroup request. Its result goes to the outbox, immediately or later.
 
         Args:
             caller: the member and its generation.
@@ -330,7 +330,7 @@ class Group:
         """Record that the current state of the group is being stored.
 
         Returns:
-            A function to call with the error code and the current time when storing has ended.
+            A function to call with the error code and the current time once storing has ended.
         """
         self.is_stored = True
         deferred_joins, self._deferred_joins = self._deferred_joins, []

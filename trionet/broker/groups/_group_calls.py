@@ -27,8 +27,8 @@ class Join:
         protocols: the metadata of the supported protocols by name, in order of preference.
         must_know_id: whether a member without an id is assigned one and must rejoin with that id
             (KIP-394).
-        can_skip_assignment: whether the client understands ``skip_assignment``, with which
-            a leader computes no assignments (KIP-814).
+        can_skip_assignment: whether the client understands ``skip_assignment``, with which a
+            leader must not compute assignments (KIP-814).
     """
 
     member_id: str
@@ -45,7 +45,7 @@ class Join:
 
 @attrs.frozen
 class Caller:
-    """The member and generation in a request; generation -1 if the caller is not a member."""
+    """The member and generation in a request, or generation -1 if the caller is not a member."""
 
     member_id: str
     instance_id: str | None

@@ -12,7 +12,7 @@ calls would also wait in its inbox, and idle groups would cost tasks.
 
 Each node of a cluster coordinates the groups whose partition of ``__consumer_offsets`` it leads,
 and returns NOT_COORDINATOR for other groups. When the leader of a partition changes, its groups
-move as if the new leader had read them from that topic: waiting calls fail, members have their
+move as if the new leader had read them from that topic: waiting calls fail, members have one
 session timeout to send a heartbeat, and a rebalance in progress restarts.
 
 Reconsider for groups of other protocols (KIP-848, KIP-932), which would need their own classes
@@ -56,7 +56,7 @@ class GroupCoordinator:
         now_ms: returns the current time, in ms since the epoch.
         coordinates: returns whether this node coordinates a group; None if it coordinates all
             groups.
-        rng: generates member ids.
+        rng: the random generator for member ids.
         record_bytes_max: returns the current maximum size of a stored group; by default
             ``message.max.bytes`` of ``config``.
 
@@ -108,7 +108,7 @@ class GroupCoordinator:
     async def load(self) -> None:
         """Load the groups and offsets that this node coordinates.
 
-        Each member has its session timeout to send a heartbeat.
+        Each member has one session timeout to send a heartbeat.
 
         Raises:
             DatabaseError: the database cannot be read.
@@ -128,7 +128,7 @@ class GroupCoordinator:
                 self.groups[group_id] = Group(group_id, self._settings, now)
 
     async def run(self) -> None:
-        """Process the groups' timeouts until cancelled. The store must run concurrently."""
+        """Process the groups' timeouts until cancelled. The store must be running, too."""
         await self._timers.run(self._expire)
 
     def _expire(self, group_id: str, now: float) -> None:
@@ -245,7 +245,7 @@ class GroupCoordinator:
     def expire_members(self, group_id: str, member_ids: Iterable[str] | None = None) -> None:
         """Expire the sessions of members of a group, as if they had sent no heartbeats.
 
-        Members that wait for a response do not expire.
+        Members that are waiting for a response do not expire, unless they are new.
 
         Args:
             group_id: the group id.
@@ -266,7 +266,7 @@ class GroupCoordinator:
         self._send_responses(group)
 
     def _group_with_members(self, group_id: str) -> Group | None:
-        """Return the group if it exists, has a name, and is coordinated by this node, or None."""
+        """Return the group; None if it has no name, is unknown, or has another coordinator."""
         return (
             self.groups.get(group_id) if group_id and not self.coordinator_error(group_id) else None
         )
@@ -294,7 +294,7 @@ class GroupCoordinator:
             group_id: the group id.
             caller: the member and its generation.
             offsets: the offsets to commit.
-            done: called with the error code, either immediately or when the offsets are stored.
+            done: called with the error code, either immediately or once the offsets are stored.
             missing: the error code if the caller has a generation but the group does not exist.
         """
         error_code = self.coordinator_error(group_id) or self._check_commit(
@@ -381,7 +381,7 @@ class GroupCoordinator:
                 self.offsets.delete(group.id, due, _ignore_error)
 
     def close(self) -> None:
-        """Fail all waiting calls, and later joins and syncs, with COORDINATOR_NOT_AVAILABLE."""
+        """Fail waiting calls and all later joins and syncs with COORDINATOR_NOT_AVAILABLE."""
         self._is_closed = True
         for group in self.groups.values():
             group.fail_waiting(error_codes.COORDINATOR_NOT_AVAILABLE)

@@ -1,4 +1,4 @@
-"""Implements the encoding of a group's members in the database.
+"""Encodes a group's members for the database.
 
 The encoded members are stored in chunks, because a group may be as large as a request and a single
 write must not take long. The size limit applies to the record that Kafka would write.
@@ -54,7 +54,7 @@ def encode_members(members: Iterable[StoredMember]) -> Iterator[bytes]:
 
 
 def _chunks(members: Iterable[StoredMember]) -> Iterator[bytes]:
-    """Yield, per member, a line of JSON with the sizes of the bytes fields, then their contents."""
+    """Yield, per member, a line of JSON with sizes for bytes fields, then the fields' contents."""
     for member in members:
         fields = {field.name: getattr(member, field.name) for field in attrs.fields(StoredMember)}
         values = [fields[name] for name in _BYTES_FIELDS]

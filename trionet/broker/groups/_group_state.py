@@ -44,7 +44,7 @@ class JoinPhase:
     Attributes:
         ends_at: the time at which the next generation starts without the members that have not
             joined; infinite outside PREPARING.
-        is_initial: whether the group was empty, so that it waits for unknown members.
+        is_initial: whether the group was empty, and so waits for members it does not know yet.
     """
 
     def __init__(self, delay: float) -> None:
@@ -55,15 +55,15 @@ class JoinPhase:
         self._more_came = False
 
     def begin(self, seconds: float, now: float) -> None:
-        """Begin to wait for the known members, for at most ``seconds``."""
+        """Start waiting for the known members, for at most ``seconds``."""
         self.is_initial = False
         self.ends_at = now + seconds
 
     def begin_initial(self, seconds: float, now: float) -> None:
-        """Begin to wait for unknown members (KIP-134).
+        """Start waiting for members that are not known yet (KIP-134).
 
-        The deadline is one delay away. While new members join, it can be extended up to
-        ``seconds``.
+        The deadline is one delay away. As long as new members join, it can be extended, to at most
+        ``seconds`` in total.
         """
         self.is_initial = True
         self.ends_at = now + self._delay

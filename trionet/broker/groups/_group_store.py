@@ -2,8 +2,8 @@
 
 (Kafka: the topic ``__consumer_offsets``.) A transaction stores all writes that were queued during
 the previous transaction, so that a thousand offset commits per second need only a few dozen fsyncs.
-Each write has a callback, which is called when the write is stored and completes the client's
-request.
+Each write has a callback, which is called once the write is stored or has failed, and completes the
+client's request.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _IN_CHUNKS = ""
 _columns = attrgetter(*(field.name for field in attrs.fields(CommittedOffset)))
 
 Statements = Steps
-"""Executes statements in a worker thread; must not access state of the event loop's thread."""
+"""Executes statements in a worker thread; must not access the event loop's state."""
 
 Done = Callable[[DatabaseError | None], None]
-"""Called in the event loop's thread with the error of a write, or None if it is stored."""
+"""Called in the event loop's thread with a write's error, or None if the write is stored."""
 
 
 class GroupStore:
@@ -50,7 +50,7 @@ class GroupStore:
 
     Attributes:
         offsets: the committed offsets that are stored.
-        commits: the number of offset commits by group that are queued or being stored.
+        commits: the number of offset commits that are queued or being stored, by group id.
     """
 
     def __init__(self, database: Database) -> None:
@@ -66,7 +66,7 @@ class GroupStore:
         self._has_work.set()
 
     def forget_topic(self, topic: str) -> None:
-        """Queue the removal of a deleted topic's offsets, including queued offsets."""
+        """Queue the removal of a deleted topic's offsets, including those still queued."""
 
         def stored(error: DatabaseError | None) -> None:
             if error is None:

@@ -11,14 +11,14 @@ from ._members import Member, Members
 class GroupTimeouts:
     """The timeouts of one group.
 
-    :attr:`wake_at` is a lower bound of all timeouts. It may be too early but never too late: a
+    :attr:`wake_at` is a lower bound on all timeouts. It may be too early but never too late: a
     heartbeat only extends the session of its member, and :meth:`compute` updates the bound.
 
     Args:
         initial_delay: the value of ``group.initial.rebalance.delay.ms``, in seconds.
 
     Attributes:
-        wake_at: the latest time at which the group must process its timeouts.
+        wake_at: the time by which the group must process its timeouts.
         joining: the deadline of the PREPARING state.
         sync_ends_at: the time at which members that have not synced in this generation are
             removed.

@@ -15,7 +15,7 @@ class GroupTimers:
     Attributes:
         heap: the times with their group ids; entries of cancelled and replaced timers stay in the
             heap until they are due.
-        scheduled: the time of each timer by group id, in seconds of trio's clock.
+        scheduled: the time of each timer on trio's clock, in seconds, by group id.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class GroupTimers:
         self._suspended.discard(group_id)
 
     def suspend(self, group_id: str) -> None:
-        """Stop a group's timer, and ignore calls of :meth:`schedule` until :meth:`cancel`."""
+        """Stop a group's timer, and ignore calls to :meth:`schedule` until :meth:`cancel`."""
         self.scheduled.pop(group_id, None)
         self._suspended.add(group_id)
 

@@ -25,7 +25,7 @@ class Member:
         sync_reply: the reply of a waiting SyncGroup request, or None.
         has_synced: whether the member has sent a SyncGroup request in this generation.
         is_new: whether the member has not been in any generation yet.
-        expires_at: the time at which the session expires, in seconds of the group's clock.
+        expires_at: the time at which the session expires, on the group's clock, in seconds.
         assignment: the assignment that the leader computed for the member.
     """
 
@@ -68,7 +68,10 @@ class Member:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the member waits for a response, so that it sends no heartbeats."""
+        """Whether the member is awaiting a response and so is not expected to send heartbeats.
+
+        False for a new member, whose session expires even while it is waiting.
+        """
         return not self.is_new and (self.is_joining or self.is_syncing)
 
     def fail_calls(
@@ -101,7 +104,7 @@ class Member:
         return list(self.protocols.items()) == list(protocols.items())
 
     def vote(self, candidates: set[str]) -> str:
-        """Return the candidate that the member prefers most."""
+        """Return the member's most preferred candidate."""
         return next(name for name in self.protocols if name in candidates)
 
 
@@ -145,7 +148,7 @@ class Members:
             self.leader_id = member.id
 
     def replace(self, old: Member, new: Member) -> None:
-        """Replace a restarted static member, and keep its position."""
+        """Replace a restarted static member, keeping its position."""
         self._by_id = {
             new.id if each is old else each.id: new if each is old else each for each in self
         }
@@ -194,8 +197,8 @@ class Members:
         Args:
             id: the member id, or ``""`` for a new member.
             members_max: the value of ``group.max.size``.
-            among_joined: count only members that have joined this rebalance. If the limit was
-                lowered, the first members to join stay.
+            among_joined: whether to count only members that have joined this rebalance, so that if
+                the limit was lowered, the first members to join stay.
         """
         if among_joined:
             joined = [member.id for member in self if member.is_joining]

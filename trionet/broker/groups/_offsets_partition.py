@@ -1,4 +1,4 @@
-"""The mapping of groups to partitions of ``__consumer_offsets``, whose leaders coordinate them.
+"""Maps groups to partitions of ``__consumer_offsets``, whose leaders coordinate the groups.
 
 (Kafka: GroupCoordinator.partitionFor.)
 """
@@ -26,7 +26,7 @@ _WEIGHT_OF_PART: Final = pow(31, _PART, 2**32)
 
 
 def partition_of(group_id: str) -> int:
-    """Return the number of the partition that a group belongs to."""
+    """Return the number of the partition that a group is assigned to."""
     if len(group_id) <= _CACHED_CHARACTERS_MAX:
         return _partition_of_short(group_id)
     return _partition_of(group_id)

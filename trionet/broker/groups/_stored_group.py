@@ -25,7 +25,7 @@ class StoredMember:
 
 @attrs.frozen
 class StoredGroup:
-    """The stored state of a group, from the last time that it became stable or empty."""
+    """The state of a group after its last rebalance, or after a static member was replaced."""
 
     id: str
     generation: int
@@ -64,7 +64,7 @@ def snapshot(group: Group, changed_at_ms: int) -> StoredGroup:
 
 
 def restored(stored: StoredGroup, settings: GroupSettings, now: float) -> Group:
-    """Return a group with its stored state; the members' session timeouts restart."""
+    """Recreate a group from its stored state; the members' session timeouts restart."""
     group = Group(stored.id, settings, now)
     group.generation = stored.generation
     group.protocol_type = stored.protocol_type
@@ -100,8 +100,8 @@ def restored(stored: StoredGroup, settings: GroupSettings, now: float) -> Group:
 def inherited(group: Group, settings: GroupSettings, changed_at_ms: int, now: float) -> Group:
     """Return another node's group as if the new coordinator had read it from storage.
 
-    Members that were not in any generation are dropped, since they are not stored. A rebalance in
-    progress is abandoned, and all members must rejoin.
+    Members that have not been in any generation are dropped, since they are not stored. A rebalance
+    in progress is abandoned, and all members must rejoin.
     """
     new = {member.id for member in group.members if member.is_new}
     stored = snapshot(group, changed_at_ms)

@@ -1,6 +1,6 @@
-"""The handlers of the APIs: async functions that are registered with an API key and versions.
+"""The API handlers: async functions, each registered for an API key and a range of versions.
 
 Each module implements one API or several closely related APIs. The group and configuration APIs
-have their own folders. Each API is served up to the highest version of Apache Kafka 4.2, starting
+have their own packages. Each API is served up to the highest version of Apache Kafka 4.2, starting
 from the lowest version that trionet can encode.
 """

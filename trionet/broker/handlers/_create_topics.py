@@ -1,4 +1,4 @@
-"""Implements CreateTopics, versions 0 to 7: creates topics (KIP-4), describes them (KIP-525)."""
+"""Implements CreateTopics, versions 0 to 7, which creates and describes topics (KIP-4, KIP-525)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Helpers for Produce and Fetch responses: error codes for old versions, and current leaders.
 
 A client that sends a request to the wrong node receives the current leader and its address with the
-error, so that it needs no Metadata request (KIP-951).
+error, and so need not send a Metadata request (KIP-951).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _LEADER_CHANGED: Final = (error_codes.NOT_LEADER_OR_FOLLOWER, error_codes.FENCED
 def error_code_for(call: Call, error_code: int) -> int:
     """Return an error code that clients of the call's version understand.
 
-    Instead of KAFKA_STORAGE_ERROR, older clients receive NOT_LEADER_OR_FOLLOWER, for which they
-    also retry the request.
+    Instead of KAFKA_STORAGE_ERROR, older clients receive NOT_LEADER_OR_FOLLOWER, which they also
+    retry.
     """
     is_unknown = (
         error_code == error_codes.KAFKA_STORAGE_ERROR
@@ -46,7 +46,7 @@ class CurrentLeaders:
 
     Args:
         broker: the state of the node that responds.
-        call: the call of the request.
+        call: the call to respond to.
     """
 
     def __init__(self, broker: BrokerState, call: Call) -> None:

@@ -1,8 +1,8 @@
 """Implements DeleteRecords, versions 0 to 2, which advances log start offsets (KIP-107).
 
-The response contains the new log start offset. It is sent after that offset is written to the disk,
-so that deleted records do not reappear if the broker is killed. (Kafka writes the offset once per
-minute.)
+The response contains the new log start offset. It is sent only once that offset has been written to
+disk, so that deleted records do not reappear if the broker is killed. (Kafka writes the offset once
+per minute.)
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Implements DescribeLogDirs, versions 0 to 4: the data folder, its disk space and replica sizes.
+"""Implements DescribeLogDirs, versions 0 to 4, which returns disk space and replica sizes.
 
-(KIP-113, KIP-827.) A broker that keeps its data in memory reports a folder named ``memory`` with an
-unknown amount of disk space. Gap: a single
-folder, and no replicas that move between folders.
+(KIP-113, KIP-827.) A broker that keeps its data in memory reports a directory named ``memory`` with
+an unknown amount of disk space.
+
+Gap: there is a single directory, so replicas never move between directories.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ async def handle(
 
 
 def _disk_usage(path: str | None) -> tuple[int, int]:
-    """Return the size of the file system, and its space available to this user, in bytes."""
+    """Return the file system's size and the space available to this user, in bytes."""
     if path is None or not hasattr(os, "statvfs"):
         return NOT_KNOWN, NOT_KNOWN
     found = os.statvfs(path)
@@ -58,7 +59,7 @@ def _disk_usage(path: str | None) -> tuple[int, int]:
 async def _topics(
     broker: BrokerState, request: DescribeLogDirsRequest, call: Call
 ) -> list[DescribeLogDirsTopic]:
-    """Return the requested partitions, or all partitions, that have a replica on this node."""
+    """Return the requested partitions (by default, all) that have a replica on this node."""
     logs = broker.folder.logs
     keys = dict.fromkeys(logs)
     if request.topics is not None:

@@ -1,7 +1,7 @@
-"""Implements DescribeTopicPartitions, version 0: topics and their partitions in pages (KIP-966).
+"""Implements DescribeTopicPartitions, version 0, which describes topics in pages (KIP-966).
 
 A page contains as many partitions as the client requests, but at most
-``max.request.partition.size.limit``. The cursor in the response is the start of the next page.
+``max.request.partition.size.limit``. The cursor in the response marks where the next page starts.
 Topics are sorted by name.
 """
 
@@ -89,7 +89,7 @@ async def _names(
         requested[topic.name] = None
     if cursor is not None and request.topics and start not in requested:
         raise ApiError(
-            error_codes.INVALID_REQUEST, f"the topic {start!r} in the cursor is not requested"
+            error_codes.INVALID_REQUEST, f"the cursor's topic {start!r} is not requested"
         )
     if cursor is not None and cursor.partition_index < 0:
         raise ApiError(

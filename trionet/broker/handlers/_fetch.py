@@ -4,7 +4,7 @@ The problem: most fetches wait, and a waiting fetch must cost almost nothing. A 
 block the event loop nor copy records, and a fetch of thousands of partitions must not block the
 event loop either.
 
-The choice: :class:`_Fetch`, whose structure is that of Produce, reads in the handler. If it reads
+The choice: :class:`_Fetch`, which is structured like Produce, reads in the handler. If it reads
 fewer than ``min_bytes``, it becomes a delayed operation in the purgatory until enough records are
 appended or ``max_wait_ms`` has passed. Meanwhile it occupies no handler and no buffers, and it
 reads again when the operation completes. Records are file ranges, which are sent with ``sendfile``.
@@ -105,7 +105,7 @@ async def handle(broker: BrokerState, request: FetchRequest, call: Call) -> Fetc
 
 
 class _PartialResponse:
-    """A response to which results are still added."""
+    """A response to which results are still being added."""
 
     __slots__ = ("by_topic", "leaders", "response")
 
@@ -288,7 +288,7 @@ class _Fetch:
 
     @property
     def must_wait(self) -> bool:
-        """Whether the fetch has no errors and has read fewer than ``min_bytes``."""
+        """Whether too few bytes were read, and nothing requires an immediate response."""
         reader, request = self._reader, self._request
         if reader.has_error or reader.cold_partitions or request.max_wait_ms <= 0:
             return False
@@ -306,7 +306,7 @@ class _Fetch:
         return len(self._context.partitions) > QUICK_PARTITIONS and not self._call.needs_lists
 
     def wait(self) -> None:
-        """Wait in the purgatory for records, or until ``max_wait_ms`` has passed.
+        """Put the fetch into the purgatory until enough records arrive or ``max_wait_ms`` passes.
 
         While it waits, the fetch keeps no buffers, files or request frame. It reads again when the
         wait ends.
@@ -370,7 +370,7 @@ class _Fetch:
         await self._reader.finish()
 
     async def read_in_steps(self) -> FetchResponse | None:
-        """Read many partitions; return the response, or None if the fetch waits for records."""
+        """Read many partitions; return the response, or None if the fetch must wait for records."""
         await self._read_paused(self._context.partitions)
         for _ in range(READS_MAX):
             if not self.must_wait:
@@ -398,7 +398,7 @@ class _Fetch:
             await self._call.pause()
 
     def _forget_changed(self) -> list[FetchedPartition]:
-        """Discard the results of partitions that have changed since the read, and return them.
+        """Discount partitions that have changed since they were read, and return them.
 
         The purgatory does not report appends that happen during pauses.
         """

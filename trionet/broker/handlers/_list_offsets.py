@@ -1,4 +1,4 @@
-"""Implements ListOffsets, versions 0 to 11: a partition's first, last or timestamp's offset.
+"""Implements ListOffsets, versions 0 to 11, which finds the offset for a timestamp.
 
 Special timestamps are -1 for the latest offset, -2 for the earliest offset, -3 for the record with
 the greatest timestamp (KIP-734), and -4 for the earliest offset on this broker (KIP-405), which is
@@ -144,7 +144,7 @@ async def _find_beginnings(
 
 
 async def _search(broker: BrokerState, search: Callable[[], T]) -> T:
-    """Run a search in a worker thread, since it reads batches; without a disk, run it directly."""
+    """Run a search in a worker thread, since it reads files; if in memory, run it directly."""
     with storage_errors():
         if broker.is_in_memory:
             return search()

@@ -1,4 +1,4 @@
-"""Implements Metadata, versions 0 to 13: live nodes, topics, partitions and leaders.
+"""Implements Metadata, versions 0 to 13, which lists live nodes, topics, partitions and leaders.
 
 An unknown topic that is requested by name is created if ``auto.create.topics.enable`` and the
 request allow it. The topic's error is then UNKNOWN_TOPIC_OR_PARTITION, as with Apache Kafka 4.3.1
@@ -83,7 +83,7 @@ async def _respond(
 async def _find_all(
     broker: BrokerState, request: MetadataRequest, call: Call
 ) -> list[Topic | MetadataResponseTopic]:
-    """Return the requested topics without duplicates, as Kafka does."""
+    """Find or create the requested topics; return them without duplicates, as Kafka does."""
     found: dict[tuple[str | None, bytes], Topic | MetadataResponseTopic] = {}
     only_responds = call.only_responds
     if request.allow_auto_topic_creation and broker.auto_create_topics:
@@ -123,7 +123,7 @@ def _find(
 async def _create(
     broker: BrokerState, request: MetadataRequest, name: str
 ) -> Topic | MetadataResponseTopic:
-    """Create a topic if allowed, and return the response that Kafka sends during its creation."""
+    """Create a topic if allowed; return it, or the error that Kafka returns during creation."""
     try:
         check_topic_name(name)
     except ApiError as error:

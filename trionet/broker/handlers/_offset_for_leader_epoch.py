@@ -1,4 +1,4 @@
-"""Implements OffsetForLeaderEpoch, versions 0 to 4: the end offset of a leader epoch (KIP-320).
+"""Implements OffsetForLeaderEpoch, versions 0 to 4, which finds where an epoch ends (KIP-320).
 
 After a change of the leader epoch, a consumer checks whether the records that it has read are still
 in the log. The leader epoch increases when the leader changes, and after an unclean shutdown.

@@ -4,17 +4,17 @@ The problem: a request takes 20 µs if its batches are appended unchanged, and m
 must be converted, recompressed or flushed. A slow request must not occupy a handler, and the
 requests of a connection must be processed in order.
 
-The choice: :class:`_Produce`, whose structure is that of Fetch, performs fast steps in the handler
+The choice: :class:`_Produce`, which is structured like Fetch, performs fast steps in the handler
 and slow steps in one task. The steps are always the same: convert, append, recompress, flush if
 required, respond. The order of requests is kept, since a connection has only one request in
 progress. A task per request was rejected, since starting a task takes as long as an append.
 
-* The response is sent when the batches are in the log, and on the disk if ``flush.messages``
+* The response is sent once the batches are in the log, and on disk if ``flush.messages``
   requires it. All replicas share one log, so ``acks=all`` is the same as ``acks=1``, except that it
   is rejected while too few replicas are live (``min.insync.replicas``).
-* A request with ``acks=0`` has no response. As in Kafka, an error closes the connection, since the
-  client cannot be informed in another way.
-* A records field contains one batch.
+* A request with ``acks=0`` has no response. As in Kafka, an error closes the connection, since
+  there is no other way to inform the client.
+* A records field must contain exactly one batch.
 * Versions 0 to 2 contain message sets, which are converted to batches before they are stored.
 * A batch whose codec is not the topic's ``compression.type`` is recompressed.
 
@@ -156,10 +156,10 @@ class _Produce:
     # Converting.
 
     async def _convert(self) -> list[tuple[int, PartitionProduceResponse]]:
-        """Replace the request with the equivalent request of a newer client, which has batches.
+        """Replace the request with an equivalent one with batches instead of message sets.
 
         Returns:
-            The results of partitions without an append, with the indexes of their topics.
+            For each partition to which nothing is appended, the index of its topic and its result.
         """
         broker, call, request = self._broker, self._call, self._request
         results: list[tuple[int, PartitionProduceResponse]] = []
@@ -202,7 +202,7 @@ class _Produce:
             self._topics.append(_topic_response(topic, results))
 
     async def append_paused(self) -> None:
-        """Append like :meth:`append`, but with pauses, for a large number of partitions."""
+        """Do the same as :meth:`append`, but with pauses, for a large number of partitions."""
         call = self._call
         unflushed: list[_Append] = []
         for topic in self._request.topic_data:
@@ -287,7 +287,7 @@ class _Produce:
         return self._response_or_none(response)
 
     def _notify(self) -> list[_Append]:
-        """Wake fetches that wait for visible records, and return the appends to flush."""
+        """Wake fetches that can read the records, and return the appends to flush first."""
         broker = self._broker
         unflushed: list[_Append] = []
         broker.purgatory.allowance = AT_ONCE_MAX

@@ -1,7 +1,8 @@
-"""Implements SaslHandshake and SaslAuthenticate outside of an authentication, which is an error.
+"""Rejects SaslHandshake and SaslAuthenticate requests that are not part of an authentication.
 
 During an authentication, the listener handles these requests itself. The handlers in this module
-are called if a listener has no SASL, or if a client re-authenticates within a second.
+are called if a listener does not use SASL, if a client re-authenticates within a second of its last
+re-authentication, or if it sends SaslAuthenticate without a handshake.
 """
 
 from __future__ import annotations

@@ -165,9 +165,9 @@ class Broker:
 
     @property
     def stop_failed(self) -> bool:
-        """Whether not all data could be flushed at shutdown; valid after the broker has closed.
+        """Whether some data could not be flushed at shutdown; valid once the broker has closed.
 
-        If so, the next start scans the logs. Records are only lost if the machine fails before the
+        If so, the next start scans the logs. Records are lost only if the machine fails before the
         operating system has written them.
         """
         return self._cluster.folder.stop_failed
@@ -218,7 +218,7 @@ class Broker:
         return self._cluster.coordinator_of(group)
 
     async def move_leader(self, topic: str, partition: int, node: int) -> None:
-        """Make a node the leader of a partition, in its next leader epoch.
+        """Make a node the leader of a partition, in the partition's next leader epoch.
 
         The old leader rejects further requests and waiting fetches with NOT_LEADER_OR_FOLLOWER.
         If the node is already the leader, nothing changes.
@@ -264,10 +264,10 @@ class Broker:
         await self._cluster.elections.elect_preferred_leaders()
 
     async def stop(self, node: int) -> None:
-        """Move the leaderships of a node, then close its listeners and connections.
+        """Move a node's leaderships to other nodes, then close its listeners and connections.
 
         Partitions without another running replica have no leader until :meth:`start`. The node
-        sends pending responses for at most 5 s. If it is already stopped, nothing changes.
+        takes at most 5 s to send pending responses. If it is already stopped, nothing changes.
 
         Args:
             node: the id of the node; see :attr:`node_ids`.
@@ -291,16 +291,16 @@ class Broker:
     async def start(self, node: int) -> None:
         """Restart a stopped node on the same ports, with the data shared by all nodes.
 
-        The node becomes the leader of its partitions without a leader, and the coordinator of
-        groups without one. :meth:`elect_preferred_leaders` also returns other partitions to it. If
-        the node is already running, nothing changes.
+        The node becomes the leader of those of its partitions that have no leader, and the
+        coordinator of groups without one. To return other partitions to it as well, call
+        :meth:`elect_preferred_leaders`. If the node is already running, nothing changes.
 
         Args:
             node: the id of the node; see :attr:`node_ids`.
 
         Raises:
             ValueError: there is no such node.
-            OSError: another process has bound one of the node's ports meanwhile.
+            OSError: another process has bound one of the node's ports in the meantime.
 
         Cancellation: the node either starts or stays stopped.
         """
@@ -347,14 +347,14 @@ class Broker:
 
     @contextmanager
     def watch(self, log: LogRing | None = None) -> Iterator[BrokerMetrics]:
-        """Collect the metrics of the first node within the context.
+        """Collect the metrics of the first node while the context is active.
 
         The caller must take a snapshot every few seconds, because recent rates and quantiles are
         computed from the changes between snapshots. With ``metrics.listener``, the context yields
         :attr:`metrics`, which are always collected.
 
         Args:
-            log: the log lines to report; by default, lines logged within the context.
+            log: the log lines to report; by default, the lines logged in the context.
         """
         metrics = self.metrics
         if metrics is not None:
@@ -386,7 +386,7 @@ async def open_broker(
     """Run a broker within the context.
 
     By default, the broker listens on a free port of 127.0.0.1 and keeps its data in memory. Set
-    ``log_dirs`` (or ``log_dir``) to store the data in a folder.
+    ``log_dirs`` (or ``log_dir``) to store the data in a directory.
 
     Args:
         settings: Kafka's broker settings by their dotted keys.
@@ -397,21 +397,21 @@ async def open_broker(
             ``ssl.principal.mapping.rules``.
         network: the source of connections, time and randomness; pass a
             :class:`trionet.testing.MemoryNetwork` for virtual time.
-        disk: provides the data folders; tests may pass their own :class:`trionet.broker.Disk`.
+        disk: provides the data directory; tests may pass their own :class:`trionet.broker.Disk`.
         keywords: Kafka's broker settings with underscores instead of dots, such as
             ``num_partitions=3``; they take precedence over ``settings``.
 
     Raises:
         ConfigError: a setting is unknown, has an invalid value or is not allowed in virtual time,
-            or the data folder is in use.
-        OSError: a listener cannot be bound, or the data folder cannot be used.
+            or the data directory is in use.
+        OSError: a listener cannot be bound, or the data directory cannot be used.
 
-    On exit, the broker sends pending responses for at most 5 s. Then it closes all sockets and
+    On exit, the broker takes at most 5 s to send pending responses. Then it closes all sockets and
     files and marks the logs as cleanly stopped. No tasks remain.
 
     Cancellation: the broker does not wait for responses, and flushes the logs for at most 2 s. If
     this takes longer, the logs are not marked as cleanly stopped, and the next start scans them.
-    Acknowledged records are not lost. If cancelled during startup, the function returns when the
+    Acknowledged records are not lost. If cancelled during startup, the function returns once the
     logs that are being opened are open.
     """
     given = {**_DEFAULTS, **(settings or {}), **keywords}
@@ -479,7 +479,7 @@ def _check_virtual(config: BrokerConfig, disk: Disk) -> None:
 
 
 def _keep_recent_log_lines(config: BrokerConfig, stack: ExitStack) -> LogRing | None:
-    """Start to keep recent log lines, if there is a metrics listener to report them."""
+    """Start retaining recent log lines, if there is a metrics listener to report them."""
     if not config["metrics.listener"]:
         return None
     ring, root = LogRing(), logging.getLogger("trionet")

@@ -94,10 +94,10 @@ class Node:
         self._reserved: list[socket.socket] = []
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Serve requests until stopped or cancelled; report ``started`` when the node listens.
+        """Serve requests until stopped or cancelled; report ``started`` once the node is listening.
 
         Raises:
-            ConfigError: a setting of a listener is not allowed.
+            ConfigError: a setting is not allowed or cannot be used.
             OSError: a listener cannot be bound.
         """
         self._ended = trio.Event()
@@ -117,7 +117,7 @@ class Node:
         """Apply the settings that were altered while the node was stopped, and start serving.
 
         Returns:
-            The component that applies later changes of settings.
+            The component that applies later changes to settings.
         """
         state, configs = self.state, self.state.cluster.configs
         async with configs.hold_changes():
@@ -176,7 +176,7 @@ class Node:
         """Send pending responses, close all connections, and wait until the node has stopped.
 
         Args:
-            grace_seconds: the maximum wait for pending responses.
+            grace_seconds: how long to wait, at most, for pending responses to be sent.
 
         Cancellation: the node stops without waiting for pending responses.
         """
@@ -192,7 +192,7 @@ class Node:
         """Reserve the ports of the stopped node, so that other processes cannot bind them.
 
         Connections to the ports are refused. If a port cannot be reserved, another process may bind
-        it, and the next start fails.
+        it, and the next start then fails.
         """
         if self.state.cluster.network.is_virtual:
             return  # no other process can bind ports of a memory network
@@ -213,7 +213,7 @@ class Node:
             self._reserved.pop().close()
 
     async def _open_security(self, nursery: trio.Nursery) -> dict[str, SecuredListener]:
-        """Return the security of the listeners with TLS or SASL by name, and keep it up to date."""
+        """Open the security of listeners with TLS or SASL, keep it current, return it by name."""
         await trio.lowlevel.checkpoint()
         state = self.state
         secured = [
@@ -256,7 +256,7 @@ class Node:
         )
 
     async def _start_metrics(self, nursery: trio.Nursery) -> None:
-        """Start to collect and serve metrics, if there is a metrics listener."""
+        """Start collecting and serving metrics, if there is a metrics listener."""
         await trio.lowlevel.checkpoint()
         if self._context.log is None:
             return
@@ -281,7 +281,7 @@ class Node:
 
 
 def log_failed_authentication(connection: ClosedConnection) -> None:
-    """Log a closed connection if it closed because authentication failed (Kafka: Selector)."""
+    """Log a connection that was closed because authentication failed (Kafka: Selector)."""
     if connection.reason in _FAILED_AUTHENTICATION:
         logger.info(
             "listener %s: authentication of %s failed: %s",

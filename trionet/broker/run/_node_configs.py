@@ -1,4 +1,4 @@
-"""The settings of each node, derived from the broker's settings with other ids and ports."""
+"""The settings of each node, derived from the broker's but with different ids and ports."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ The choice: two phases. :meth:`prepare` performs all steps that can fail or wait
 function. When all components are prepared and the change is stored, these functions apply the
 change; they cannot fail. :class:`.BrokerConfigs` drives both phases, one change at a time.
 
-Rejected: Kafka's method, which validates a change and then applies it to one component after
+Rejected: Kafka's approach, which validates a change and then applies it to one component after
 another. If a component fails, Kafka logs the error, and the other components keep the change.
 
 All nodes share the logs, so only settings for all nodes apply to them. With a single node, the

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..security._listener_security import SecuredListener
 
 
-#: Limit on resolving a change's host names, during which all other changes wait.
+#: The maximum time to resolve the host names of a change; all other changes wait meanwhile.
 LOOKUP_SECONDS_MAX: Final = 10.0
 
 
@@ -54,7 +54,7 @@ class ServerChanges:
         Args:
             old: the current settings.
             new: the new settings.
-            altered: the altered keys; keystores and truststores among them are read again.
+            altered: the altered keys; a store that any of them concerns is read again.
 
         Raises:
             ConfigError: the settings are not allowed.
@@ -90,7 +90,7 @@ class ServerChanges:
             return await server_limits(new, overrides, nodes=self._nodes)
         raise ConfigError(
             f"{OVERRIDES}: the host names could not be resolved within {LOOKUP_SECONDS_MAX:.0f} s;"
-            " use fewer names, or addresses"
+            " use fewer host names, or use addresses"
         )
 
     async def _prepare_certificates(

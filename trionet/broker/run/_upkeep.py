@@ -85,7 +85,7 @@ async def _every(
 async def load_codecs(apis: Apis) -> None:
     """Load the codecs of all served APIs, in steps of a few milliseconds.
 
-    Codecs are also loaded on demand. But loading opens files, which may fail later if the process
+    Codecs are also loaded on demand, but loading opens files, which may fail later if the process
     has run out of file descriptors.
     """
     await trio.sleep(CODECS_AFTER_SECONDS)
@@ -112,7 +112,7 @@ async def _flush(cluster: Cluster) -> None:
 
 
 async def apply_retention(cluster: Cluster) -> None:
-    """Delete the segments that exceed the retention time or size of their topics."""
+    """Delete the segments that exceed their topics' retention time or size."""
     now_ms = cluster.now_ms()
     due: list[tuple[Log, int]] = []
     for log in list(cluster.folder.logs.values()):

@@ -96,7 +96,7 @@ class SecuredListener:
         )
 
     async def load(self) -> None:
-        """Fetch the keys of the token issuer, before the listener opens.
+        """Fetch the token issuer's keys, if signed tokens are accepted, before the listener opens.
 
         Raises:
             ConfigError: the keys cannot be fetched.
@@ -106,13 +106,13 @@ class SecuredListener:
             await self.jwks.load()
 
     async def prepare_certificates(self, config: BrokerConfig) -> Callable[[], None]:
-        """Read the stores of new settings, and return a function that applies them.
+        """Read a new keystore and truststore, and return a function that puts them into use.
 
         Args:
             config: the new settings.
 
         Raises:
-            ConfigError: a new store cannot be used, or is not compatible with the current store.
+            ConfigError: a new store cannot be used, or is incompatible with the current one.
         """
         tls = self.tls
         assert tls is not None, "the listener does not use TLS"
@@ -131,7 +131,7 @@ class SecuredListener:
         return renew
 
     def log_warnings(self, *, has_scram_users: bool = True) -> None:
-        """Log warnings about settings that are valid but probably mistakes.
+        """Log warnings about settings that are valid but probably unintended.
 
         Args:
             has_scram_users: whether any SCRAM users exist.
@@ -156,7 +156,7 @@ class SecuredListener:
     def _client_auth_warnings(self, settings: TlsSettings) -> Iterator[str]:
         if self._is_client_auth_ignored:
             yield (
-                "ssl.client.auth for all listeners does not apply to listeners with SASL; set"
+                "the broker-wide ssl.client.auth does not apply to SASL listeners; set"
                 f" listener.name.{self.endpoint.listener_name.lower()}.ssl.client.auth"
             )
         has_trust = settings.truststore_location or settings.truststore_certificates
@@ -223,8 +223,8 @@ def listener_security(
         endpoint: the endpoint of the listener.
         scram_lookup: returns the lookup function for SCRAM users.
         principal_builder: builds principals, instead of ``ssl.principal.mapping.rules``.
-        scram_secret: the secret from which the salts of unknown users are derived; by default a
-            secret of this process.
+        scram_secret: the secret from which the salts of unknown users are derived; by default, one
+            that lasts as long as this process.
 
     Raises:
         ConfigError: a setting is missing or not allowed, or a keystore or truststore cannot be
@@ -293,13 +293,13 @@ def _sasl(
         if name not in SUPPORTED:
             default = "" if settings.is_set("sasl.enabled.mechanisms") else " (the default)"
             raise ConfigError(
-                f"sasl.enabled.mechanisms = {','.join(names)!r}{default} of listener"
-                f" {listener_name}: {name} is not supported; allowed: {', '.join(SUPPORTED)}"
+                f"listener {listener_name}: sasl.enabled.mechanisms = {','.join(names)!r}{default}:"
+                f" {name} is not supported; allowed: {', '.join(SUPPORTED)}"
             )
     if not names:
         raise ConfigError(
-            f"sasl.enabled.mechanisms of listener {listener_name} is empty; expected at least"
-            f" one of {', '.join(SUPPORTED)}"
+            f"listener {listener_name}: sasl.enabled.mechanisms is empty; expected at least one of"
+            f" {', '.join(SUPPORTED)}"
         )
     mechanisms: dict[str, Mechanism] = {}
     jwks = None
@@ -357,8 +357,8 @@ def _oauthbearer(
     if url is None:
         raise ConfigError(
             "sasl.oauthbearer.jwks.endpoint.url must be set to the URL of the token issuer's keys;"
-            f" to test clients, {settings.name('sasl.server.callback.handler.class', name)}"
-            f"={_UNSECURED} accepts unsigned tokens"
+            " to accept unsigned tokens, for testing only, set"
+            f" {settings.name('sasl.server.callback.handler.class', name)}={_UNSECURED}"
         )
     times = RefreshTimes(
         settings.integer("sasl.oauthbearer.jwks.endpoint.refresh.ms", name),
@@ -382,8 +382,8 @@ def _token_warning(settings: ListenerSettings) -> str:
     handler = "sasl.server.callback.handler.class"
     if settings.text(handler, oauthbearer.NAME) == _UNSECURED:
         return (
-            f"{settings.name(handler, oauthbearer.NAME)} accepts unsigned tokens, so that any"
-            " client can log in under any name; use it only to test clients"
+            f"{settings.name(handler, oauthbearer.NAME)} accepts unsigned tokens, so any client"
+            " can authenticate as any user; use it only for testing"
         )
     audience, issuer = "sasl.oauthbearer.expected.audience", "sasl.oauthbearer.expected.issuer"
     is_for_us = settings.names(audience, oauthbearer.NAME)
@@ -393,7 +393,7 @@ def _token_warning(settings: ListenerSettings) -> str:
 
 
 def _unsecured(options: dict[str, str], key: str) -> Mechanism:
-    """Create a validator of unsigned tokens with the options of Kafka's validator."""
+    """Create the mechanism for unsigned tokens, with the options of Kafka's validator."""
     skew = options.get("unsecuredValidatorAllowableClockSkewMs", "0")
     if not skew.isascii() or not skew.isdigit():
         raise ConfigError(

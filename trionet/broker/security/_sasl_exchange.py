@@ -58,8 +58,8 @@ class SaslSettings:
     Attributes:
         mechanisms: the enabled mechanisms by name, in the order in which they are advertised.
         session_ms: the maximum session lifetime by mechanism, in milliseconds
-            (``connections.max.reauth.ms``). If it is 0 or missing, sessions only expire with their
-            credential.
+            (``connections.max.reauth.ms``). If it is 0 or missing, a session expires only when its
+            credential does.
         frame_bytes_max: the maximum frame size until authentication completes
             (``sasl.server.max.receive.size``).
         failure_delay_seconds: the delay before the response to a failed authentication
@@ -119,7 +119,7 @@ class SaslExchange:
 
     Attributes:
         client_software: the software name and version in the client's ApiVersions request.
-        mechanism: the mechanism of the last handshake; empty before the first handshake.
+        mechanism: the mechanism that the last handshake selected; empty before the first one.
     """
 
     __slots__ = (

@@ -67,7 +67,7 @@ class ScramCredentials:
         return self._by_mechanism[mechanism].get
 
     def users(self) -> dict[str, dict[str, int]]:
-        """Return, for each user name, the iteration count by mechanism.
+        """Return the iteration counts of all credentials, by user name and mechanism.
 
         (Kafka: DescribeUserScramCredentials.)
         """
@@ -83,9 +83,9 @@ class ScramCredentials:
         """Create a user, or replace the password of an existing user.
 
         Args:
-            user_name: the user name, of 1 to 255 characters.
+            user_name: the user name, 1 to 255 characters long.
             password: the password, which must not be empty.
-            mechanisms: the mechanisms, from :data:`trionet.net.sasl.scram.HASHES`.
+            mechanisms: the mechanisms, each one of :data:`trionet.net.sasl.scram.HASHES`.
 
         Raises:
             ConfigError: the user name is not allowed, or the password is empty.
@@ -106,7 +106,7 @@ class ScramCredentials:
         """Create or replace a user's credentials (KIP-554: upsertion).
 
         Args:
-            user_name: the user name, of 1 to 255 characters.
+            user_name: the user name, 1 to 255 characters long.
             credentials: the credentials by mechanism.
 
         Raises:
@@ -201,20 +201,20 @@ def _delete(user_name: str, mechanism: str, connection: Connection) -> None:
 
 
 async def add_scram_user(folder: str, user_name: str, password: str) -> None:
-    """Add a user with credentials for all SCRAM mechanisms to a broker's data folder.
+    """Add a user with credentials for all SCRAM mechanisms to a broker's data directory.
 
     The broker must not be running.
 
     Args:
-        folder: the data folder, which is created if it does not exist.
-        user_name: the user name, of 1 to 255 characters.
+        folder: the path of the data directory, which is created if it does not exist.
+        user_name: the user name, 1 to 255 characters long.
         password: the password, which must not be empty.
 
     Raises:
-        ConfigError: the folder is in use or belongs to another broker, or the user name or
+        ConfigError: the directory is in use or belongs to another broker, or the user name or
             password is not allowed.
         DatabaseError: the database cannot be opened or written.
-        OSError: the folder cannot be accessed.
+        OSError: the directory cannot be accessed.
 
     Cancellation: the user is either added completely, or not at all.
     """

@@ -141,7 +141,7 @@ class BrokerMetrics:
         monitor: the monitor of the event loop.
         requests: the node's request counts.
         recorder: the recorder of the request log; None without a request log.
-        settings: the settings of the metrics and of their listener.
+        settings: the settings of the metrics and of the metrics listener.
         log: the recent log lines to report.
 
     Attributes:
@@ -194,7 +194,7 @@ class BrokerMetrics:
         self._of_requests = collectors[-1]
 
     def snapshot(self) -> Snapshot:
-        """Collect all metrics and return their snapshot, which takes a few milliseconds."""
+        """Return a snapshot of all metrics; collecting them takes a few milliseconds."""
         return self.registry.snapshot(trio.current_time())
 
     def snapshot_without_requests(self) -> Snapshot:
@@ -207,10 +207,10 @@ class BrokerMetrics:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Update rates periodically and serve the metrics listener, if any, until cancelled.
 
-        Reports ``started`` when the listener accepts connections.
+        Reports ``started`` once the listener, if any, is accepting connections.
 
         Raises:
-            ConfigError: the listener's certificate cannot be read.
+            ConfigError: a TLS setting is not allowed, or a keystore or truststore cannot be read.
             OSError: the listener's address cannot be bound.
         """
         async with trio.open_nursery() as nursery:
@@ -283,7 +283,7 @@ class BrokerMetrics:
                 HTTPStatus.BAD_REQUEST, "id is missing; pass a connection id from /snapshot"
             )
         if not self.close_connection(id):
-            raise Refused(HTTPStatus.NOT_FOUND, f"no connection {id}; it may have closed already")
+            raise Refused(HTTPStatus.NOT_FOUND, f"no connection {id}; it may already have closed")
         return {"closed": id}
 
     def _collect(self, now: float) -> Iterator[Family]:
@@ -310,7 +310,7 @@ class BrokerMetrics:
 
 
 def _name_of(request: Request) -> str | None:
-    """Return the name of a request's API, or None if the request is not decoded yet."""
+    """Return the name of a request's API, or None if the request has not been decoded yet."""
     return None if request.kind is None else cast(ApiVersionCodec, request.kind).name
 
 

@@ -1,4 +1,4 @@
-"""The settings of the metrics and of their listener."""
+"""The settings of the metrics and of the metrics listener."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOKEN_CHARS_MIN = 16
 
 @attrs.frozen
 class MetricsSettings:
-    """The settings of the metrics and of their listener.
+    """The settings of the metrics and of the metrics listener.
 
     Attributes:
         endpoint: the address of the metrics listener; None without a metrics listener.
@@ -46,8 +46,9 @@ def metrics_settings(config: BrokerConfig) -> MetricsSettings:
     """Validate the metrics settings of a broker, and return them.
 
     Raises:
-        ConfigError: the listener is not a URL, other machines can reach it without TLS and a
-            token, the token is too short or has invalid characters, or h11 is not installed.
+        ConfigError: ``metrics.listener`` is not a valid URL, or other machines could reach it
+            without TLS and a token; the token is too short or has invalid characters; or h11 is not
+            installed.
     """
     url = config["metrics.listener"]
     token = config["metrics.listener.token"]
@@ -85,8 +86,8 @@ def _check(endpoint: Endpoint, *, has_token: bool) -> None:
     if not _is_loopback(endpoint.host) and not (is_secure and has_token):
         raise ConfigError(
             f"metrics.listener: {endpoint.address} can be reached from other machines, and metrics"
-            " reveal its clients; use a loopback address such as 127.0.0.1, or https with"
-            " metrics.listener.token"
+            " identify the broker's clients; use a loopback address such as 127.0.0.1, or https"
+            " with metrics.listener.token"
         )
     if not _is_installed("h11"):
         raise ConfigError(

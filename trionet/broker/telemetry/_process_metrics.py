@@ -1,4 +1,4 @@
-"""Metrics of the process (CPU time, memory, file descriptors), with Prometheus's usual names.
+"""Metrics of the process (CPU time, memory, file descriptors), under Prometheus's usual names.
 
 On Linux, all metrics are available. Other systems report only some of them.
 """

@@ -58,7 +58,7 @@ class RequestLogSettings:
 
     Attributes:
         topic: the name of the topic.
-        partitions: the number of partitions with which the topic is created if needed.
+        partitions: the topic's number of partitions, if the broker has to create it.
         sample_ppm: the number of logged requests per million requests.
         rows_max: the maximum number of buffered rows.
         linger_seconds: how long the writer waits for further rows before it appends a batch.
@@ -73,16 +73,16 @@ class RequestLogSettings:
 
 @attrs.frozen
 class RequestLogStatistics:
-    """The number of completed requests and closed connections by their outcome in the request log.
+    """The numbers of completed requests and closed connections, by outcome in the request log.
 
     The first five numbers add up to the count of the metric TotalTimeMs.
 
     Attributes:
         logged: requests whose rows are in the topic.
         dropped: requests without a row, because the buffer was full or the append failed.
-        left_out: requests for the request log's own topic.
+        left_out: requests that concern the request log's own topic.
         sampled_out: requests that are not in the sample.
-        buffered: requests whose rows are not appended yet.
+        buffered: requests whose rows have not been appended yet.
         connections_logged: closed connections whose rows are in the topic.
         connections_dropped: closed connections without a row, for the same reasons as requests.
     """
@@ -232,7 +232,7 @@ class RequestLog:
                 self._append(log, self._batch(log))
 
     def _next_log(self) -> Log | None:
-        """Return the log for the next batch, round-robin, or None if no partition is writable."""
+        """Return the next batch's log, chosen round-robin; None if no partition is writable."""
         topic = self._cluster.topics.get(self._settings.topic)
         found: list[Log] = []
         for partition in range(topic.partitions if topic is not None else 0):
@@ -245,7 +245,7 @@ class RequestLog:
         return found[next(self._turns) % len(found)]
 
     def _batch(self, log: Log) -> bytes:
-        """Encode the oldest rows as one batch, no larger than the topic's max.message.bytes."""
+        """Encode the oldest rows as one batch of at most max.message.bytes, or of a single row."""
         recorder = self.recorder
         limit = recorder.batch_bytes_max = log.config.max_message_bytes
         rows = recorder.next_batch()
@@ -272,7 +272,7 @@ class RequestLog:
         self._fail(error.message)
 
     def _fail(self, why: str) -> None:
-        """Log a failure, but only the first failure after a successful append."""
+        """Log a failure, unless one has been logged since the last successful append."""
         if not self._is_failing:
             logger.warning("cannot write the request log: %s", why)
         self._is_failing = True

@@ -1,10 +1,10 @@
 """The buffer of request log rows between the processors and the topic.
 
-This compiled module contains all code that runs per request. It decides whether to log a request,
-and encodes the request's row directly into the topic's next record batch. No call waits: if the
-buffer is full, rows are dropped and counted. All requests have the same probability of being
-sampled. The recorder draws the number of requests to skip, so that a skipped request costs one
-subtraction.
+This compiled module contains all of the request log's per-request code. It decides whether to log a
+request, and encodes the request's row directly into the topic's next record batch. Nothing here
+waits: if the buffer is full, rows are dropped and counted. All requests have the same probability
+of being sampled. The recorder draws the number of requests to skip, so that a skipped request costs
+one subtraction.
 """
 
 # Compiled by mypyc.
@@ -63,7 +63,7 @@ _ROW_BYTES_MAX: Final = CONNECTION_SIZE + TEXT_BYTES_MAX * len(TEXTS + CONNECTIO
 
 
 class RowBatch:
-    """A number of rows that are written as one record batch.
+    """Rows that are written as one record batch.
 
     Attributes:
         builder: builds the record batch.
@@ -80,7 +80,7 @@ class RowBatch:
 
 
 def halves(batch: bytes) -> list[RowBatch]:
-    """Split a batch into two batches with half of the rows."""
+    """Split a batch into two batches, each with half of the rows."""
     columns = decode_columns(batch)
     middle = len(columns.values) // 2
     found = []
@@ -127,7 +127,7 @@ class RequestRecorder:
         has_rows: an event that is set while rows are buffered.
         rows: the number of buffered rows.
         batch_bytes_max: the maximum size of new batches; a batch always has at least one row.
-        left_out: the number of requests for the request log's own topic.
+        left_out: the number of requests that concern the request log's own topic.
         sampled_out: the number of requests that are not in the sample.
         dropped: the number of requests without a row, because the buffer was full or the append
             failed.
@@ -167,7 +167,7 @@ class RequestRecorder:
 
     @property
     def buffered(self) -> int:
-        """The number of requests whose rows are not written yet, including throttled requests."""
+        """The number of requests whose rows have not been written yet, including throttled ones."""
         return sum(batch.requests for batch in self._batches) + len(self._throttled)
 
     # The Recorder interface.
@@ -236,7 +236,7 @@ class RequestRecorder:
             self._record(cast(Request, request), epoch_us)
 
     def next_batch(self) -> RowBatch:
-        """Close the oldest batch for further rows, and return it. The buffer must not be empty.
+        """Close the oldest batch to further rows, and return it. The buffer must not be empty.
 
         The batch stays in the buffer until :meth:`written` or :meth:`divided` is called.
         """
@@ -275,7 +275,7 @@ class RequestRecorder:
             self._typed = RequestWriter(builder)
 
     def _note_row(self, batch: RowBatch, batch_size: int) -> None:
-        """Count a row that was added to the last batch, and begin a new batch if that is full."""
+        """Count a row added to the last batch, and begin a new batch if the last one is full."""
         self.rows += 1
         if self.rows == 1:
             self.has_rows.set()
@@ -406,7 +406,7 @@ class RequestRecorder:
 
 # Without min() or a conditional expression, for which mypyc would box both numbers.
 def _uint32(number: i64) -> i64:
-    """Return the number, but at most the maximum of an unsigned 32-bit integer."""
+    """Return the number, capped at the largest unsigned 32-bit integer."""
     if number > _UINT32_MAX:
         return _UINT32_MAX
     return number

@@ -1,4 +1,4 @@
-"""The snapshot sections for groups and fetch sessions, in addition to the server's sections."""
+"""The snapshot sections for groups and fetch sessions; the server provides the others."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ..model._fetch_sessions import FetchSession
 
 
 class Numbers:
-    """A mapping of keys to ascending numbers; a key keeps its number while it exists."""
+    """Assigns ascending numbers to keys; a key keeps its number for as long as it exists."""
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
         self._next = 0
 
     def of(self, keys: Iterable[object]) -> list[tuple[int, object]]:
-        """Return the number of each key, in ascending order, and discard all other keys."""
+        """Return each key as ``(number, key)``, sorted by number, and forget all other keys."""
         current = dict.fromkeys(keys)
         known = self._numbers
         if any(key not in current for key in known):
@@ -38,7 +38,7 @@ def groups_section(groups: Callable[[], Iterable[Group]], clock: Callable[[], fl
 
     Args:
         groups: returns the groups that the node coordinates.
-        clock: the loop's clock, in seconds.
+        clock: returns the current time on the event loop's clock, in seconds.
     """
     numbers = Numbers()
 
@@ -80,7 +80,7 @@ def _member_row(member: Member, group: Group, leader: str | None, now: float) ->
 
 
 def _phase(member: Member, group: Group) -> str:
-    """Return the phase of a member in a rebalance: its waiting call, or the expected call."""
+    """Return a member's phase in a rebalance: the call it is waiting in, or must make next."""
     if member.is_joining:
         return "joining"
     if member.is_syncing:
@@ -99,7 +99,7 @@ def fetch_sessions_section(
 
     Args:
         sessions: returns the cached sessions.
-        clock: the loop's clock, in seconds.
+        clock: returns the current time on the event loop's clock, in seconds.
     """
     numbers = Numbers()
 

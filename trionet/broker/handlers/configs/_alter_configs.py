@@ -49,7 +49,7 @@ async def alter_configs(
 async def incremental_alter_configs(
     broker: BrokerState, request: incremental.IncrementalAlterConfigsRequest, call: Call
 ) -> incremental.IncrementalAlterConfigsResponse:
-    """Handle IncrementalAlterConfigs, versions 0 and 1: set or delete keys, change list values.
+    """Handle IncrementalAlterConfigs, versions 0 and 1, which alters individual keys.
 
     Gap: client metrics and groups have no settings; altering them is an error.
     """

@@ -44,7 +44,7 @@ _NAMES = {CLIENT_METRICS: "client metrics", GROUP: "groups"}
 
 
 Alter: TypeAlias = Callable[[int, str, Sequence[Operation]], Awaitable[None]]
-"""Applies all operations to the resource with a type and name, or none if one raises ApiError."""
+"""Applies all operations to the resource of a type and name; if it raises ApiError, none."""
 
 
 @attrs.frozen
@@ -65,7 +65,7 @@ async def alter_each(
     Args:
         resources: the type, name and operations of each resource. Repeated resources are rejected.
         alter: applies the operations to one resource.
-        call: the call of the request.
+        call: the call that handles the request.
     """
     counts: Counter[tuple[int, str]] = Counter()
     for type, name, _ in resources:
@@ -77,7 +77,9 @@ async def alter_each(
         await trio.lowlevel.checkpoint()  # a request may name thousands
         try:
             if counts[type, name] > 1:
-                raise ApiError(INVALID_REQUEST, "duplicate resource; name each resource once")
+                raise ApiError(
+                    INVALID_REQUEST, "duplicate resource; specify each resource only once"
+                )
             await alter(type, name, operations)
         except ApiError as error:
             results.append(AlterResult(type, name, error.error_code, error.message))
@@ -119,14 +121,14 @@ async def replace_all(
     *,
     validate_only: bool,
 ) -> None:
-    """Replace all settings of one resource (AlterConfigs). Keys that are not set are deleted.
+    """Replace all settings of one resource (AlterConfigs); keys without an operation are deleted.
 
     Args:
         broker: the node's state.
         type: the type of the resource.
         name: the name of the resource.
         operations: a SET operation for each new setting.
-        validate_only: only validate the change.
+        validate_only: whether to validate the change without making it.
 
     Raises:
         ApiError: see :func:`alter_incrementally`; AlterConfigs does not support loggers.

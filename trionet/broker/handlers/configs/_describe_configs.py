@@ -1,6 +1,6 @@
-"""Implements DescribeConfigs, versions 0 to 4: topic and broker settings with their sources.
+"""Implements DescribeConfigs, versions 0 to 4, which returns settings with their sources.
 
-The settings of a logger are its level (KIP-412).
+A broker's loggers are described by their levels (KIP-412).
 
 Gap: client metrics and groups have no settings here; describing them is an error.
 """

@@ -1,7 +1,7 @@
-"""Implements ListConfigResources, versions 0 and 1: the resources with settings (KIP-1142).
+"""Implements ListConfigResources, versions 0 and 1, which lists configurable resources (KIP-1142).
 
 Version 0 is ListClientMetricsResources, whose response is empty, since the broker does not support
-client metrics (KIP-714). Version 1 lists no groups, since groups have no settings.
+client metrics (KIP-714). Version 1 lists no groups, since they have no settings here.
 """
 
 from __future__ import annotations

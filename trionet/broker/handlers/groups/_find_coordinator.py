@@ -1,11 +1,11 @@
-"""Implements FindCoordinator, versions 0 to 6: the node that coordinates a consumer group.
+"""Implements FindCoordinator, versions 0 to 6, which looks up a consumer group's coordinator.
 
-Version 0 is served, because librdkafka infers features from it.
+Version 0 is served because librdkafka infers features from it.
 
 For unsupported coordinator types, clients receive an error that they do not retry. When librdkafka
 looks for its transaction coordinator, it retries until a timeout, except after an authorization
 error. The Java client fails on any error that is not retriable. Only brokers look for the
-coordinators of share groups. Apache Kafka returns INVALID_REQUEST if it does not serve them.
+coordinators of share groups; Apache Kafka returns INVALID_REQUEST if it does not serve such groups.
 
 Gap: no transactions and no share groups.
 """

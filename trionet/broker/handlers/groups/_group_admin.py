@@ -53,7 +53,7 @@ async def list_groups(
 
 
 async def _requested(call: Call, names: Iterable[str], known: frozenset[str]) -> set[str]:
-    """Return the requested names that are known. A request may contain a large number of names."""
+    """Return the requested names that are known, in lower case; pause between names if needed."""
     requested = set()
     for name in names:
         if call.must_pause():
@@ -140,7 +140,7 @@ def _member(member: Member, protocol_name: str | None) -> DescribedGroupMember:
 async def delete_groups(
     broker: BrokerState, request: DeleteGroupsRequest, call: Call
 ) -> DeleteGroupsResponse | None:
-    """Handle DeleteGroups, versions 0 to 2, which deletes empty groups and offsets (KIP-229)."""
+    """Handle DeleteGroups, versions 0 to 2: delete empty groups and their offsets (KIP-229)."""
     call.expect(len(request.groups_names))
     names = list(dict.fromkeys(request.groups_names))
     if not names:

@@ -1,4 +1,4 @@
-"""Implements the membership in consumer groups: JoinGroup, SyncGroup, Heartbeat, LeaveGroup."""
+"""Implements consumer group membership: JoinGroup, SyncGroup, Heartbeat, LeaveGroup."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def join_group(
 ) -> JoinGroupResponse | None:
     """Handle JoinGroup, versions 0 to 9: join a consumer group, or rejoin in a rebalance.
 
-    The response is sent when the join phase is complete. Until then, the call occupies no handler.
+    The response is sent once the join phase is complete. Until then, the call occupies no handler.
     """
     if len(request.protocols) > broker.config.integer("group.member.max.protocols"):
         return JoinGroupResponse(
@@ -89,9 +89,9 @@ def _join_response(result: JoinGroupResult, version: int) -> JoinGroupResponse:
 async def sync_group(
     broker: BrokerState, request: SyncGroupRequest, call: Call
 ) -> SyncGroupResponse | None:
-    """Handle SyncGroup, versions 0 to 5: receive the assignments, and send each member its own.
+    """Handle SyncGroup, versions 0 to 5: store the leader's assignments, return the caller's own.
 
-    The response is sent when the assignments are stored. Until then, the call occupies no handler.
+    The response is sent once the assignments are stored. Until then, the call occupies no handler.
     """
     protocol = (request.protocol_type, request.protocol_name)
     if call.version >= STATES_PROTOCOL_VERSION and None in protocol:

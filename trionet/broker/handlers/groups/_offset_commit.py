@@ -1,6 +1,6 @@
 """Implements OffsetCommit, versions 0 to 10; version 10 uses topic ids.
 
-The response is sent when the offsets are stored, so that they are not lost if the broker is killed.
+The response is sent once the offsets are stored, so that they are not lost if the broker is killed.
 Version 0, with which Kafka stored offsets in ZooKeeper, is treated like the other versions.
 """
 

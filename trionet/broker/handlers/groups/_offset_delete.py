@@ -1,4 +1,4 @@
-"""Implements OffsetDelete, version 0, for topics without subscribers in the group (KIP-496)."""
+"""Implements OffsetDelete, version 0, for topics that no member is subscribed to (KIP-496)."""
 
 from __future__ import annotations
 
