@@ -76,12 +76,43 @@ def test_a_signal_ends_what_a_job_has_started_too(
         stdout=subprocess.PIPE,
         text=True,
         restore_signals=True,
+        start_new_session=True,
     ) as job:
         assert job.stdout is not None
-        child = next(int(line) for line in job.stdout if line.strip().isdecimal())
-        job.send_signal(number)
-        found = job.wait()
+        try:
+            child = next(int(line) for line in job.stdout if line.strip().isdecimal())
+            job.send_signal(number)
+            found = job.wait()
+        except BaseException:  # such as the test's own time limit
+            os.killpg(job.pid, signal.SIGKILL)
+            raise
 
     assert status == found
     with pytest.raises(ProcessLookupError):
         os.kill(child, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
+def test_a_job_whose_parent_ignores_a_signal_starts_programs_that_do_not(
+    number: int, tmp_path: Path
+) -> None:
+    """As under nohup, in the background of a script, or as the first process of a container."""
+    (tmp_path / "test_job.py").write_text(
+        "import signal, subprocess, sys\n"
+        "child = 'import signal; print([signal.getsignal(each) is signal.SIG_IGN"
+        " for each in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)])'\n"
+        "subprocess.run([sys.executable, '-c', child])\n"
+    )
+    path = os.pathsep.join([str(tmp_path), str(TESTS), SAME_TRIONET["PYTHONPATH"]])
+    name = signal.Signals(number).name.removeprefix("SIG")
+    found = subprocess.run(
+        ["sh", "-c", f'trap "" {name}; exec "$@"', "sh", *A_JOB],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+
+    assert "[False, False, False]\n" == found.stdout

@@ -27,13 +27,21 @@ class Ending:
             # As a script's `job &` has it: what ends us like Ctrl-C would end nothing.
             signal.signal(signal.SIGINT, signal.default_int_handler)
         for each in _SIGNALS:
-            if signal.getsignal(each) is not signal.SIG_IGN:  # as nohup has it
+            if signal.getsignal(each) is not signal.SIG_IGN:
                 signal.signal(each, self._end)
+            else:
+                # As nohup has it, and as it stays. But what is ignored stays so in a child, which
+                # then ignores what a test sends it; a handler ends where the child's program begins.
+                signal.signal(each, _ignore)
 
     def _end(self, number: int, _frame: FrameType | None) -> None:
         self.number = number
         # Not raised here: where trio runs, its own handler knows where KeyboardInterrupt may be.
         signal.raise_signal(signal.SIGINT)
+
+
+def _ignore(_number: int, _frame: FrameType | None) -> None:
+    pass
 
 
 def main(arguments: list[str]) -> None:
