@@ -12,7 +12,7 @@ from typing import Any, final
 
 import trio
 
-from ...errors import AuthenticationError, TrionetError
+from ...errors import AuthenticationError
 from ...protocol._wire import Message
 from .._node import Node
 from ..connections._reachability import Reachability
@@ -119,10 +119,6 @@ class NetworkClient:
     def authentication_error(self, node: Node) -> AuthenticationError | None:
         """Return the error of the last connection if it failed authentication; None otherwise."""
         return self._client.connection(node).authentication_error
-
-    def connection_error(self, node: Node) -> TrionetError | None:
-        """Return why the last connection to a node failed or was lost; None if it is usable."""
-        return self._client.connection(node).error
 
     def connection_problem(self) -> str:
         """Return why the cluster or a broker cannot be reached; an empty string if not known."""

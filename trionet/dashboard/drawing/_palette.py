@@ -30,7 +30,6 @@ GOOD: Final = Style(color=GREEN)
 NOTE: Final = Style(color=YELLOW)
 ALARM: Final = Style(bold=True, color=VERMILLION)
 CHART: Final = Style(color=SKY_BLUE)
-CHART_TOO: Final = Style(color=ORANGE)
 
 #: The styles of the segments of a stacked bar, in order.
 PARTS: Final = tuple(
