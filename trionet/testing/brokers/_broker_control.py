@@ -16,7 +16,7 @@ from ._controls import Controls
 
 
 class BrokerControl(Controls):
-    """A handle for inspecting and controlling a broker from a trio program; created by :func:`control`.
+    """A handle for controlling a broker from a trio program; created by :func:`control`.
 
     Every async method is a checkpoint. To put a timeout on a wait, use ``trio.fail_after``.
 

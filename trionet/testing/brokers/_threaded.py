@@ -114,8 +114,8 @@ class ThreadedBroker(Controls):
     """A running broker, usable from any thread; created by :func:`broker`.
 
     It has the methods of :class:`~trionet.testing.BrokerControl`, as blocking methods. Methods that
-    wait take a timeout and raise ``TimeoutError`` when it expires. The class has more than 25 methods because each
-    broker operation needs a method that crosses threads.
+    wait take a timeout and raise ``TimeoutError`` when it expires. The class has more than 25
+    methods because each broker operation needs a method that crosses threads.
 
     Attributes:
         bootstrap_servers: the address for clients to connect to, such as ``"127.0.0.1:50123"``.

@@ -125,7 +125,7 @@ class DelayedExchange:
     def add(
         cls, exchange: Exchange, key: object, proceed: Callable[[], None], seconds: float
     ) -> None:
-        """Delay a call for ``seconds``, or until ``key`` is completed, and then call ``proceed``."""
+        """Call ``proceed`` after ``seconds``, or as soon as ``key`` is completed."""
         exchange.node.state.purgatory.add(
             cls(exchange, proceed), [key], trio.current_time() + seconds
         )

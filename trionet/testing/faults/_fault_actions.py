@@ -107,7 +107,7 @@ class Fail:
         return message
 
     def _instead_of_nothing(self) -> CloseConnection:
-        """Return the connection close with which Kafka signals an error to a producer with acks=0."""
+        """Return the close by which Kafka signals an error to a producer with acks=0."""
         return CloseConnection(CloseReason.CLOSE_RESPONSE, f"fault: {self}")
 
 

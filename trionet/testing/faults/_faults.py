@@ -15,7 +15,8 @@ Faults apply only to requests. They cannot affect the exchanges that precede req
 connection: the TLS handshake, SASL, and ApiVersions before SASL.
 
 Rejected: a proxy between client and broker (it would have to decode everything again, and could
-not delay operations inside the broker) and scripted fake brokers (tests would only check the script).
+not delay operations inside the broker) and scripted fake brokers (tests would only check the
+script).
 For faults below the level of frames, see :class:`~trionet.testing.MemoryNetwork`.
 """
 

@@ -257,7 +257,8 @@ class MemoryNetwork:
             )
         except OSError as error:
             raise OSError(
-                f"cannot resolve {host!r}: an in-memory network resolves only localhost and IP addresses"
+                f"cannot resolve {host!r}: an in-memory network resolves only localhost and"
+                " IP addresses"
             ) from error
         return [(str(address[0]), port) for *_, address in found]
 

@@ -22,7 +22,7 @@ Piece = bytes | Mark
 
 
 class Pipe:
-    """A queue of chunks in transit, with their arrival times, and a buffer of data that has arrived.
+    """A queue of chunks in transit, with their arrival times, and a buffer of received data.
 
     Chunks never overtake each other. Data arrives only when callers pass the current time to
     :meth:`advance`.

@@ -7,9 +7,9 @@ hide exactly the errors that tests look for.
 The choice: a socket has the methods of ``socket.socket`` that trionet uses, and raises the same
 errors as on Linux. Each direction is a :class:`.Pipe` owned by the receiver, with arrival times;
 state changes (accepted, end, reset) travel through the pipe like bytes, so they are delayed, too.
-Each method call first brings the state up to the loop's current time, so sockets need no tasks. Buffers are bounded by SO_SNDBUF and SO_RCVBUF, so a peer that does not read blocks the
-sender. Closing with unread bytes, or sending to a closed socket, resets the connection, as in
-the kernel.
+Each method call first brings the state up to the loop's current time, so sockets need no tasks.
+Buffers are bounded by SO_SNDBUF and SO_RCVBUF, so a peer that does not read blocks the sender.
+Closing with unread bytes, or sending to a closed socket, resets the connection, as in the kernel.
 
 Rejected: a task per connection that moves bytes (each task costs a scheduler pass and reorders
 events) and ``socket.socketpair`` (real time). Reconsider if out-of-band data or shutdown for

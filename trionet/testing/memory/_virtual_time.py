@@ -63,7 +63,8 @@ def virtual(
     """Provide an in-memory network and a deterministic order of tasks, for a run in virtual time.
 
     The run must use trio's ``MockClock``, for example through pytest-trio's ``autojump_clock``. The
-    order of tasks is global to the process, so concurrent runs in different threads are not repeatable.
+    order of tasks is global to the process, so concurrent runs in several threads are not
+    repeatable.
 
     Args:
         seed: see :func:`run_virtual`.
