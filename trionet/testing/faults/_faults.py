@@ -272,9 +272,9 @@ class Faults:
     def throttle(
         self, apis: Apis, throttle_ms: int, *, mute: bool = False, **options: Unpack[FaultOptions]
     ) -> Fault:
-        """Tell the client that it exceeded a quota and must wait (``throttle_time_ms``).
+        """Respond as if the client exceeded a quota and had to wait (``throttle_time_ms``).
 
-        In older versions of some APIs, responses have no such field, so the client is not told.
+        In older versions of some APIs, responses lack this field, so clients do not see it.
 
         Args:
             apis: see :meth:`fail`.
