@@ -1,4 +1,4 @@
-"""A data source and sink that connect PySpark to Kafka topics without a jar, with lag metrics.
+"""A data source and sink that connect PySpark to Kafka topics without a JAR, and report lag.
 
 Names are loaded on first use (PEP 562): Spark imports every ``pyspark_*`` module of an environment
 when a session first uses any Python data source, so importing this package must be cheap.

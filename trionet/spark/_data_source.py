@@ -37,7 +37,7 @@ class TrionetDataSource(DataSource):
     """A data source for topics, with the options and columns of Spark's Kafka connector.
 
     ``spark.dataSource.register(TrionetDataSource)`` registers ``format("trionet")`` in a session;
-    where trionet is installed on the driver and the executors, Spark finds it without registration.
+    if trionet is installed on the driver and the executors, Spark finds it without registration.
 
     Args:
         options: the options from Spark.
@@ -49,7 +49,7 @@ class TrionetDataSource(DataSource):
         return "trionet"
 
     def schema(self) -> StructType:
-        """Check the options, and return the columns. Spark calls this at each ``load()``.
+        """Check the options, and return the columns. Spark calls this on each ``load()``.
 
         Raises:
             ConfigError: the options are valid neither for a batch nor for a stream.
@@ -110,7 +110,7 @@ class TrionetDataSource(DataSource):
         return SourceOptions.parse(self.options, is_stream=is_stream, quietly=quietly)
 
     def _source_options_of_any_kind(self) -> SourceOptions:
-        """Parse the options for either kind of query: Spark does not pass the kind."""
+        """Parse the options for either kind of query: Spark does not say which kind it is."""
         try:
             return self._source_options(is_stream=False, quietly=True)
         except TrionetError as of_batch:
@@ -132,7 +132,7 @@ def row_type(*, include_headers: bool) -> StructType:
     """Return the columns of the source, all nullable.
 
     Args:
-        include_headers: whether to add the column ``headers``.
+        include_headers: whether to add the ``headers`` column.
     """
     columns: list[tuple[str, DataType]] = [
         ("key", BinaryType()),

@@ -1,9 +1,9 @@
-"""Test support: a real broker, started within milliseconds, for programs that use Kafka.
+"""Test support: a real broker that starts in milliseconds, for programs that use Kafka.
 
 ``with trionet.testing.broker() as broker:`` starts a broker for a synchronous program; the pytest
-fixture ``trionet_broker`` starts one for a test. Trio programs use :func:`trionet.open_broker`, and
-:func:`control` for inspection and fault injection. :func:`run_virtual` and :func:`virtual` add an
-in-memory network and a clock that jumps to the next deadline.
+fixture ``trionet_broker`` starts one for a test. Trio programs use :func:`trionet.open_broker`,
+with :func:`control` for inspection and fault injection. :func:`run_virtual` and :func:`virtual`
+provide an in-memory network and a clock that jumps to the next deadline.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Low-level peers for Kafka's protocol: a connection and the generated codecs, nothing else.
+"""Low-level peers for Kafka's protocol: a connection and the generated codecs, nothing more.
 
-One class uses a trio stream, the other a blocking socket. They have no retries, no metadata and no
-checks: they transmit requests exactly as the test passes them. The class of a request determines
-the API; the test chooses the version.
+One class uses a trio stream, the other a blocking socket. They do not retry, track
+metadata or check anything: they send requests exactly as the test passes them. A request's class
+determines the API; the test chooses the version.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def codec_for(request: Message, version: int) -> ApiVersionCodec:
     """Return the codec for a request and its response.
 
     Raises:
-        ValueError: the message is not a request, or does not have this version.
+        ValueError: the message is not a request, or its API has no such version.
     """
     key = api_key_of(request)
     codec = lookup(key, version)
@@ -48,7 +48,7 @@ def encode_request(
     """Encode a request as a frame, with its size prefix.
 
     Raises:
-        ValueError: the message is not a request, or does not have this version.
+        ValueError: the message is not a request, or its API has no such version.
         LocalProtocolError: a value does not fit into its field.
     """
     codec = codec_for(request, version)
@@ -64,7 +64,7 @@ def host_and_port(address: str) -> tuple[str, int]:
 
 
 class _Pipeline:
-    """An encoder of requests that matches each response to the oldest pending request."""
+    """Encodes requests, and decodes each response as that to the oldest pending request."""
 
     def __init__(self, client_id: str | None) -> None:
         self._client_id = client_id
@@ -88,7 +88,7 @@ class _Pipeline:
 class RawPeer:
     """A low-level Kafka connection over a trio stream.
 
-    Except for :meth:`receive_to_end`, methods raise EOFError when the peer closes the connection.
+    Every method except :meth:`receive_to_end` raises EOFError if the peer closes the connection.
 
     Args:
         stream: the stream to use: TCP, TLS or in memory; the caller closes it.
@@ -108,12 +108,12 @@ class RawPeer:
 
         Args:
             request: a request of :mod:`trionet.protocol.messages`.
-            version: the API version of the encoding.
+            version: the API version in which to encode the request.
 
         Raises:
-            ValueError: the message is not a request, or does not have this version.
+            ValueError: the message is not a request, or its API has no such version.
             LocalProtocolError: a value does not fit into its field.
-            EOFError: the peer closed the connection before the end of the response.
+            EOFError: the peer closed the connection before the response was complete.
             WireFormatError: the response is malformed.
 
         Cancellation: the request may have been sent; close the connection.
@@ -126,10 +126,10 @@ class RawPeer:
 
         Args:
             request: a request of :mod:`trionet.protocol.messages`.
-            version: the API version of the encoding.
+            version: the API version in which to encode the request.
 
         Raises:
-            ValueError: the message is not a request, or does not have this version.
+            ValueError: the message is not a request, or its API has no such version.
             LocalProtocolError: a value does not fit into its field.
             EOFError: the peer has closed the connection.
 
@@ -142,10 +142,10 @@ class RawPeer:
 
         Args:
             request: a request of :mod:`trionet.protocol.messages`.
-            version: the API version of the encoding.
+            version: the API version in which to encode the request.
 
         Raises:
-            ValueError: the message is not a request, or does not have this version.
+            ValueError: the message is not a request, or its API has no such version.
             LocalProtocolError: a value does not fit into its field.
             EOFError: the peer has closed the connection.
 
@@ -186,10 +186,10 @@ class RawPeer:
         """Receive and decode the response to the oldest pending request.
 
         Raises:
-            EOFError: the peer closed the connection before the end of the response.
+            EOFError: the peer closed the connection before the response was complete.
             WireFormatError: the response is malformed.
 
-        Cancellation: the part of the response already read is lost; close the connection.
+        Cancellation: part of the response may already have been consumed; close the connection.
         """
         return self._pipeline.decode(await self.receive_frame())
 
@@ -197,15 +197,18 @@ class RawPeer:
         """Receive the next frame, without its size prefix.
 
         Raises:
-            EOFError: the peer closed the connection before the end of the response.
+            EOFError: the peer closed the connection before the response was complete.
 
-        Cancellation: the part of the response already read is lost; close the connection.
+        Cancellation: part of the response may already have been consumed; close the connection.
         """
         size = int.from_bytes(await self._receive(_SIZE_BYTES), "big")
         return await self._receive(size)
 
     async def receive_to_end(self) -> bytes:
-        """Receive all remaining bytes until the peer closes or resets the connection."""
+        """Receive all remaining bytes until the peer closes or resets the connection.
+
+        Safe to cancel: the bytes received so far are kept for the next call.
+        """
         while await self._receive_some():
             pass
         return bytes(self._received)
@@ -214,7 +217,9 @@ class RawPeer:
         await trio.lowlevel.checkpoint()
         while len(self._received) < count:
             if not await self._receive_some():
-                raise EOFError(f"connection closed by the peer before byte {count}")
+                raise EOFError(
+                    f"connection closed by the peer after {len(self._received)} of {count} bytes"
+                )
         data = bytes(self._received[:count])
         del self._received[:count]
         return data
@@ -231,14 +236,14 @@ class RawPeer:
 
 @asynccontextmanager
 async def open_raw_peer(address: str, client_id: str | None = CLIENT_ID) -> AsyncIterator[RawPeer]:
-    """Connect to a broker without TLS; the connection is closed at the end of the block.
+    """Connect to a broker without TLS, and close the connection at the end of the block.
 
     Args:
         address: ``host:port``; an IPv6 host must be in brackets.
         client_id: the client id of the requests; None for null.
 
     Raises:
-        OSError: the connection could not be established.
+        OSError: the connection cannot be established.
 
     Cancellation: the connection is closed immediately.
     """
@@ -267,12 +272,12 @@ class BlockingRawPeer:
 
         Args:
             request: a request of :mod:`trionet.protocol.messages`.
-            version: the API version of the encoding.
+            version: the API version in which to encode the request.
 
         Raises:
-            ValueError: the message is not a request, or does not have this version.
+            ValueError: the message is not a request, or its API has no such version.
             LocalProtocolError: a value does not fit into its field.
-            EOFError: the peer closed the connection before the end of the response.
+            EOFError: the peer closed the connection before the response was complete.
             WireFormatError: the response is malformed.
             TimeoutError: no data arrived within the socket's timeout, 30 s for :func:`raw_peer`.
         """
@@ -284,10 +289,10 @@ class BlockingRawPeer:
 
         Args:
             request: a request of :mod:`trionet.protocol.messages`.
-            version: the API version of the encoding.
+            version: the API version in which to encode the request.
 
         Raises:
-            ValueError: the message is not a request, or does not have this version.
+            ValueError: the message is not a request, or its API has no such version.
             LocalProtocolError: a value does not fit into its field.
             EOFError: the peer has closed the connection.
             TimeoutError: the socket's timeout expired before all data was sent.
@@ -299,10 +304,10 @@ class BlockingRawPeer:
 
         Args:
             request: a request of :mod:`trionet.protocol.messages`.
-            version: the API version of the encoding.
+            version: the API version in which to encode the request.
 
         Raises:
-            ValueError: the message is not a request, or does not have this version.
+            ValueError: the message is not a request, or its API has no such version.
             LocalProtocolError: a value does not fit into its field.
             EOFError: the peer has closed the connection.
             TimeoutError: the socket's timeout expired before all data was sent.
@@ -340,7 +345,7 @@ class BlockingRawPeer:
         """Receive and decode the response to the oldest pending request.
 
         Raises:
-            EOFError: the peer closed the connection before the end of the response.
+            EOFError: the peer closed the connection before the response was complete.
             WireFormatError: the response is malformed.
             TimeoutError: no data arrived within the socket's timeout, 30 s for :func:`raw_peer`.
         """
@@ -350,14 +355,18 @@ class BlockingRawPeer:
         """Receive the next frame, without its size prefix.
 
         Raises:
-            EOFError: the peer closed the connection before the end of the response.
+            EOFError: the peer closed the connection before the response was complete.
             TimeoutError: no data arrived within the socket's timeout, 30 s for :func:`raw_peer`.
         """
         size = int.from_bytes(self._receive(_SIZE_BYTES), "big")
         return self._receive(size)
 
     def receive_to_end(self) -> bytes:
-        """Receive all remaining bytes until the peer closes or resets the connection."""
+        """Receive all remaining bytes until the peer closes or resets the connection.
+
+        Raises:
+            TimeoutError: no data arrived within the socket's timeout, 30 s for :func:`raw_peer`.
+        """
         received = bytearray()
         while data := self._receive_some(_READ_BYTES):
             received += data
@@ -368,7 +377,9 @@ class BlockingRawPeer:
         while len(received) < count:
             data = self._receive_some(count - len(received))
             if not data:
-                raise EOFError(f"connection closed by the peer before byte {count}")
+                raise EOFError(
+                    f"connection closed by the peer after {len(received)} of {count} bytes"
+                )
             received += data
         return bytes(received)
 
@@ -381,7 +392,7 @@ class BlockingRawPeer:
 
 @contextmanager
 def raw_peer(address: str, client_id: str | None = CLIENT_ID) -> Iterator[BlockingRawPeer]:
-    """Connect to a broker without TLS; the connection is closed at the end of the block.
+    """Connect to a broker without TLS, and close the connection at the end of the block.
 
     The socket's timeout is 30 s.
 
@@ -390,7 +401,7 @@ def raw_peer(address: str, client_id: str | None = CLIENT_ID) -> Iterator[Blocki
         client_id: the client id of the requests; None for null.
 
     Raises:
-        OSError: the connection could not be established.
+        OSError: the connection cannot be established.
     """
     with socket.create_connection(host_and_port(address), timeout=BLOCKING_SECONDS) as sock:
         yield BlockingRawPeer(sock, client_id)

@@ -1,4 +1,4 @@
-"""The pytest plugin: broker fixtures, the marker ``trionet``, and broker logs of failed tests.
+"""The pytest plugin: broker fixtures, the ``trionet`` marker, and broker logs for failed tests.
 
 pytest loads the plugin in every run where trionet is installed, so it imports only pytest until a
 test uses a broker.
@@ -27,17 +27,17 @@ _was_read = pytest.StashKey[bool]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker ``trionet``."""
+    """Register the ``trionet`` marker."""
     config.addinivalue_line(
         "markers",
-        'trionet(topics={"orders": 3}, tls=False, sasl=None, **settings): arguments of'
-        " trionet.testing.broker for the fixture trionet_broker and its variants, such as"
+        'trionet(topics={"orders": 3}, tls=False, sasl=None, **settings): arguments to'
+        " trionet.testing.broker for the trionet_broker fixture and its variants, such as"
         " num_partitions=3; the closest marker wins",
     )
 
 
 def _arguments(node: pytest.Item, **defaults: object) -> dict[str, Any]:
-    """Return the arguments merged from a test's markers; closer markers win."""
+    """Merge the arguments of a test's markers; closer markers take precedence."""
     arguments = dict(defaults)
     node.stash[_was_read] = True
     for marker in reversed(list(node.iter_markers("trionet"))):
@@ -89,13 +89,13 @@ def trionet_broker(request: pytest.FixtureRequest) -> Iterator[ThreadedBroker]:
 
 @pytest.fixture
 def trionet_tls_broker(request: pytest.FixtureRequest) -> Iterator[ThreadedBroker]:
-    """Like ``trionet_broker``, with TLS; see ``.client_config(...)`` for the client's settings."""
+    """Like ``trionet_broker``, but with TLS; ``.client_config(...)`` returns client settings."""
     yield from _run_broker(request, tls=True)
 
 
 @pytest.fixture
 def trionet_sasl_broker(request: pytest.FixtureRequest) -> Iterator[ThreadedBroker]:
-    """Like ``trionet_broker``, with SASL; see ``.client_config(...)`` for the client's settings."""
+    """Like ``trionet_broker``, but with SASL; ``.client_config(...)`` returns client settings."""
     yield from _run_broker(request, sasl="PLAIN")
 
 
@@ -103,9 +103,9 @@ def trionet_sasl_broker(request: pytest.FixtureRequest) -> Iterator[ThreadedBrok
 def trionet_broker_factory(
     request: pytest.FixtureRequest,
 ) -> Iterator[Callable[..., ThreadedBroker]]:
-    """A function that starts more brokers, with the arguments of ``trionet.testing.broker``.
+    """A function that starts another broker; its arguments are those of ``trionet.testing.broker``.
 
-    The brokers stop at the end of the test. The marker ``trionet`` does not apply to them.
+    The brokers stop at the end of the test. The ``trionet`` marker does not apply to them.
     """
     from .brokers._threaded import broker
 
@@ -138,7 +138,7 @@ def trionet_session_broker(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
-    """Record when a test starts, and reject a marker that no fixture has read."""
+    """Record when a test starts, and reject a marker that no fixture used."""
     item.stash[_began_at] = time.time_ns() // 1_000_000
     yield
     is_marked = any(marker.name == "trionet" for marker in item.own_markers)

@@ -36,13 +36,13 @@ def refused(*arguments: str | Path, capsys: pytest.CaptureFixture[str]) -> str:
 def test_a_folder_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = refused("--folder", tmp_path / "nowhere", capsys=capsys)
 
-    assert "nowhere: does not exist; give the folder of `trionet pipeline run --folder`" in said
+    assert "nowhere: does not exist; give the directory of `trionet pipeline run --folder`" in said
 
 
 def test_a_file_is_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").touch()
 
-    assert "is not a folder" in refused("--folder", tmp_path / "file", capsys=capsys)
+    assert "is not a directory" in refused("--folder", tmp_path / "file", capsys=capsys)
 
 
 def test_a_folder_of_something_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,7 +50,7 @@ def test_a_folder_of_something_else(tmp_path: Path, capsys: pytest.CaptureFixtur
 
     said = refused("--folder", f"file://{tmp_path}", capsys=capsys)
 
-    assert "no results of a pipeline (no folder windows)" in said
+    assert "no pipeline results (no directory windows)" in said
 
 
 @pytest.mark.parametrize(

@@ -275,7 +275,7 @@ def test_a_new_partition_whose_first_records_are_gone_is_a_loss(
     delete_from_one(broker, topic)
 
     assert numbers(2, 4) == tolerant.next()
-    with pytest.raises(DataLossError, match=f"{topic}-1 starts at offset 2 instead of 0"):
+    with pytest.raises(DataLossError, match=f"{topic}-1 starts at offset 2 rather than 0"):
         query.next()
 
 

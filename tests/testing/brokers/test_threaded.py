@@ -157,7 +157,7 @@ def test_several_brokers_are_strangers_to_each_other() -> None:
 def test_a_wrong_setting_is_raised_where_the_broker_was_asked_for() -> None:
     with (
         nothing_left_behind(),
-        pytest.raises(ConfigError, match=r"nearest.*num\.partitions"),
+        pytest.raises(ConfigError, match=r"closest.*num\.partitions"),
         trionet.testing.broker(num_partition=3),
     ):
         pass
@@ -288,7 +288,9 @@ def test_a_broker_that_has_ended_handles_no_more_requests() -> None:
         lambda: broker.wait_for_records("t"),
         lambda: broker.faults.fail("Metadata", "REQUEST_TIMED_OUT"),
     ):
-        with pytest.raises(trio.RunFinishedError, match="the broker has stopped, at the end"):
+        with pytest.raises(
+            trio.RunFinishedError, match="the broker has stopped, because its with block"
+        ):
             ask()
 
 

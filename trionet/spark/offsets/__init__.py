@@ -1,1 +1,1 @@
-"""Partition offsets: their JSON form, limits and ranges, and the plan of a query. Pure."""
+"""Partition offsets: their JSON form, limits, ranges and the planning of a query."""

@@ -1,7 +1,7 @@
 """Query errors: data loss and mismatched offsets.
 
-Each message contains the problem, the offsets and the remedy. ``condition`` is the connector's name
-for the error condition, so that existing log searches still work.
+Each message states the problem, the offsets and the remedy. ``condition`` is the connector's name
+for the error condition, so that existing log searches keep working.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _CURE: Final = (
 
 
 class DataLossError(TrionetError):
-    """Raised when records that a query must read are unavailable (the connector: KAFKA_DATA_LOSS).
+    """Raised when records that a query must read are gone (the connector: KAFKA_DATA_LOSS).
 
-    If ``failOnDataLoss`` is not set, the error is logged instead.
+    If ``failOnDataLoss`` is false, the error is logged instead.
 
     Args:
         what: a description of the loss.
@@ -39,13 +39,13 @@ class DataLossError(TrionetError):
 
 
 class PartitionsDeletedError(DataLossError):
-    """Raised when partitions are deleted while a query reads them."""
+    """Raised when partitions are deleted while a query is reading them."""
 
     condition = "KAFKA_DATA_LOSS.PARTITIONS_DELETED"
 
 
 class AddedPartitionError(DataLossError):
-    """Raised when a new partition does not start at offset 0: its first records were deleted."""
+    """Raised when a new partition does not start at offset 0, so its first records are lost."""
 
     condition = "KAFKA_DATA_LOSS.ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO"
 
@@ -57,7 +57,7 @@ class InitialOffsetNotFoundError(DataLossError):
 
 
 class OffsetChangedError(DataLossError):
-    """Raised when a partition ends before the query's position, or its topic was recreated."""
+    """Raised when a partition ends before the query's position, or its topic has been recreated."""
 
     condition = "KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED"
 
@@ -69,7 +69,7 @@ class UnreadRangeError(DataLossError):
 
 
 class OffsetsMismatchError(TrionetError):
-    """Raised when offsets do not match each other, the query or the cluster.
+    """Raised when offsets are inconsistent with each other, the query or the cluster.
 
     Args:
         condition: the connector's name for the error condition.

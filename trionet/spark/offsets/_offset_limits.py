@@ -18,7 +18,7 @@ _OF_A_TOPIC: Final = {"earliest": EARLIEST, "latest": LATEST}
 
 
 class NoMatch(Enum):
-    """The strategy for a partition without a record at or after the starting timestamp."""
+    """What to do for a partition that has no record at or after the starting timestamp."""
 
     ERROR = "error"
     LATEST = "latest"
@@ -48,7 +48,7 @@ class SpecificOffsets:
 
     Attributes:
         offsets: the offset of each partition; -1 is latest, -2 is earliest.
-        topics: the offset (-1 or -2) of all partitions of a topic, by topic.
+        topics: the offset (-1 or -2) for all partitions of a topic, keyed by topic.
     """
 
     offsets: Offsets
@@ -87,7 +87,7 @@ class SpecificTimestamps:
 
     Attributes:
         timestamps: the timestamp of each partition, in ms since the epoch.
-        no_match: the strategy, at the start of a query, for a partition without such a record.
+        no_match: for the start of a query: what to do for a partition without such a record.
     """
 
     timestamps: Offsets
@@ -100,7 +100,7 @@ class SpecificTimestamps:
 
         Args:
             partitions: all partitions that the query reads.
-            is_start: whether this limit is the start of the query, for the error message.
+            is_start: whether this is the start of the query; only affects the error message.
 
         Raises:
             OffsetsMismatchError: the timestamps are not given for exactly these partitions.
@@ -122,7 +122,7 @@ class GlobalTimestamp:
 
     Attributes:
         timestamp: the timestamp, in ms since the epoch.
-        no_match: the strategy, at the start of a query, for a partition without such a record.
+        no_match: for the start of a query: what to do for a partition without such a record.
     """
 
     timestamp: int
@@ -147,11 +147,11 @@ def offsets_of_times(
     *,
     is_start: bool,
 ) -> Offsets:
-    """Convert the offsets found for timestamps to the start or end of a query.
+    """Turn the offsets found for timestamps into the start or end of a query.
 
     Args:
-        limit: the limit, with the strategy for a start without a match; an end without a match is
-            latest.
+        limit: the limit, which says what to do for a start without a match; an end without a match
+            is latest.
         times: the timestamps, in milliseconds.
         found: the offsets; Kafka's -1 (no record at or after the timestamp) means latest.
         is_start: whether this is the start of the query.
@@ -166,8 +166,8 @@ def offsets_of_times(
             raise OffsetsMismatchError(
                 "KAFKA_NO_OFFSET_FOR_TIMESTAMP",
                 f"no offset of {partition} matched the timestamp {time}: all its records are"
-                " earlier; give an earlier timestamp, or set startingOffsetsByTimestampStrategy to"
-                " latest to start at its end",
+                " older; give an earlier timestamp, or set startingOffsetsByTimestampStrategy to"
+                " latest to start at the end of the partition",
             )
         offsets[partition] = offset
     return offsets
@@ -177,7 +177,7 @@ def parse_offsets(text: str) -> SpecificOffsets:
     """Parse offsets such as ``{"topicA":{"0":23,"1":-1},"topicB":"earliest"}``.
 
     Raises:
-        ConfigError: the text does not have this form.
+        ConfigError: the text is not of this form.
     """
     wrong = f'expected e.g. {EXAMPLE} or {{"topicA":"earliest","topicB":"latest"}}, got {text}'
     offsets: Offsets = {}
@@ -196,7 +196,7 @@ def parse_timestamps(text: str, no_match: NoMatch) -> SpecificTimestamps:
     """Parse timestamps such as ``{"topicA":{"0":1000}}``.
 
     Raises:
-        ConfigError: the text does not have this form.
+        ConfigError: the text is not of this form.
     """
     wrong = f"expected e.g. {_TIMESTAMPS_EXAMPLE}, got {text}"
     timestamps: Offsets = {}

@@ -1,6 +1,6 @@
-"""Offsets by partition, and their JSON in the connector's form: ``{"topic":{"0":23,"1":42}}``.
+"""Partition offsets, and their JSON in the connector's form: ``{"topic":{"0":23,"1":42}}``.
 
-Each offset is the offset of the next record to read. Spark compares offsets by their JSON text, so
+Each offset is that of the next record to read. Spark compares offsets by their JSON text, so
 equal offsets must have equal texts: topics are sorted by name, and partitions by number.
 """
 
@@ -61,7 +61,7 @@ def from_json(text: str, example: str = EXAMPLE) -> Offsets:
         example: an example for the error message.
 
     Raises:
-        ConfigError: the text does not have this form.
+        ConfigError: the text is not of this form.
     """
     wrong = f"expected e.g. {example}, got {text}"
     return _offsets(parse_object(text, wrong), wrong)
@@ -71,7 +71,7 @@ def partitions_from_json(text: str) -> tuple[TopicPartition, ...]:
     """Parse partitions from ``{"topicA":[0,1]}``, keeping their order.
 
     Raises:
-        ConfigError: the text does not have this form.
+        ConfigError: the text is not of this form.
     """
     wrong = f'expected e.g. {{"topicA":[0,1],"topicB":[0,1]}}, got {text}'
     found: dict[TopicPartition, None] = {}
@@ -95,7 +95,8 @@ def parse_object(text: str, wrong: str) -> dict[str, object]:
     """Parse a JSON object without duplicate keys.
 
     Raises:
-        ConfigError: the text is not such an object; the message contains ``wrong``.
+        ConfigError: the text is not a JSON object, or has duplicate keys; the message contains
+            ``wrong``.
     """
     try:
         value = json.loads(text, object_pairs_hook=lambda pairs: _unique_keys(pairs, wrong))

@@ -1,4 +1,4 @@
-"""Plans the ranges between the start and the end of a query, and detects data loss. Pure.
+"""Plans the ranges between the start and the end of a query, and detects data loss.
 
 (The connector: KafkaOffsetReader.getOffsetRangesFromUnresolvedOffsets and
 getOffsetRangesFromResolvedOffsets, KafkaMicroBatchStream.verifyEndOffsetForTriggerAvailableNow.)
@@ -31,8 +31,8 @@ class Plan(NamedTuple):
 
     Attributes:
         ranges: the ranges, one per task.
-        losses: the data losses; the caller raises the first with ``failOnDataLoss``, or else logs
-            all.
+        losses: the data losses; if ``failOnDataLoss`` is true, the caller raises the first, or else
+            logs all of them.
     """
 
     ranges: list[OffsetRange]
@@ -53,11 +53,11 @@ def stream_plan(
     Args:
         start: the start offsets of the micro-batch.
         end: the end offsets of the micro-batch.
-        earliest: the first offsets of the partitions that are only in ``end``, without deleted
+        earliest: the first offsets of the partitions that are only in ``end``, excluding deleted
             partitions.
         min_partitions: see :func:`.split`.
         max_records: see :func:`.split`.
-        topic_ids: the known topic ids, by topic.
+        topic_ids: the known topic ids, keyed by topic.
     """
     starts = {each: earliest[each] for each in end.keys() - start.keys() & earliest.keys()}
     losses = _losses(start, end, starts)
@@ -91,12 +91,12 @@ def _losses(
             )
         )
     losses.extend(
-        AddedPartitionError(f"the new partition {each} starts at offset {begin} instead of 0")
+        AddedPartitionError(f"the new partition {each} starts at offset {begin} rather than 0")
         for each, begin in sorted(starts_of_new.items())
         if begin != 0
     )
     if deleted := start.keys() - end.keys():
-        losses.append(PartitionsDeletedError(f"partitions were deleted: {names_of(deleted)}"))
+        losses.append(PartitionsDeletedError(f"partitions have been deleted: {names_of(deleted)}"))
     return losses
 
 
@@ -108,7 +108,7 @@ def batch_plan(
 ) -> list[OffsetRange]:
     """Plan one range per partition, keeping -2 and -1 unresolved.
 
-    A table that is read again then includes the records that arrived in the meantime.
+    Reading a table again then includes the records that have arrived in the meantime.
 
     Raises:
         OffsetsMismatchError: the partitions differ, or a partition ends before it starts.
@@ -164,7 +164,7 @@ def split_plan(
 def check_same_partitions(
     start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
 ) -> None:
-    """Check that the start and the end of a query are given for the same partitions.
+    """Check that the start and end of a query cover the same partitions.
 
     Raises:
         OffsetsMismatchError: the partitions differ.
@@ -185,7 +185,7 @@ def check_order(
     is_resolved: bool = False,
     what: str = "offset",
 ) -> None:
-    """Check that a partition does not end before it starts. A negative end is unresolved and valid.
+    """Check that a partition does not end before it starts; a negative end is still unresolved.
 
     Raises:
         OffsetsMismatchError: the start is greater than the end.
@@ -217,7 +217,7 @@ def verify_available_now(
             the run or of the partition.
     """
     of_run, of_batch = _text(prefetched), _text(end)
-    again = "this may be transient: restart the query"
+    again = "this may be transient, so restart the query"
     if prefetched.keys() != end.keys():
         raise OffsetsMismatchError(
             "MISMATCHED_TOPIC_PARTITIONS_BETWEEN_END_OFFSET_AND_PREFETCHED",

@@ -1,6 +1,7 @@
 """Offset ranges, one per task, split by ``minPartitions`` and ``maxRecordsPerPartition``.
 
-The arithmetic is the connector's (KafkaOffsetRangeCalculator), so a query has the same tasks.
+The arithmetic is the connector's (KafkaOffsetRangeCalculator), so a query is split into the same
+tasks.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ class OffsetRange:
     Attributes:
         topic: the name of the topic.
         partition: the number of the partition.
-        start: the first offset; -2 is resolved to the earliest when the range is read.
-        until: the end offset, exclusive; -1 is resolved to the latest when the range is read.
-        topic_id: the topic id when the range was planned, zeros if unknown. It reveals a topic
-            that was recreated afterwards.
+        start: the first offset; -2 stands for the earliest offset when the range is read.
+        until: the end offset, exclusive; -1 stands for the latest offset when the range is read.
+        topic_id: the topic id when the range was planned, all zeros if unknown; used to detect that
+            the topic has been recreated since.
     """
 
     topic: str
@@ -47,13 +48,13 @@ class OffsetRange:
 def split(
     ranges: Iterable[OffsetRange], min_partitions: int | None, max_records: int | None
 ) -> list[OffsetRange]:
-    """Split ranges into enough tasks of limited size; empty ranges are dropped.
+    """Split ranges into tasks, honouring a minimum number and a maximum size; drop empty ranges.
 
     Args:
         ranges: the ranges, one per partition, with resolved offsets.
         min_partitions: the desired minimum number of tasks, or None. Small ranges remain
-            whole, and large ranges are split in proportion to their sizes. Rounding may result in
-            slightly more or fewer tasks.
+            whole, and large ranges are split in proportion to their sizes. Because of rounding,
+            there may be slightly more or fewer tasks.
         max_records: the maximum number of offsets per task, or None. Applied before
             ``min_partitions``.
     """

@@ -1,4 +1,4 @@
-"""Limits on a micro-batch: ``maxOffsetsPerTrigger`` and ``minOffsetsPerTrigger``. Pure."""
+"""Limits on a micro-batch: ``maxOffsetsPerTrigger`` and ``minOffsetsPerTrigger``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def rate_limited(
 ) -> Offsets:
     """Return the end offsets of a micro-batch limited by ``maxOffsetsPerTrigger``.
 
-    Each partition gets a share in proportion to its lag. Shares below one offset are rounded up, so
+    Each partition gets a share proportional to its lag. Shares below one offset are rounded up, so
     that no partition starves; all others are rounded down. (The connector:
     KafkaMicroBatchStream.rateLimit.)
 
@@ -25,8 +25,8 @@ def rate_limited(
         limit: the approximate number of offsets in the micro-batch.
         start: the start offsets of the micro-batch.
         end: the current ends of the partitions.
-        earliest: the first offsets of new partitions; a new partition that is missing here
-            is not limited.
+        earliest: the first offsets of new partitions; a new partition that is not listed here is
+            not limited.
     """
     starts = {**earliest, **start}
     sizes = {
@@ -47,7 +47,7 @@ def _share(limit: int, size: int, total: float) -> int:
 
 
 class TriggerDelay:
-    """The rule by which a micro-batch waits for more records (``minOffsetsPerTrigger``).
+    """Decides whether a micro-batch waits for more records (``minOffsetsPerTrigger``).
 
     The first micro-batch never waits.
 
@@ -74,7 +74,7 @@ class TriggerDelay:
             start: the start offsets of the micro-batch.
             end: the current ends of the partitions.
             earliest: the first offsets of new partitions.
-            now: seconds on a monotonic clock.
+            now: the current time on a monotonic clock, in seconds.
         """
         starts = {**earliest, **start}
         waiting = sum(last - starts.get(each, 0) for each, last in end.items())

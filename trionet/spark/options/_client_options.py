@@ -1,4 +1,4 @@
-"""Options with the prefix ``kafka.``: client settings, except those that users must not set."""
+"""The ``kafka.`` options: client settings, except for those that users must not set."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REJECTED_BY_SOURCE: Final[Mapping[str, str]] = MappingProxyType(
         " functions",
         "enable.auto.commit": "Spark tracks the offsets of a query in its checkpoint; remove the"
         " option",
-        "interceptor.classes": "interceptors may change records, which is not safe here; remove the"
+        "interceptor.classes": "interceptors may modify records, which is not safe here; remove the"
         " option",
     }
 )
@@ -64,11 +64,11 @@ _SECRETS: Final = frozenset(
 
 
 def source_client(given: Mapping[str, str], *, quietly: bool = False) -> dict[str, str]:
-    """Return the checked settings of a source's client, including ``bootstrap.servers``.
+    """Validate and return the settings of a source's client, including ``bootstrap.servers``.
 
     Args:
-        given: the options ``kafka.*``, without the prefix.
-        quietly: whether to omit the log message about settings without effect.
+        given: the ``kafka.*`` options, without the prefix.
+        quietly: whether to omit the log message about settings that have no effect.
 
     Raises:
         ConfigError: a key is unknown or unsupported, or its value is not allowed.
@@ -84,10 +84,10 @@ def source_client(given: Mapping[str, str], *, quietly: bool = False) -> dict[st
 
 
 def sink_client(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the checked settings of a sink's client, including ``bootstrap.servers``.
+    """Validate and return the settings of a sink's client, including ``bootstrap.servers``.
 
     Args:
-        given: the options ``kafka.*``, without the prefix.
+        given: the ``kafka.*`` options, without the prefix.
 
     Raises:
         ConfigError: a key is unknown or unsupported, or its value is not allowed.
@@ -96,7 +96,7 @@ def sink_client(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def without_secrets(client: Mapping[str, str]) -> str:
-    """Format the settings of a client with passwords and keys hidden, for ``repr()``."""
+    """Format a client's settings for ``repr()``, with passwords and private keys hidden."""
     shown = {
         key: HIDDEN if key.replace("_", ".") in _SECRETS else text for key, text in client.items()
     }

@@ -1,4 +1,4 @@
-"""The options for the start and the end of a query, in their order of precedence."""
+"""The options for the start and end of a query, in order of precedence."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def read_limits(texts: OptionTexts, *, is_stream: bool) -> tuple[OffsetLimit, Of
 
     Args:
         texts: all options of the source.
-        is_stream: whether the query is a stream, which starts at latest by default and has no end.
+        is_stream: whether this is a streaming query, which starts at latest by default and has no
+            end.
 
     Raises:
         ConfigError: a value is not allowed, or an option does not apply to this kind of query.
@@ -60,7 +61,7 @@ def read_limits(texts: OptionTexts, *, is_stream: bool) -> tuple[OffsetLimit, Of
 
 
 def check_limits(starting: OffsetLimit, ending: OffsetLimit) -> None:
-    """Check that an explicit start and an explicit end are consistent.
+    """Check that an explicit start and end are consistent.
 
     Raises:
         OffsetsMismatchError: the partitions differ, or a partition ends before it starts.
@@ -80,7 +81,7 @@ def check_limits(starting: OffsetLimit, ending: OffsetLimit) -> None:
 
 
 def _limit(texts: OptionTexts, side: str, default: OffsetLimit) -> OffsetLimit:
-    """Return one limit, from the first of: global timestamp, timestamps per partition, offsets."""
+    """Return one limit: the global timestamp, else per-partition timestamps, else offsets."""
     strategy = _strategy(texts)
     time = texts.integer(f"{side}Timestamp", FROM_0)
     if time is not None:

@@ -34,7 +34,7 @@ class OptionTexts:
         options: the options from Spark; their names are case-insensitive.
 
     Raises:
-        ConfigError: two options whose names differ only in case have different values.
+        ConfigError: two names that differ only in case have different values.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -48,7 +48,7 @@ class OptionTexts:
         return name.lower() in self._texts
 
     def text(self, name: str) -> str | None:
-        """Return the value of an option without surrounding spaces, or None if it is not set."""
+        """Return the value of an option, stripped of whitespace, or None if it is not set."""
         text = self._texts.get(name.lower())
         return None if text is None else text.strip()
 
@@ -70,7 +70,7 @@ class OptionTexts:
             kind: the range of the integer: ``LONG`` or ``INT``.
 
         Raises:
-            ConfigError: the value is not an integer, or not allowed.
+            ConfigError: the value is not an integer, or is not allowed.
         """
         assert kind in {INT, LONG}
         value = parse_value(name, kind, rule, self.text(name))
@@ -78,9 +78,9 @@ class OptionTexts:
         return value
 
     def seconds(self, name: str, default: float) -> float:
-        """Return the value of a duration option in seconds.
+        """Return the value of a duration option, in seconds.
 
-        The value has a unit, such as ``15m``, or is in milliseconds.
+        The value has a unit, such as ``15m``; without one, it is in milliseconds.
 
         Raises:
             ConfigError: the value is not a duration.
@@ -98,7 +98,7 @@ class OptionTexts:
         return int(found[1]) * unit
 
     def of_kafka(self) -> dict[str, str]:
-        """Return the options ``kafka.*``, without the prefix."""
+        """Return the ``kafka.*`` options, without the prefix."""
         return {
             key.removeprefix(_KAFKA): text
             for key, text in self._texts.items()
@@ -109,9 +109,9 @@ class OptionTexts:
         """Check that every option is known.
 
         Args:
-            kind: the owner of the options, such as "a source".
-            known: the names of the owner's options besides ``kafka.*``.
-            of_others: the options of other owners, each with its owner.
+            kind: what the options belong to, such as "a source".
+            known: the names of its options, other than ``kafka.*``.
+            of_others: options that belong to something else, each with what it belongs to.
 
         Raises:
             ConfigError: an option is unknown; the message lists the known options.

@@ -51,25 +51,25 @@ BATCH_GROUP_ID_PREFIX: Final = "spark-kafka-relation"
 
 @attrs.frozen(kw_only=True)
 class SourceOptions:
-    """The validated options of a source, which can be pickled.
+    """The validated options of a source; can be pickled.
 
     Attributes:
-        client: the options ``kafka.*`` without the prefix, including ``bootstrap.servers``.
+        client: the ``kafka.*`` options without the prefix, including ``bootstrap.servers``.
         subscription: the partitions to read.
         starting: the start of the query.
         ending: the end of a batch query; always latest for a stream, which has no end.
-        fail_on_data_loss: whether data loss fails the query; otherwise it is logged.
+        fail_on_data_loss: whether data loss fails the query or is merely logged.
         min_partitions: the approximate minimum number of tasks; None for one per partition.
         max_records_per_partition: the maximum number of offsets per task; None for no limit.
         max_offsets_per_trigger: the maximum number of offsets per micro-batch; None for no limit.
         min_offsets_per_trigger: the number of offsets that a micro-batch waits for, or None.
         max_trigger_delay_seconds: the maximum time that a micro-batch waits for offsets.
         poll_timeout_seconds: how long a task waits for records that are known to exist.
-        fetch_retries: the maximum number of attempts of the driver to query offsets.
-        fetch_retry_seconds: the delay between two attempts.
+        fetch_retries: how often the driver tries to query offsets before giving up.
+        fetch_retry_seconds: the delay between attempts.
         group_label: the consumer group id that the connector would use. This source has no group,
-            so the label is only a ``client.id``, which names the client in logs.
-        include_headers: whether to add the column ``headers``.
+            so the label only serves as the ``client.id``, which identifies the client in logs.
+        include_headers: whether to add the ``headers`` column.
     """
 
     client: dict[str, str] = attrs.field(repr=without_secrets)
@@ -102,11 +102,11 @@ class SourceOptions:
         Args:
             options: the options from Spark; their names are case-insensitive.
             is_stream: whether the source is used by ``readStream`` rather than ``read``.
-            quietly: whether to omit log messages about options without effect; for callers that
-                only check whether the options are valid.
+            quietly: whether to omit log messages about options that have no effect; for callers
+                that only check whether the options are valid.
 
         Raises:
-            ConfigError: an option is missing, unknown, not allowed, or contradicts another.
+            ConfigError: an option is missing, unknown, not allowed, or conflicts with another.
         """
         texts = OptionTexts(options)
         starting, ending = read_limits(texts, is_stream=is_stream)
@@ -145,11 +145,11 @@ class SourceOptions:
 
 @attrs.frozen(kw_only=True)
 class SinkOptions:
-    """The validated options of a sink, which can be pickled.
+    """The validated options of a sink; can be pickled.
 
     Attributes:
-        client: the options ``kafka.*`` without the prefix, including ``bootstrap.servers``.
-        topic: the topic of all rows; None to use each row's column ``topic``.
+        client: the ``kafka.*`` options without the prefix, including ``bootstrap.servers``.
+        topic: the topic for all rows; None to use the ``topic`` column of each row.
     """
 
     client: dict[str, str] = attrs.field(repr=without_secrets)
@@ -223,10 +223,10 @@ def _group_label(texts: OptionTexts, group_id: str | None, *, is_stream: bool) -
 
 
 def _log_ignored(texts: OptionTexts, group_id: str | None, *, is_stream: bool) -> None:
-    """Log options that have no effect, or not the effect that users may expect."""
+    """Log options that have no effect, or not the effect that users might expect."""
     if group_id is not None:
         logger.warning(
-            "kafka.group.id = %r only names the client in logs: partitions are read without a"
+            "kafka.group.id = %r only identifies the client in logs: partitions are read without a"
             " consumer group, and offsets are kept in Spark's checkpoint",
             group_id,
         )

@@ -32,7 +32,7 @@ class Assign:
         """Return the existing partitions that the query reads, sorted.
 
         Args:
-            existing: the partitions of all topics that are not internal.
+            existing: the partitions of all non-internal topics.
         """
         subscribed = set(self.partitions)
         return sorted(each for each in existing if each in subscribed)
@@ -57,7 +57,7 @@ class Subscribe:
         """Return the existing partitions that the query reads, sorted.
 
         Args:
-            existing: the partitions of all topics that are not internal.
+            existing: the partitions of all non-internal topics.
         """
         subscribed = set(self.names)
         return sorted(each for each in existing if each.topic in subscribed)
@@ -65,7 +65,7 @@ class Subscribe:
 
 @attrs.frozen
 class SubscribePattern:
-    """All partitions of the topics whose names contain a match of the pattern.
+    """All partitions of the topics whose names contain a match for the pattern.
 
     Attributes:
         pattern: a regular expression in Python's syntax.
@@ -82,7 +82,7 @@ class SubscribePattern:
         """Return the existing partitions that the query reads, sorted.
 
         Args:
-            existing: the partitions of all topics that are not internal.
+            existing: the partitions of all non-internal topics.
         """
         search = re.compile(self.pattern).search
         return sorted(each for each in existing if search(each.topic))
@@ -92,10 +92,10 @@ Subscription: TypeAlias = Assign | Subscribe | SubscribePattern
 
 
 def parse_pattern(text: str) -> SubscribePattern:
-    """Parse a pattern; the pattern must have the same meaning in Python as in Java.
+    """Parse a regular expression, which must have the same meaning in Python as in Java.
 
     Raises:
-        ConfigError: the pattern is not valid in Python, or has a different meaning there.
+        ConfigError: the pattern is not valid in Python, or may have a different meaning there.
     """
     try:
         with warnings.catch_warnings():

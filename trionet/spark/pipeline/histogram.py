@@ -1,8 +1,8 @@
 """Latency histograms with logarithmic buckets of whole microseconds, and their percentiles.
 
 Each value up to 127 has its own bucket; larger values have 64 buckets per doubling. A bucket is
-represented by its middle, so that the relative error of a percentile is at most 1/128 (0.79 %).
-Counts are integers, so that histograms can be added in any order with the same result.
+represented by its midpoint, so the relative error of a percentile is at most 1/128 (0.79 %).
+Counts are integers, so histograms can be added in any order with the same result.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def bucket(numbers: NDArray[Any]) -> Numbers:
 
 
 def middle(buckets: Numbers) -> Numbers:
-    """Return the number that represents each bucket."""
+    """Return the midpoint of each bucket."""
     shift = np.maximum(buckets // BUCKETS - 1, 0)
     found: Numbers = ((buckets - shift * BUCKETS) << shift) + ((1 << shift) >> 1)
     return found

@@ -1,4 +1,4 @@
-"""The trio loop of a Spark Python process, in its own thread, and the clients that it keeps open.
+"""The trio loop of a Spark Python process, in its own thread, and the clients it keeps open.
 
 Spark calls plain functions, and a generator cannot be suspended inside ``trio.run``. The loop
 therefore has its own thread, which runs until the process exits. Successive Spark tasks share the
@@ -77,7 +77,7 @@ class LoopHost:
             args: the arguments of the function.
 
         Raises:
-            trio.RunFinishedError: the loop was closed.
+            trio.RunFinishedError: the loop has been closed.
             Exception: any error raised by the function.
         """
         return trio.from_thread.run(afn, *args, trio_token=self._token)
@@ -106,7 +106,7 @@ class LoopHost:
         """Lease the shared resource with this key, such as a client, opening it if needed.
 
         Args:
-            key: the identity of the resource; it must include everything that affects the opening.
+            key: identifies the resource; must include everything that affects how it is opened.
             opens: opens the resource, which is closed after ``IDLE_SECONDS`` without a lease.
 
         Raises:
@@ -128,7 +128,7 @@ class LoopHost:
             resource.changed.unpark_all()
 
     def drop(self, key: Hashable) -> None:
-        """Close a resource when its current leases end; the next lease opens a new resource."""
+        """Close a resource once its current leases end; the next lease opens a new one."""
         resource = self._resources.pop(key, None)
         if resource is not None:
             resource.is_dropped = True
@@ -171,7 +171,7 @@ class _Resource(Generic[T]):
         self.changed = trio.lowlevel.ParkingLot()
 
     async def until_unused(self) -> None:
-        """Wait until the resource has no leases and was dropped or has exceeded its idle time."""
+        """Wait until the resource has no leases, and has been dropped or idle for too long."""
         await trio.lowlevel.checkpoint()
         while self.users or not self.is_dropped:
             seconds = float("inf") if self.users else IDLE_SECONDS

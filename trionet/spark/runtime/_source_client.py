@@ -1,4 +1,4 @@
-"""The client of a source: one per configuration and process, kept open by the loop's host."""
+"""The client of a source: one per configuration and process, kept open by the loop host."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def open_source_client(settings: Mapping[str, str]) -> AsyncIterator[Sourc
         settings: consumer settings, including ``bootstrap.servers``.
 
     Raises:
-        ConfigError: the settings contradict each other.
+        ConfigError: the settings conflict with each other.
 
     Cancellation: at the end of the block, all connections are closed immediately.
     """
@@ -106,4 +106,4 @@ async def open_source_client(settings: Mapping[str, str]) -> AsyncIterator[Sourc
                 with caller.block():
                     yield SourceClient(client, admin, settings_of_consumer)
             finally:
-                nursery.cancel_scope.cancel(reason="the source's client is closed")
+                nursery.cancel_scope.cancel(reason="the source's client is closing")

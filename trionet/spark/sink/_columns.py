@@ -1,8 +1,8 @@
 """Converts the Arrow batches of a sink into columns for the producer. Imports pyarrow and numpy.
 
 The conversion never works row by row: each column is converted to a list in a single call, or in
-one call per topic and partition. A column of keys is also hashed in a single call: writing takes
-several times as long if the producer must find the partition of each record.
+one call per topic and partition. A column of keys is also hashed in a single call: writing would
+take several times as long if the producer had to find the partition of each record.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class NullTopicError(TrionetError):
 
     def __str__(self) -> str:
         return (
-            f"[{self.condition}] null topic present in the data; set the option topic, or filter"
+            f"[{self.condition}] null topic present in the data; set the topic option, or filter"
             " out the rows without a topic"
         )
 
@@ -63,7 +63,7 @@ class Rows:
 
     Attributes:
         topic: the topic of the rows.
-        partition: the partition; None to choose it by the key, or by load for null keys.
+        partition: the partition; None to choose it by key or, for null keys, by load.
         values: the values; None for a null value.
         keys: the keys; None for the whole column if all are null.
         headers: the headers of each row; None for the whole column if no row has headers.
@@ -77,22 +77,22 @@ class Rows:
 
 
 def check_columns(types: Mapping[str, str], topic: str | None) -> None:
-    """Check the columns of a DataFrame before any of its rows is written.
+    """Check the columns of a DataFrame before any of its rows are written.
 
     Args:
-        types: the type of each column, as Spark's simple string.
-        topic: the value of the option ``topic``.
+        types: the type of each column, as Spark's ``simpleString``.
+        topic: the value of the ``topic`` option.
 
     Raises:
         SinkColumnsError: a column is missing or has the wrong type.
     """
     if topic is None and "topic" not in types:
         raise SinkColumnsError(
-            "topic option required when no 'topic' attribute is present; set the option topic, or"
-            " add a column topic"
+            "topic option required when no 'topic' attribute is present; set the topic option, or"
+            " add a topic column"
         )
     if "value" not in types:
-        raise SinkColumnsError("required attribute 'value' not found; add a column value")
+        raise SinkColumnsError("required attribute 'value' not found; add a value column")
     for name, allowed in _TYPES.items():
         if name in types and types[name] not in allowed and not (name == "topic" and topic):
             raise SinkColumnsError(
@@ -108,9 +108,9 @@ def rows_of(
 
     Args:
         batch: a batch from Spark, with checked columns.
-        topic: the topic of all rows, or None to use the column ``topic``.
-        key_partitions: returns the number of partitions that the keys of a topic are hashed to, or
-            0 to leave the choice to the producer.
+        topic: the topic of all rows, or None to use the ``topic`` column.
+        key_partitions: returns the number of partitions over which a topic's keys are hashed, or 0
+            to leave the choice to the producer.
 
     Raises:
         NullTopicError: a row has no topic.

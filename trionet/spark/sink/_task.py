@@ -1,7 +1,7 @@
-"""Writes the rows of one Spark task: passes Arrow batches to a producer shared by tasks.
+"""Writes the rows of one Spark task, by passing Arrow batches to a producer that tasks share.
 
 One producer per configuration and process is kept open in the loop's thread from one task to the
-next (the connector: InternalKafkaProducerPool). Batches are enqueued in order, so that rows keep
+next (the connector: InternalKafkaProducerPool). Batches are enqueued in order, so rows keep
 their order; the task waits for acknowledgements only after the last batch.
 """
 
@@ -69,7 +69,7 @@ class SharedProducer:
 
 
 class SinkTask:
-    """A writer of the rows of one task; used by a single thread other than the loop's.
+    """Writes the rows of one task; used by a single thread, which is not the loop's.
 
     Args:
         options: the options of the sink.
@@ -97,10 +97,10 @@ class SinkTask:
         host().call(self._enqueue, [*rows_of(batch, self._topic, self._key_partitions)])
 
     def end(self) -> Written:
-        """Wait until all rows are acknowledged, and return the written records.
+        """Wait until all rows are acknowledged, and return the records written to each partition.
 
         Raises:
-            SendBatchError: rows were not written, or it is unknown whether they were.
+            SendBatchError: rows were not written, or it is not known whether they were.
             TrionetError: the producer has failed.
         """
         if self._pending:
@@ -110,7 +110,7 @@ class SinkTask:
         return self._written
 
     def abort(self) -> None:
-        """Discard the rows not yet sent; the next task opens a new producer."""
+        """Discard the rows that have not been sent; the next task opens a new producer."""
         if self.shared is not None:
             host().call(self._drop, self.shared)
 
@@ -170,9 +170,9 @@ async def open_shared_producer(settings: Mapping[str, str]) -> AsyncIterator[Sha
         settings: producer settings, including ``bootstrap.servers``.
 
     Raises:
-        ConfigError: the settings contradict each other.
+        ConfigError: the settings conflict with each other.
 
-    Cancellation: records not yet sent are discarded; see :func:`.open_producer`.
+    Cancellation: records that have not been sent are discarded; see :func:`.open_producer`.
     """
     config = {key: text for key, text in settings.items() if key != BOOTSTRAP_SERVERS}
     with trio.CancelScope() as scope:

@@ -1,6 +1,6 @@
 """The writers that Spark calls for batches and streams. Imports pyspark.
 
-Rows are written at least once: Spark reruns failed tasks and micro-batches, and the records already
+Rows are written at least once: when Spark reruns a failed task or micro-batch, the records already
 written remain in the topic.
 """
 
@@ -104,32 +104,32 @@ def write_task(options: SinkOptions, batches: Iterator[Batch]) -> TaskWritten:
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """A writer of a DataFrame to topics; see :func:`batch_writer`."""
+    """Writes a DataFrame to topics; see :func:`batch_writer`."""
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
 
     def write(self, iterator: Iterator[Batch]) -> TaskWritten:
-        """Write the rows of one task; called in an executor."""
+        """Write the rows of one task; called on an executor."""
         return write_task(self._options, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Log the written records; called in the driver when all tasks have succeeded."""
+        """Log the records written; called on the driver when all tasks have succeeded."""
         logger.info("%s", _summary(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Log the written records, which remain; called in the driver when a task has failed."""
+        """Log the records already written, which remain; called on the driver when a task fails."""
         logger.warning("aborted; %s by other tasks remain in the topics", _summary(messages))
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """A writer of the micro-batches of a stream to topics; see :func:`stream_writer`."""
+    """Writes the micro-batches of a stream to topics; see :func:`stream_writer`."""
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
 
     def write(self, iterator: Iterator[Batch]) -> TaskWritten:
-        """Write the rows of one task; called in an executor."""
+        """Write the rows of one task; called on an executor."""
         return write_task(self._options, iterator)
 
     def commit(
@@ -137,7 +137,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         messages: Sequence[WriterCommitMessage | None],
         batchId: int,  # noqa: N803
     ) -> None:
-        """Log the written records; called in the driver when all tasks have succeeded."""
+        """Log the records written; called on the driver when all tasks have succeeded."""
         logger.info("batch %d: %s", batchId, _summary(messages))
 
     def abort(
@@ -145,7 +145,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         messages: Sequence[WriterCommitMessage | None],
         batchId: int,  # noqa: N803
     ) -> None:
-        """Log the written records, which remain; called in the driver when a task has failed."""
+        """Log the records already written, which remain; called on the driver when a task fails."""
         logger.warning(
             "batch %d aborted; %s by other tasks remain in the topics, and will be written again",
             batchId,

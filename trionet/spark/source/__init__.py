@@ -1,1 +1,1 @@
-"""Reading topics: planning in the driver, fetching and decoding in the executors."""
+"""Reading topics: planning on the driver, fetching and decoding on the executors."""

@@ -1,7 +1,7 @@
 """Decodes fetched records into Arrow batches with the columns of Spark's Kafka connector.
 
 Imports pyarrow and numpy (extra ``spark``). A response is decoded column by column; only headers
-and the messages of brokers before Kafka 0.11 are decoded one record at a time.
+and messages from brokers older than Kafka 0.11 are decoded one record at a time.
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ def schema(include_headers: bool) -> Any:
 
 
 class ColumnDecoder:
-    """A decoder of the fetched records of one partition.
+    """Decodes the fetched records of one partition.
 
     Args:
         name: the partition of the records.
-        include_headers: whether to add the column ``headers``.
+        include_headers: whether to add the ``headers`` column.
         is_read_committed: whether to drop the records of aborted transactions.
         checks_crcs: whether to verify the checksum of each batch.
     """
@@ -106,7 +106,7 @@ class ColumnDecoder:
         )
 
     def decode(self, fetched: FetchedRecords) -> Iterator[Any]:
-        """Yield the records as ``pyarrow.RecordBatch``, at most ``BATCH_ROWS_MAX`` rows in each.
+        """Yield the records as ``pyarrow.RecordBatch`` objects of at most ``BATCH_ROWS_MAX`` rows.
 
         Raises:
             CorruptRecordError: a batch is malformed.
@@ -190,7 +190,7 @@ class ColumnDecoder:
     def _of_message(
         self, message: bytes, header: MessageHeader, fetched: FetchedRecords
     ) -> Iterator[list[Any]]:
-        """Decode a message from a broker before Kafka 0.11, or its compressed message set."""
+        """Decode a message from a broker older than Kafka 0.11, or its compressed message set."""
         rows, _ = decode_message_set(message)
         rows = [each for each in rows if fetched.start <= each[0] < fetched.until]
         if not rows:
@@ -260,8 +260,8 @@ def _microseconds(milliseconds: Numbers) -> Any:
     """Convert record timestamps to microseconds, Spark's unit.
 
     Raises:
-        WireFormatError: a timestamp is out of Spark's range.
+        WireFormatError: a timestamp is outside Spark's range.
     """
     if milliseconds.max() > _MILLISECONDS_MAX or milliseconds.min() < -_MILLISECONDS_MAX:
-        raise WireFormatError("a record's timestamp does not fit into 64 bits of microseconds")
+        raise WireFormatError("a record's timestamp in microseconds does not fit into 64 bits")
     return number_column(_TIMESTAMP, milliseconds * 1000)

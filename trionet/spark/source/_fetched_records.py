@@ -17,10 +17,11 @@ class FetchedRecords:
     """The undecoded records of a fetch response, and the offsets to read from them.
 
     Attributes:
-        records: batches, or the messages of old brokers; the last item may be truncated.
+        records: batches, or messages from old brokers; the last one may be truncated.
         start: the first offset to read.
         until: the offset after the last offset to read.
-        aborted: the aborted transactions in the records, with ``isolation.level=read_committed``.
+        aborted: the aborted transactions among the records; only with
+            ``isolation.level=read_committed``.
     """
 
     records: Bytes
@@ -30,7 +31,7 @@ class FetchedRecords:
 
 
 def runs(records: Bytes) -> Iterator[list[int] | tuple[int, MessageHeader]]:
-    """Yield the positions of each run of adjacent complete batches, and of each single message.
+    """Yield the positions of each run of adjacent complete batches, or a single message.
 
     Iteration ends before a malformed batch or message: the next fetch starts there.
 
@@ -60,7 +61,7 @@ def _all_runs(view: memoryview) -> Iterator[list[int] | tuple[int, MessageHeader
 
 
 def bounds(records: Bytes) -> tuple[int, int]:
-    """Return the first offset of the complete batches, and the offset after their last offset.
+    """Return the first offset of the complete batches, and the offset after their last one.
 
     The first offset of a compressed message set is unknown without decompression; its last offset
     is used instead.

@@ -13,7 +13,7 @@ from ..offsets._partition_offsets import Offsets, from_json, from_plain
 
 @attrs.frozen
 class SourceLag:
-    """The lag of one source of a query: the number of offsets that the source has not read.
+    """The lag of one source of a query: the number of offsets that it has yet to read.
 
     Attributes:
         description: the source's description in the progress.
@@ -25,12 +25,12 @@ class SourceLag:
 
     @property
     def min_offsets_behind_latest(self) -> int:
-        """The minimum lag of a partition."""
+        """The lowest lag of any partition."""
         return min(self.partitions.values())
 
     @property
     def max_offsets_behind_latest(self) -> int:
-        """The maximum lag of a partition."""
+        """The highest lag of any partition."""
         return max(self.partitions.values())
 
     @property
@@ -94,7 +94,7 @@ def _lags(sources: list[Mapping[str, object]]) -> Iterator[SourceLag]:
 
 
 def _offsets(value: object) -> Offsets | None:
-    """Parse offsets; None if they are missing or belong to another kind of source."""
+    """Parse offsets; None if they are missing, or are those of another kind of source."""
     try:
         return from_json(value) if isinstance(value, str) else from_plain(value)
     except ValueError:

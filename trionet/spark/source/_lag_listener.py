@@ -18,7 +18,7 @@ logger = logging.getLogger("trionet.spark")
 
 
 class LagListener(StreamingQueryListener):
-    """A listener that logs the lag of each source after each micro-batch, to ``trionet.spark``.
+    """Logs the lag of each source after each micro-batch, to the ``trionet.spark`` logger.
 
     Add it with ``spark.streams.addListener(LagListener())``.
 

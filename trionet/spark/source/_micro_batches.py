@@ -41,7 +41,7 @@ _START_UNKNOWN: Final = (
 
 
 class MicroBatches:
-    """A planner of the micro-batches of one run of a query.
+    """Plans the micro-batches of one run of a query.
 
     Args:
         options: the options of the source.
@@ -75,7 +75,7 @@ class MicroBatches:
         """Fix the end of the run at the current ends of the partitions (``Trigger.AvailableNow``).
 
         Raises:
-            TrionetError: the cluster could not be queried.
+            TrionetError: the cluster cannot be queried.
         """
         self._last_end = self._ends = await self._latest_of_all()
 
@@ -85,7 +85,7 @@ class MicroBatches:
         Raises:
             OffsetsMismatchError: the specified offsets or timestamps do not match the partitions
                 that the query reads, or there is no record at or after a starting timestamp.
-            TrionetError: the cluster could not be queried.
+            TrionetError: the cluster cannot be queried.
         """
         if self._initial is not None:
             await trio.lowlevel.checkpoint()
@@ -108,7 +108,7 @@ class MicroBatches:
                 has no size limits.
 
         Raises:
-            TrionetError: the cluster could not be queried.
+            TrionetError: the cluster cannot be queried.
         """
         is_first = self._initial is not None and not self._has_planned
         self._has_planned = True
@@ -137,10 +137,10 @@ class MicroBatches:
             end: the end offsets of the micro-batch.
 
         Raises:
-            DataLossError: records of the micro-batch were deleted, and ``failOnDataLoss`` is set.
+            DataLossError: records have been deleted, and ``failOnDataLoss`` is true.
             OffsetsMismatchError: the micro-batch does not match the end of a run with
                 ``Trigger.AvailableNow``.
-            TrionetError: the cluster could not be queried.
+            TrionetError: the cluster cannot be queried.
         """
         is_repeated = not self._has_planned  # Spark found it in the log of its checkpoint
         self._has_planned = True

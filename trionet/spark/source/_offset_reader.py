@@ -1,8 +1,7 @@
 """Queries partitions and offsets for the plan of a query (the connector: KafkaOffsetReaderAdmin).
 
 The queries return the partitions of topics, and their start offsets, end offsets and offsets by
-timestamp.
-They require only the permission to describe the topics.
+timestamp. They require only the Describe permission on the topics.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ NO_MATCH: Final = -1
 
 @attrs.define
 class OffsetReader:
-    """A reader of partitions and their offsets, with retries.
+    """Queries partitions and their offsets, with retries.
 
     The methods run in the trio loop: ``host().call(reader.partitions)``. A reader can be pickled,
     because the client and its connections belong to the host.
@@ -62,8 +61,8 @@ class OffsetReader:
         """Return the current partitions of the query, sorted, excluding internal topics.
 
         Raises:
-            ApiError: a subscribed topic does not exist, or the client may not describe the topic.
-            TrionetError: the cluster could not be queried; see :class:`.Admin`.
+            ApiError: a subscribed topic does not exist, or the client may not describe it.
+            TrionetError: the cluster cannot be queried; see :class:`.Admin`.
         """
         return await self._retried(self._partitions)
 
@@ -87,8 +86,8 @@ class OffsetReader:
         Args:
             partitions: the partitions.
             known: previously known ends. An end that seems to have decreased is queried again, up
-                to ``fetchOffset.numRetries`` times: the response may come from a broker that lags
-                (SPARK-26267). An end that is still lower after that means that records were lost.
+                to ``fetchOffset.numRetries`` times: the response may come from a lagging broker
+                (SPARK-26267). If the end is still lower after that, records have been lost.
 
         Raises:
             TrionetError: see :meth:`partitions`.
@@ -109,7 +108,7 @@ class OffsetReader:
         """Return the first offset at or after each timestamp; -1 if no record is that recent.
 
         Args:
-            times: the timestamps, in ms since the epoch, by partition.
+            times: the timestamps, in ms since the epoch, keyed by partition.
 
         Raises:
             TrionetError: see :meth:`partitions`.
@@ -229,7 +228,7 @@ async def batch_ranges(options: SourceOptions, reader: OffsetReader) -> list[Off
     """Return the range of offsets that each task of a batch reads.
 
     Earliest and latest remain unresolved if possible: the task resolves them when it reads its
-    range, so that a table that is read again includes new records.
+    range, so that reading a table again includes new records.
 
     Args:
         options: the options of the source.
@@ -238,7 +237,7 @@ async def batch_ranges(options: SourceOptions, reader: OffsetReader) -> list[Off
     Raises:
         OffsetsMismatchError: the specified offsets do not match the partitions that the query
             reads, or a partition ends before it starts.
-        TrionetError: the cluster could not be queried.
+        TrionetError: the cluster cannot be queried.
     """
     partitions = await reader.partitions()
     start = await reader.limit(options.starting, partitions, is_start=True)

@@ -2,7 +2,7 @@
 
 (The connector: KafkaDataConsumer.) A task must read its range completely or report missing records.
 Two situations look alike: offsets without a record because of compaction or transaction markers,
-which is normal, and records that retention has deleted. The log start offset distinguishes them: a
+which are normal, and records that retention has deleted. The log start offset distinguishes them: a
 gap is a loss only if the log starts after the requested offset. The minimum version is therefore
 Fetch v5 (KIP-107).
 
@@ -12,7 +12,7 @@ are detected. If it exposed undecoded responses and log start offsets, most of t
 redundant.
 
 A recreated topic has the same name but different records. It is detected by its topic id (KIP-516),
-which the plan of the query contains.
+which the query plan records.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class PollTimeoutError(TrionetError, TimeoutError):
 
 
 class RangeFetcher:
-    """A fetcher of one range, which retries until records arrive or the poll timeout expires.
+    """Fetches one range, retrying until records arrive or the poll timeout expires.
 
     Args:
         client: sends the requests.
@@ -107,10 +107,10 @@ class RangeFetcher:
         self._last_error: Exception | None = None
 
     async def run(self, send: trio.MemorySendChannel[FetchedRecords]) -> None:
-        """Fetch the whole range; each response is fetched while the previous one is decoded.
+        """Fetch the whole range; each response is fetched while the previous one is being decoded.
 
         Raises:
-            DataLossError: records have been deleted, and ``failOnDataLoss`` is set.
+            DataLossError: records have been deleted, and ``failOnDataLoss`` is true.
             PollTimeoutError: no records arrived in time.
             CorruptRecordError: the records are malformed.
             TrionetError: a broker rejected a request.
@@ -299,7 +299,7 @@ class RangeFetcher:
     # The topic.
 
     async def _topic(self) -> TopicMetadata | None:
-        """Return the topic's metadata; None if the partition is deleted or the topic id differs."""
+        """Return the topic's metadata; None if the partition is gone or the topic id differs."""
         metadata = self._client.network.metadata
         known = metadata.topics or frozenset()
         await trio.lowlevel.checkpoint()
@@ -374,7 +374,7 @@ class RangeFetcher:
         metadata.set_topics((metadata.topics or frozenset()) - {self._name.topic})
 
     def _report(self, error: DataLossError) -> None:
-        """Raise a data loss error, or log the error if ``failOnDataLoss`` is not set."""
+        """Raise a data loss error, or log the error if ``failOnDataLoss`` is false."""
         if self._options.fail_on_data_loss:
             raise error
         logger.warning("%s", error)

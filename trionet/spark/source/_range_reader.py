@@ -52,10 +52,10 @@ def read_range(
         ``pyarrow.RecordBatch``, never empty.
 
     Raises:
-        DataLossError: records have been deleted, and ``failOnDataLoss`` is set.
+        DataLossError: records have been deleted, and ``failOnDataLoss`` is true.
         PollTimeoutError: no records arrived within ``kafkaConsumer.pollTimeoutMs``.
         CorruptRecordError: records are malformed.
-        ConfigError: the settings of the client contradict each other.
+        ConfigError: the client's settings conflict with each other.
         TrionetError: a broker rejected a request, or none could be reached.
     """
     loop = host()

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 class BatchReader(DataSourceReader):
-    """A reader that plans a batch in the driver; pickled copies read the batch in the tasks.
+    """Plans a batch on the driver; pickled copies read it in the tasks.
 
-    Spark plans once per ``load()``. Each task resolves earliest and latest again, so that a table
-    that is read again includes the records that arrived in the meantime.
+    Spark plans once per ``load()``. Each task resolves earliest and latest again, so that reading
+    a table again includes the records that have arrived in the meantime.
 
     Args:
         options: the options of the source.
@@ -57,7 +57,7 @@ class BatchReader(DataSourceReader):
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A reader that plans micro-batches in the driver; pickled copies read them in the tasks.
+    """Plans micro-batches on the driver; pickled copies read them in the tasks.
 
     Args:
         options: the options of the source.
@@ -68,7 +68,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @cached_property
     def _run(self) -> MicroBatches:
-        """The planner of this run; created only in the driver, because it cannot be pickled."""
+        """The planner of this run; created only on the driver, because it cannot be pickled."""
         from ._micro_batches import MicroBatches
         from ._offset_reader import OffsetReader
 
@@ -103,7 +103,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start if plain == start else plain
 
     def reportLatestOffset(self) -> PlainOffsets | None:  # noqa: N802
-        """Return the ends found by the last :meth:`latestOffset`, without querying the cluster."""
+        """Return the ends that :meth:`latestOffset` last found, without querying the cluster."""
         ends = self._run.ends
         return None if ends is None else to_plain(ends)
 

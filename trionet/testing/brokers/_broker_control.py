@@ -16,9 +16,9 @@ from ._controls import Controls
 
 
 class BrokerControl(Controls):
-    """A handle to inspect and control a broker from a trio program; created by :func:`control`.
+    """A handle for controlling a broker from a trio program; created by :func:`control`.
 
-    Every coroutine is a checkpoint. To limit a wait, use ``trio.fail_after``.
+    Every async method is a checkpoint. To put a timeout on a wait, use ``trio.fail_after``.
 
     Attributes:
         broker: the broker under test.
@@ -97,7 +97,7 @@ class BrokerControl(Controls):
         Raises:
             LookupError: the topic exists, but the partition does not.
 
-        Cancellation: changes nothing.
+        Safe to cancel: waiting has no side effects.
         """
         return await operations.wait(self._internals, self._enough_records(topic, count, partition))
 
@@ -112,9 +112,9 @@ class BrokerControl(Controls):
             topic: the topic that the requests must be about; None for any.
 
         Raises:
-            ValueError: an API does not exist.
+            ValueError: an API is unknown.
 
-        Cancellation: changes nothing.
+        Safe to cancel: waiting has no side effects.
         """
         return await operations.wait(self._internals, self._enough_requests(apis, count, topic))
 
@@ -128,7 +128,7 @@ class BrokerControl(Controls):
             state: the state, by Kafka's name.
             members: the exact number of members; None for any number.
 
-        Cancellation: changes nothing.
+        Safe to cancel: waiting has no side effects.
         """
         return await operations.wait(self._internals, self._group_in_state(id, state, members))
 
@@ -143,7 +143,7 @@ class BrokerControl(Controls):
             offset: the minimum committed offset.
             partition: the partition number.
 
-        Cancellation: changes nothing.
+        Safe to cancel: waiting has no side effects.
         """
         return await operations.wait(
             self._internals, self._committed(group, topic, partition, offset)

@@ -1,4 +1,4 @@
-"""Builds the connection settings for the clients of several libraries."""
+"""Builds the connection settings for several Kafka client libraries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ClientSecurity:
     """The trust anchor and credentials with which a client connects to a secured listener.
 
     Attributes:
-        ca_pem: the certificate authority of the broker's certificate, as PEM; None without TLS.
+        ca_pem: the CA certificate that verifies the broker's certificate, as PEM; None without TLS.
         sasl_mechanism: the SASL mechanism, such as ``PLAIN``; None without SASL.
         username: the name of an existing user; None without SASL.
         password: the password of the user; None without SASL.
@@ -61,7 +61,7 @@ def _for_librdkafka(bootstrap_servers: str, security: ClientSecurity) -> dict[st
 
 
 def _for_python(bootstrap_servers: str, security: ClientSecurity) -> dict[str, Any]:
-    """Return the settings for kafka-python and aiokafka, which use the same names."""
+    """Return the settings for kafka-python and aiokafka, which share setting names."""
     config: dict[str, Any] = {"bootstrap_servers": bootstrap_servers}
     if security.protocol != "PLAINTEXT":
         config["security_protocol"] = security.protocol

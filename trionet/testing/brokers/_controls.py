@@ -1,6 +1,6 @@
 """The broker operations that trio tests and blocking tests share.
 
-:class:`Controls` has the methods that do not wait. The methods that wait have the same names in
+:class:`Controls` has the methods that do not wait. The methods that wait have the same names for
 both kinds of tests: they are coroutines in :class:`~trionet.testing.BrokerControl` and blocking
 methods in :class:`~trionet.testing.ThreadedBroker`.
 """
@@ -38,7 +38,7 @@ class ConnectionView:
         peer: the address and port of the client.
         software: the name and version of the client's software.
         principal: the authenticated principal, such as ``User:ANONYMOUS``.
-        requests: the number of requests received.
+        requests: the number of requests received on the connection.
     """
 
     id: str
@@ -69,12 +69,12 @@ class Controls:
     # The broker's contents.
 
     def topics(self) -> dict[str, int]:
-        """Return the number of partitions of each topic, by topic name."""
+        """Return each topic's number of partitions, keyed by topic name."""
         topics = self._internals.cluster.topics
         return self._in_loop(lambda: {topic.name: topic.partitions for topic in topics})
 
     def records(self, topic: str, partition: int | None = None) -> list[Record]:
-        """Return the records that a consumer can read from a topic or from one of its partitions.
+        """Return the records that a consumer can read from a topic, or from one partition.
 
         The records are ordered by partition and offset. Records of open and aborted transactions
         are included.
@@ -105,7 +105,7 @@ class Controls:
         return [log for log in logs if log is not None]
 
     def group(self, id: str) -> GroupView:
-        """Return the current state, members and offsets of a consumer group."""
+        """Return a consumer group's current state, members and committed offsets."""
         return self._in_loop(lambda: group_view(self._internals, id))
 
     def groups(self) -> list[str]:
@@ -114,7 +114,7 @@ class Controls:
         return self._in_loop(lambda: sorted(id for each in coordinators for id in each.groups))
 
     def connections(self) -> list[ConnectionView]:
-        """Return the connections that are open now."""
+        """Return the currently open connections."""
         return self._in_loop(
             lambda: [
                 _connection(node, channel.id, channel.attachment, str(channel.principal))
@@ -137,7 +137,7 @@ class Controls:
     ) -> list[SeenRequest]:
         """Return the received requests, oldest first.
 
-        Only the latest requests are kept: at most 10,000, with at most 64 MiB in total.
+        Only the most recent requests are kept: at most 10,000, and at most 64 MiB in total.
 
         Args:
             apis: one API or several, by name or number; None for all.
@@ -148,7 +148,7 @@ class Controls:
             node: only requests to the broker with this ``node.id``.
 
         Raises:
-            ValueError: an API does not exist.
+            ValueError: an API is unknown.
         """
         which = Which(
             api_keys=api_keys_of(apis),
@@ -165,10 +165,10 @@ class Controls:
         self._in_loop(self._interception.seen.clear)
 
     def log(self, *, since_ms: int = 0) -> str:
-        """Return the latest requests with their outcomes as lines of text.
+        """Return the most recent requests and their outcomes, one per line.
 
-        A :class:`~trionet.testing.ThreadedBroker` includes the lines of the broker's log. The
-        result remains available after the broker has stopped.
+        A :class:`~trionet.testing.ThreadedBroker` also includes the lines of the broker's log. At
+        most 200 lines are returned. This method can still be called after the broker has stopped.
 
         Args:
             since_ms: the earliest time to include, in ms since the epoch.
@@ -179,14 +179,14 @@ class Controls:
         return "\n".join(line for _, line in lines[-LOG_LINES_MAX:])
 
     def _log_lines(self) -> list[tuple[float, str]]:
-        """Return log lines, each with its time in seconds since the epoch."""
+        """Return (time, line) pairs; times are in seconds since the epoch."""
         seen = self._interception.seen
         return [(request.time_ms / 1000, request.as_line()) for request in seen]
 
     # Immediate operations.
 
     def expire_members(self, group: str, member_ids: Iterable[str] | None = None) -> None:
-        """Expire members of a group, as if their session timeouts had elapsed.
+        """Remove members from a group, as if their session timeouts had expired.
 
         Args:
             group: the group id.

@@ -1,6 +1,6 @@
 """Configures TLS and SASL for brokers under test, with certificates generated at run time.
 
-All brokers of a process share one certificate authority and one certificate, for ``localhost`` and
+All brokers in a process share one certificate authority and one certificate, for ``localhost`` and
 127.0.0.1. The package contains no private key.
 """
 
@@ -25,10 +25,10 @@ MECHANISMS: Final = ("PLAIN", *HASHES)
 
 @attrs.frozen(kw_only=True)
 class Security:
-    """The security of a broker under test.
+    """The security configuration of a broker under test.
 
     Attributes:
-        settings: the settings of the broker.
+        settings: the broker settings that enable it.
         client: the trust anchor and credentials for clients.
     """
 
@@ -44,15 +44,15 @@ class Security:
         if self.settings and "listeners" in settings:
             raise ConfigError(
                 "listeners cannot be combined with tls or sasl, which define a listener; to secure"
-                " listeners of your own, use settings instead of tls and sasl"
+                " your own listeners, use Kafka's listener settings instead of tls and sasl"
             )
 
 
 def security_of(*, tls: bool, sasl: str | None) -> Security:
-    """Return the security of a broker with one listener, with or without TLS and SASL.
+    """Return the security configuration of a broker with one listener.
 
     Raises:
-        ConfigError: the mechanism is unknown, or the package ``trustme`` is not installed.
+        ConfigError: the mechanism is unknown, or the ``trustme`` package is not installed.
     """
     if sasl is not None and sasl not in MECHANISMS:
         raise ConfigError(f"invalid sasl={sasl!r}; allowed: {', '.join(MECHANISMS)}")
@@ -81,7 +81,7 @@ def security_of(*, tls: bool, sasl: str | None) -> Security:
 
 
 async def add_users(inside: BrokerInternals, client: ClientSecurity) -> None:
-    """Store the user's SCRAM credentials; for PLAIN, the settings contain the password."""
+    """Store the user's SCRAM credentials, if any; for PLAIN, the password is in the settings."""
     await trio.lowlevel.checkpoint()
     if client.sasl_mechanism in HASHES:
         credentials = inside.cluster.scram_credentials
@@ -108,7 +108,7 @@ def _certificates() -> _Pem:
         import trustme
     except ImportError:
         raise ConfigError(
-            "tls=True requires the package trustme: install trionet[testing]"
+            "tls=True requires the trustme package; install trionet[testing]"
         ) from None
     authority = trustme.CA()
     issued = authority.issue_cert("localhost", "127.0.0.1")

@@ -1,17 +1,18 @@
 """A broker in its own thread, for programs that block.
 
-The problem: a synchronous client blocks the thread of the test, so a broker in the same thread
-could never respond. Also, a test must be able to inspect the broker, wait for it and inject faults
-from any thread, although nothing in the broker is thread-safe.
+The problem: a synchronous client blocks the test's thread, so a broker in the same thread could
+never respond. Also, a test must be able to inspect the broker, wait for it and inject faults from
+any thread, although nothing in the broker is thread-safe.
 
-The choice: the broker runs in a thread, under ``trio.run``. Each access is a function that the
-broker's loop calls (``TrioToken.run_sync_soon``); a ``concurrent.futures.Future`` returns its
-result. A wait for a result also ends when the loop ends, so that a crash of the broker cannot hang
-the test. A function that is already in the broker's thread, such as ``when=``, is called directly.
+The choice: the broker runs in its own thread, under ``trio.run``. Each access is a function that
+the broker's loop calls (``TrioToken.run_sync_soon``), and its result comes back through a
+``concurrent.futures.Future``. Waiting for a result also ends when the loop ends, so that a broker
+crash cannot hang the test. Calls from the broker's own thread, such as those made by ``when=``,
+run directly.
 
 Rejected: a broker in a subprocess (its state and its errors would have to be serialized, and
-starting it takes a hundred times as long) and ``trio.from_thread`` (it needs a thread started by
-trio). Reconsider if tests need more CPU time than one process can use.
+starting it takes a hundred times as long) and ``trio.from_thread`` (it only works in threads
+started by trio). Reconsider if tests need more CPU time than one process can use.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ T = TypeVar("T")
 WAIT_SECONDS = 10.0
 
 ENDED = (
-    "the broker has stopped, at the end of its with block or of the test that uses its fixture;"
-    " inspect it before that"
+    "the broker has stopped, because its with block or the test that uses its fixture has ended;"
+    " inspect it before then"
 )
 
 
@@ -79,8 +80,8 @@ class _Loop:
     def run(self, function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
         if threading.get_ident() == self.thread:
             raise LocalProtocolError(
-                "this call waits for the broker, so it cannot be made in the broker's own thread,"
-                " from when= or from a function that creates a response"
+                "this call waits for the broker, so it cannot be made in the broker's own thread:"
+                " neither in when= nor in a function that creates a response"
             )
         future: Future[T] = Future()
 
@@ -113,11 +114,11 @@ class ThreadedBroker(Controls):
     """A running broker, usable from any thread; created by :func:`broker`.
 
     It has the methods of :class:`~trionet.testing.BrokerControl`, as blocking methods. Methods that
-    wait have a timeout and raise ``TimeoutError``. The class has more than 25 methods because each
-    broker operation needs a method that crosses threads.
+    wait take a timeout and raise ``TimeoutError`` when it expires. The class has more than 25
+    methods because each broker operation needs a method that crosses threads.
 
     Attributes:
-        bootstrap_servers: the address for clients, such as ``"127.0.0.1:50123"``.
+        bootstrap_servers: the address for clients to connect to, such as ``"127.0.0.1:50123"``.
         cluster_id: the cluster id that clients see.
         security: the trust anchor and credentials that clients need.
     """
@@ -170,15 +171,15 @@ class ThreadedBroker(Controls):
         self._loop.run(self._broker.move_leader, topic, partition, node)
 
     def move_coordinator(self, group: str, node: int) -> None:
-        """Make a node the coordinator of a group and of all other groups in the same partition.
+        """Make a node the coordinator of a group; see :meth:`trionet.Broker.move_coordinator`.
 
         Raises:
-            ValueError: the node does not exist, or is stopped.
+            ValueError: the node does not exist or is stopped.
         """
         self._loop.run(self._broker.move_coordinator, group, node)
 
     def elect_preferred_leaders(self) -> None:
-        """Make the first replica of every partition its leader, if it is running."""
+        """Make each partition's first replica its leader, wherever that replica is running."""
         self._loop.run(self._broker.elect_preferred_leaders)
 
     def stop(self, node: int) -> None:
@@ -190,7 +191,7 @@ class ThreadedBroker(Controls):
         self._loop.run(self._broker.stop, node)
 
     def start(self, node: int) -> None:
-        """Restart a stopped node, on the same ports; see :meth:`trionet.Broker.start`.
+        """Restart a stopped node on the same ports; see :meth:`trionet.Broker.start`.
 
         Raises:
             ValueError: the node does not exist.
@@ -292,7 +293,7 @@ class ThreadedBroker(Controls):
             seconds: the timeout, in seconds.
 
         Raises:
-            ValueError: an API does not exist.
+            ValueError: an API is unknown.
             TimeoutError: the timeout expired; the message describes the current state.
         """
         return self._wait(self._enough_requests(apis, count, topic), seconds)
@@ -372,13 +373,13 @@ def broker(
 ) -> Iterator[ThreadedBroker]:
     """Run a broker in a thread for the duration of the block.
 
-    By default, the broker stores its data in memory and listens on a free port of 127.0.0.1.
-    Synchronous, asyncio and trio programs can use the broker. Nothing remains after the block.
+    By default, the broker listens on a free port of 127.0.0.1 and keeps its data in memory, so
+    nothing remains after the block. Synchronous, asyncio and trio programs can use the broker.
 
     Args:
         settings: Kafka's broker settings, by their dotted keys.
         brokers: the number of nodes, which share the same data.
-        topics: the topics to create at the start: a list of names, or a dict that maps each name
+        topics: the topics to create at startup: a list of names, or a dict that maps each name
             to a number of partitions or to a dict of ``partitions`` and topic configs.
         tls: whether the listener uses TLS, with a generated certificate.
         sasl: the mechanism with which clients must authenticate: ``PLAIN``, ``SCRAM-SHA-256`` or
@@ -387,8 +388,8 @@ def broker(
             they take precedence.
 
     Raises:
-        ConfigError: a setting is unknown or its value is not allowed.
-        OSError: a listener cannot be bound, or the data folder cannot be used.
+        ConfigError: a setting is unknown, or its value is not allowed.
+        OSError: a listener cannot be bound, or the data directory cannot be used.
         ApiError: a topic cannot be created.
         TypeError: ``topics`` is invalid.
     """
@@ -461,7 +462,7 @@ def broker(
 
 @contextmanager
 def _errors_reported(threaded: ThreadedBroker) -> Iterator[None]:
-    """Raise, at the end of the block, the errors that the test's functions raised in the broker."""
+    """At the end of the block, raise the errors that the test's functions raised in the broker."""
     try:
         yield
     except BaseException as error:  # boundary: raised again, with a note on a fault's error
@@ -479,7 +480,7 @@ async def _prepare(running: Broker, topics: NewTopics, security: Security) -> No
 
 @contextmanager
 def _logged() -> Iterator[LogRing]:
-    """Collect the log records of the current thread, in which only the broker logs."""
+    """Collect the log records of the current thread, which come only from the broker."""
     ring, root = LogRing(logging.NOTSET), logging.getLogger("trionet")
     thread = threading.get_ident()
     ring.addFilter(lambda record: record.thread == thread)

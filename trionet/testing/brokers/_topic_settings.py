@@ -1,4 +1,4 @@
-"""Parses the topics that a broker under test creates at its start."""
+"""Parses the topics that a broker under test creates at startup."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ Topics = Mapping[str, int | Mapping[str, object] | None] | Iterable[str]
 topic configs, with underscores instead of dots."""
 
 NewTopics = dict[str, tuple[int | None, dict[str, object]]]
-"""The number of partitions and the topic configs of each topic, by name."""
+"""Each topic's number of partitions and topic configs, keyed by name."""
 
 
 def parse_topics(topics: Topics | None) -> NewTopics:
-    """Parse the argument ``topics`` of :func:`trionet.testing.broker`.
+    """Parse the ``topics`` argument of :func:`trionet.testing.broker`.
 
     Raises:
         TypeError: ``topics`` is invalid.
@@ -44,6 +44,6 @@ def _name(name: object) -> str:
 
 def _wrong(topics: object) -> TypeError:
     return TypeError(
-        f"invalid topics={topics!r}; expected a list of names, or a dict of names with a number of"
-        ' partitions, such as {"orders": 3}, or with a dict of topic configs'
+        f"invalid topics={topics!r}; expected a list of names, or a dict that maps each name to a"
+        ' number of partitions, such as {"orders": 3}, or to a dict of topic configs'
     )

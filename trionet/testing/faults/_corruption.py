@@ -1,4 +1,4 @@
-"""Flips a bit of the records in Produce requests and Fetch responses. Pure."""
+"""Flips a bit of the records in Produce requests and Fetch responses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DATA_AT: Final = 12
 def with_flipped_bit(records: bytes) -> bytes:
     """Return the records with the last bit of the first batch or message flipped.
 
-    The checksum covers this bit. Data too short for a batch is returned unchanged.
+    The checksum covers this bit. Data that is too short to be a batch is returned unchanged.
     """
     if len(records) <= _DATA_AT:
         return records
@@ -30,7 +30,7 @@ def with_flipped_bit(records: bytes) -> bytes:
 
 
 def corrupted_request(request: ProduceRequest, which: Which, name_of: TopicName) -> ProduceRequest:
-    """Return a copy of a request with a bit of each matching partition's records flipped."""
+    """Return a copy of a request with one bit flipped in each matching partition's records."""
     changed = copy.copy(request)
     changed.topic_data = [copy.copy(topic) for topic in request.topic_data]
     for topic in changed.topic_data:
@@ -42,7 +42,7 @@ def corrupted_request(request: ProduceRequest, which: Which, name_of: TopicName)
 
 
 def corrupt_response(response: FetchResponse, which: Which, name_of: TopicName) -> None:
-    """Flip a bit of the records of each matching partition, in place."""
+    """Flip one bit in each matching partition's records, in place."""
     for topic in response.responses:
         for partition in topic.partitions:
             if partition.records and _is_meant(topic, partition.partition_index, which, name_of):

@@ -23,13 +23,13 @@ Then = Callable[[Any], None]
 
 
 class Exchange:
-    """An intercepted call of an API.
+    """An intercepted API call.
 
     Args:
         node: the broker that received the request.
-        call: the request with its header, and the methods to respond.
+        call: the request with its header, and the methods for responding to it.
         handle: the API's handler.
-        seen: the record of the request that tests see; the outcome is added to it.
+        seen: the request as tests see it; the outcome is added to it.
 
     Attributes:
         proceed: applies the remaining faults, then handles the request normally.
@@ -80,7 +80,7 @@ class Exchange:
         self.seen.errors = tuple(error_codes.name_of(code) for code in errors_in(response))
 
     def frame_of(self, response: Message | bytes) -> bytes:
-        """Encode a response as a frame; if the response is bytes, they are the body."""
+        """Encode a response as a frame; a bytes response is taken as the encoded body."""
         codec = self.call.codec
         chunks: list[Chunk] = [encode_response_header(codec, self.call.correlation_id)]
         if isinstance(response, bytes):
@@ -90,7 +90,7 @@ class Exchange:
         return b"".join(map(bytes_of, frame(chunks)))
 
     def start(self, work: Callable[[], Any]) -> None:
-        """Run ``work`` in a task of the broker's nursery; an error fails the call."""
+        """Run ``work`` as a task in the broker's nursery; if it raises, the call fails."""
         self.node.state.nursery.start_soon(self._guarded, work, name=f"fault on {self.seen.api}")
 
     async def _guarded(self, work: Callable[[], Any]) -> None:
@@ -105,14 +105,14 @@ class Exchange:
 
 
 def bytes_of(chunk: Chunk) -> bytes:
-    """Return the bytes of a chunk; a file range is read from its file."""
+    """Return a chunk as bytes, reading a file range from its file."""
     if isinstance(chunk, FileRange):
         return chunk.file.read_at(chunk.offset, chunk.count)
     return bytes(cast(bytes, chunk))
 
 
 class DelayedExchange:
-    """A call in the broker's purgatory, until its deadline, its completion or the broker's stop.
+    """A call held in the broker's purgatory until its deadline, its completion or broker shutdown.
 
     See :class:`trionet.broker.model._purgatory.DelayedOperation`.
     """
@@ -125,7 +125,7 @@ class DelayedExchange:
     def add(
         cls, exchange: Exchange, key: object, proceed: Callable[[], None], seconds: float
     ) -> None:
-        """Delay a call for ``seconds`` or until ``key`` is completed, then call ``proceed``."""
+        """Call ``proceed`` after ``seconds``, or as soon as ``key`` is completed."""
         exchange.node.state.purgatory.add(
             cls(exchange, proceed), [key], trio.current_time() + seconds
         )

@@ -1,7 +1,7 @@
 """The actions that faults apply to matching requests.
 
-Each action ends an :class:`Exchange`, immediately or later from a task of the broker. Actions do
-not wait, so the request handler that runs an action is soon free again.
+Each action completes an :class:`Exchange`, either immediately or later, from a task in the broker's
+nursery. Actions do not wait, so they do not tie up the request handler that runs them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Action(Protocol):
 
 @attrs.frozen
 class Fail:
-    """An action that responds with an error, after handling the request or without handling it."""
+    """An action that responds with an error, with or without handling the request first."""
 
     code: int
     text: str | None
@@ -107,7 +107,7 @@ class Fail:
         return message
 
     def _instead_of_nothing(self) -> CloseConnection:
-        """Return the close that signals an error to a producer with acks=0, as in Kafka."""
+        """Return the close by which Kafka signals an error to a producer with acks=0."""
         return CloseConnection(CloseReason.CLOSE_RESPONSE, f"fault: {self}")
 
 
@@ -116,7 +116,7 @@ def _has_no_response(message: Message) -> bool:
 
 
 def _without_wait(message: Message) -> Message:
-    """Return the request, with no wait for data in a Fetch: the error is already known."""
+    """Return the request, but make a Fetch not wait for data: its error is already known."""
     if not isinstance(message, FetchRequest):
         return message
     changed = copy.copy(message)
@@ -125,7 +125,7 @@ def _without_wait(message: Message) -> Message:
 
 
 def _omitted_partitions(exchange: Exchange, which: Which, response: FetchResponse) -> FetchRequest:
-    """Return a request for the matching session partitions that a response omits (KIP-227)."""
+    """Build a request for the matching session partitions that a response omits (KIP-227)."""
     session = exchange.node.state.fetch_sessions.get(response.session_id)
     included = {
         (each, partition.partition_index)
@@ -148,7 +148,7 @@ def _omitted_partitions(exchange: Exchange, which: Which, response: FetchRespons
 
 @attrs.frozen
 class Respond:
-    """An action that responds with a body given by the test, without handling the request."""
+    """An action that responds with the test's own body, without handling the request."""
 
     body: Body
 
@@ -247,7 +247,7 @@ class Close:
 
 
 def close_with_reset(channel: Channel) -> None:
-    """Make the close of a connection send a reset (RST), even without unread bytes."""
+    """Make closing the connection send a reset (RST), even if no bytes are unread."""
     if not channel.is_open:
         return
     option = socket.SOL_SOCKET, socket.SO_LINGER, _CLOSE_WITH_RESET
@@ -261,7 +261,7 @@ def close_with_reset(channel: Channel) -> None:
 
 @attrs.frozen
 class Cut:
-    """An action that sends the first part of the response's frame, then closes the connection."""
+    """An action that sends only the start of the response's frame, then closes the connection."""
 
     at: int | float
 
@@ -302,10 +302,10 @@ class Cut:
 
 @attrs.frozen
 class Corrupt:
-    """An action that flips a bit of the records in a Produce request or a Fetch response."""
+    """An action that flips a bit in the records of a Produce request or Fetch response."""
 
     def __str__(self) -> str:
-        return "flip a bit of the records"
+        return "flip a bit in the records"
 
     async def act(self, exchange: Exchange, which: Which) -> None:
         name_of = exchange.node.topic_name
@@ -330,7 +330,7 @@ class Throttle:
     mute: bool
 
     def __str__(self) -> str:
-        return f"throttle by {self.throttle_ms} ms{', muted' if self.mute else ''}"
+        return f"throttle for {self.throttle_ms} ms{', muted' if self.mute else ''}"
 
     async def act(self, exchange: Exchange, which: Which) -> None:  # noqa: ARG002
         await exchange.execute(lambda response: self._give(exchange, response))

@@ -1,4 +1,4 @@
-"""Applies a fault to requests: checks whether the fault matches, and runs its action."""
+"""Applies a fault to requests: decides whether a request matches, and runs the fault's action."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class FaultRule:
     """A fault, with the action and timing that apply to matching requests.
 
     Attributes:
-        fault: the fault that tests see.
+        fault: the fault as tests see it.
         action: the action to run for a matching request.
         skip: the number of matching requests still to skip.
-        delay: the delay of each matching request before the action, in seconds.
+        delay: how long to delay each matching request before the action, in seconds.
     """
 
     fault: Fault
@@ -32,7 +32,7 @@ class FaultRule:
     delay: float
 
     def applies_to(self, request: SeenRequest) -> bool:
-        """Return whether the fault applies to a request, and if so, record the hit."""
+        """Return whether the fault applies to a request; if it does, record the hit."""
         fault = self.fault
         if fault.is_over:
             return False
@@ -68,7 +68,7 @@ class FaultRule:
 
 
 def check_timing(times: int | None, skip: int, delay: float) -> None:
-    """Validate the arguments for the timing of a fault.
+    """Validate a fault's timing arguments.
 
     Raises:
         TypeError: a value has the wrong type.

@@ -1,7 +1,7 @@
-"""Fault injection: makes a broker fail in a chosen way, for chosen requests.
+"""Fault injection: makes a broker fail in a chosen way on chosen requests.
 
-The problem: tests of clients need a broker that fails in a chosen way at a chosen request, while
-everything else is served by the real broker. Tests may be synchronous (the broker is in another
+The problem: tests of clients need a broker that fails in a chosen way on a chosen request, while
+the real broker serves everything else. Tests may be synchronous (the broker is in another
 thread) or trio programs (the broker shares their loop).
 
 The choice: faults are added by plain calls that never wait; each returns a :class:`Fault` that
@@ -15,7 +15,8 @@ Faults apply only to requests. They cannot affect the exchanges that precede req
 connection: the TLS handshake, SASL, and ApiVersions before SASL.
 
 Rejected: a proxy between client and broker (it would have to decode everything again, and could
-not delay operations inside the broker) and scripted fake brokers (tests would check the script).
+not delay operations inside the broker) and scripted fake brokers (tests would only check the
+script).
 For faults below the level of frames, see :class:`~trionet.testing.MemoryNetwork`.
 """
 
@@ -75,22 +76,25 @@ _BEFORE_REQUESTS: Final = {api_keys.SASL_HANDSHAKE, api_keys.SASL_AUTHENTICATE}
 
 
 class FaultOptions(TypedDict, total=False):
-    """The common arguments of all faults, which select the requests and the timing.
+    """Arguments common to all faults: which requests they affect, and when.
+
+    An unknown argument, or one of the wrong type, raises TypeError; a number out of range raises
+    ValueError.
 
     Attributes:
-        topic: only requests about this topic. An error is reported only for this topic, and the
-            rest of the request is handled.
+        topic: only requests about this topic. An error is reported for this topic only; the rest
+            of the request is handled.
         partition: only requests about this partition of the topic.
         group: only requests about this consumer group.
         client_id: only requests from clients with this id.
         connection: only requests on the connection with this id.
         node: only requests to the broker with this ``node.id``.
         when: only requests for which this function returns true; called in the broker's thread.
-        times: the number of requests to apply the fault to, 1 by default; None for all requests
-            until the fault is removed.
-        skip: the number of matching requests to skip first.
-        delay: the delay of each request before the fault, in seconds; other connections are not
-            delayed.
+        times: how many requests to apply the fault to, 1 by default; None for all requests until
+            the fault is removed.
+        skip: how many matching requests to let through first.
+        delay: how long to delay each request before applying the fault, in seconds; other
+            connections are not delayed.
     """
 
     topic: str
@@ -106,7 +110,7 @@ class FaultOptions(TypedDict, total=False):
 
 
 class Faults:
-    """A fault injector for the brokers of a test.
+    """Injects faults into the brokers of a test.
 
     Args:
         interception: applies the faults to requests.
@@ -131,17 +135,18 @@ class Faults:
         executed: bool = False,
         **options: Unpack[FaultOptions],
     ) -> Fault:
-        """Respond with an error, in every field in which the API reports errors.
+        """Respond with an error, set in every field in which the API reports errors.
 
         Args:
             apis: one API or several, by name or number; None for all.
             error: Kafka's name or code for the error.
             message: the error message, if the API has a field for it.
-            executed: whether to handle the request first, as if only the response failed.
+            executed: whether to handle the request first, as if only the response had failed.
             options: see :class:`FaultOptions`.
 
         Raises:
-            ValueError: the API or the error does not exist, or the API reports no errors.
+            ValueError: the API or error is unknown, the broker does not support the API, or the API
+                reports no errors.
         """
         return self._add(apis, Fail(error_code(error), message, executed), options)
 
@@ -153,6 +158,11 @@ class Faults:
             body: a response of :mod:`trionet.protocol.messages`; or bytes, which follow the
                 response header; or a function that creates either from the request.
             options: see :class:`FaultOptions`.
+
+        Raises:
+            TypeError: the body is neither a response, bytes nor a function.
+            ValueError: the API is unknown, the broker does not support it, or the body is a
+                response of another API.
         """
         keys = api_keys_of(apis)
         if not callable(body):
@@ -168,11 +178,11 @@ class Faults:
 
         Args:
             apis: see :meth:`fail`.
-            seconds: the delay in seconds, by the clock of the broker's loop.
+            seconds: the delay, in seconds on the clock of the broker's loop.
             options: see :class:`FaultOptions`.
 
         Raises:
-            ValueError: the API does not exist.
+            ValueError: the API is unknown, or the broker does not support it.
         """
         return self._add(apis, Continue(), {**options, "delay": seconds})
 
@@ -184,7 +194,7 @@ class Faults:
             options: see :class:`FaultOptions`.
 
         Raises:
-            ValueError: the API does not exist.
+            ValueError: the API is unknown, or the broker does not support it.
         """
         return self._add(apis, Continue(), {**options, "delay": FOREVER})
 
@@ -195,8 +205,11 @@ class Faults:
 
         Args:
             apis: see :meth:`fail`.
-            executed: whether to handle the request.
+            executed: whether to handle the request nevertheless.
             options: see :class:`FaultOptions`.
+
+        Raises:
+            ValueError: the API is unknown, or the broker does not support it.
         """
         return self._add(apis, Swallow(executed), options)
 
@@ -215,20 +228,24 @@ class Faults:
             executed: whether to handle the request first.
             reset: whether to close with a reset (RST) instead of an orderly close (FIN).
             options: see :class:`FaultOptions`.
+
+        Raises:
+            ValueError: the API is unknown, or the broker does not support it.
         """
         return self._add(apis, Close(executed, reset), options)
 
     def cut(self, apis: Apis = None, *, at: float = 0.5, **options: Unpack[FaultOptions]) -> Fault:
-        """Handle the request, and close the connection in the middle of the response.
+        """Handle the request, but close the connection partway through the response.
 
         Args:
             apis: see :meth:`fail`.
-            at: the number of bytes of the response's frame to send, at least one; a float is a
-                fraction of the frame. At 1.0 the whole response is sent.
+            at: how much of the response's frame to send: a number of bytes or, as a float, a
+                fraction of the frame. At least one byte is sent; 1.0 sends the whole response.
             options: see :class:`FaultOptions`.
 
         Raises:
-            ValueError: the API does not exist, or ``at`` is negative or a fraction above 1.
+            ValueError: the API is unknown or unsupported, or ``at`` is negative or a fraction
+                above 1.
         """
         if at < 0 or (not isinstance(at, int) and at > 1):
             raise ValueError(
@@ -237,10 +254,10 @@ class Faults:
         return self._add(apis, Cut(at), options)
 
     def corrupt(self, apis: Apis = None, **options: Unpack[FaultOptions]) -> Fault:
-        """Flip a bit of records in transit, as faulty memory or a faulty cable would.
+        """Flip a bit of the records in transit, as faulty memory or a faulty cable would.
 
-        The bit is in the first batch of each partition, in the part that the checksum covers. The
-        broker rejects the records of a Produce request with CORRUPT_MESSAGE; a consumer receives
+        The bit is in each partition's first batch, in the part that the checksum covers. The broker
+         rejects the records of a Produce request with CORRUPT_MESSAGE; a consumer receives
         the corrupt records of a Fetch response.
 
         Args:
@@ -248,16 +265,16 @@ class Faults:
             options: see :class:`FaultOptions`.
 
         Raises:
-            ValueError: an API does not exist, or carries no records.
+            ValueError: an API is unknown or carries no records.
         """
         return self._add(apis or ("Produce", "Fetch"), Corrupt(), options)
 
     def throttle(
         self, apis: Apis, throttle_ms: int, *, mute: bool = False, **options: Unpack[FaultOptions]
     ) -> Fault:
-        """Respond that the client exceeded a quota and must wait (``throttle_time_ms``).
+        """Respond as if the client exceeded a quota and had to wait (``throttle_time_ms``).
 
-        Old versions of some APIs lack this field, so the client does not see the throttle time.
+        In older versions of some APIs, responses lack this field, so clients do not see it.
 
         Args:
             apis: see :meth:`fail`.
@@ -266,7 +283,7 @@ class Faults:
             options: see :class:`FaultOptions`.
 
         Raises:
-            ValueError: the API does not exist, its responses have no throttle time, or
+            ValueError: the API is unknown or unsupported, its responses have no throttle time, or
                 ``throttle_ms`` is negative.
         """
         if throttle_ms < 0:
@@ -287,12 +304,13 @@ class Faults:
     ) -> Fault:
         """Make the group coordinator unavailable, as if it had moved to another node.
 
-        All requests to the coordinator fail with ``error``, including pending requests.
+        Consumer-group requests fail with ``error``, including those already pending.
 
         Args:
             group: the group whose coordinator is unavailable; None for all groups.
-            error: the error; ``COORDINATOR_LOAD_IN_PROGRESS`` simulates a starting coordinator.
-            seconds: the duration in seconds; None until the fault is removed.
+            error: the error; ``COORDINATOR_LOAD_IN_PROGRESS`` simulates a coordinator that is
+                starting up.
+            seconds: how long the fault lasts, in seconds; None for until it is removed.
         """
         which = Which(api_keys=api_keys_of(_GROUP_APIS), group=group)
         code = error_code(error)
@@ -311,11 +329,11 @@ class Faults:
     def fill_disk(self, topic: str | None = None, *, node: int | None = None) -> Fault:
         """Simulate a full disk: Produce fails with KAFKA_STORAGE_ERROR until the fault is removed.
 
-        All other data is still stored: group offsets, topics, and records appended by the test.
+        Everything else is still stored: group offsets, topics, and records appended by the test.
 
         Args:
-            topic: only for this topic.
-            node: only on the broker with this ``node.id``.
+            topic: only Produce requests to this topic.
+            node: only the broker with this ``node.id``.
         """
         code = error_code("KAFKA_STORAGE_ERROR")
         which = Which(api_keys=api_keys_of("Produce"), topic=topic, node=node)
@@ -331,12 +349,13 @@ class Faults:
     ) -> Fault:
         """Stop reading requests until the fault is removed; pending responses are still sent.
 
-        On a connection with a request in progress, the next request is read and held.
+        If only some connections are selected, a connection that already has a request in progress
+        still reads its next request, which is then held.
 
         Args:
             connection: only the connection with this id.
-            client_id: only the connections of this client.
-            node: only on the broker with this ``node.id``.
+            client_id: only connections from clients with this id.
+            node: only the broker with this ``node.id``.
         """
         which = Which(connection=connection, client_id=client_id, node=node)
 
@@ -357,8 +376,8 @@ class Faults:
 
         Args:
             connection: only the connection with this id.
-            client_id: only the connections of this client.
-            node: only on the broker with this ``node.id``.
+            client_id: only connections from clients with this id.
+            node: only the broker with this ``node.id``.
 
         Returns:
             The number of connections closed.
@@ -377,7 +396,9 @@ class Faults:
         return self._in_loop(reset)
 
     def clear(self) -> None:
-        """Remove all faults, unless the broker has stopped.
+        """Remove all faults, and raise an error that has not been raised yet.
+
+        After the broker has stopped, only the error is raised.
 
         Raises:
             Exception: an error raised by a function of the test; see :attr:`Fault.error`.
@@ -393,7 +414,7 @@ class Faults:
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """Remove the faults that were added in the block when the block ends.
+        """At the end of the block, remove the faults that were added in it.
 
         Raises:
             Exception: see :meth:`clear`.
@@ -420,13 +441,13 @@ class Faults:
             rule.fault.raise_error()
 
     def explain(self, error: BaseException) -> None:
-        """Add notes to a test's error about earlier errors in the test's functions."""
+        """Annotate a test's error with the earlier errors of the test's functions."""
         for rule in self._rules:
             rule.fault.explain(error)
 
     @property
     def active(self) -> list[Fault]:
-        """The faults that are not over."""
+        """The faults that are still in effect."""
         return [rule.fault for rule in self._rules if not rule.fault.is_over]
 
     # Adding faults.
@@ -440,7 +461,7 @@ class Faults:
         unknown = options.keys() - FaultOptions.__annotations__.keys()
         if unknown:
             raise TypeError(
-                f"unknown arguments of a fault: {', '.join(sorted(unknown))};"
+                f"unknown fault arguments: {', '.join(sorted(unknown))};"
                 f" allowed: {', '.join(FaultOptions.__annotations__)}"
             )
         arguments: dict[str, Any] = dict(options)
@@ -457,7 +478,7 @@ class Faults:
         for key in keys:
             name = api_keys.name_of(key)
             if key in _BEFORE_REQUESTS:
-                raise ValueError(f"{name} is part of the authentication, which faults cannot match")
+                raise ValueError(f"{name} is part of authentication, to which faults do not apply")
             if key not in served:
                 raise ValueError(
                     f"{name} is not supported by this broker, so no fault can match it"
@@ -495,7 +516,7 @@ class Faults:
         return fault
 
     def _stop_reading(self, which: Which) -> Callable[[], None]:
-        """Stop reading. Returns a function that resumes reading."""
+        """Stop reading, and return a function that resumes reading."""
         selectors: list[Selector] = []
         muted: list[tuple[Processor, Channel]] = []
         if which.connection is None and which.client_id is None:

@@ -1,4 +1,4 @@
-"""Intercepts all requests of a broker: records them, and applies faults."""
+"""Intercepts all requests to a broker, to record them and to apply faults."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ CLIENTS_SWEPT_AT: Final = 1000
 
 
 class Interception:
-    """An interceptor between a broker's requests and its APIs.
+    """Intercepts requests on their way to a broker's APIs.
 
     Args:
         internals: the broker, whose requests are intercepted from now on.
 
     Raises:
-        LocalProtocolError: the requests of the broker are already intercepted.
+        LocalProtocolError: the broker's requests are already intercepted.
 
     Attributes:
         internals: the broker.
         seen: the requests received.
         faults: the faults, in the order in which they were added.
-        clients: the last client id on each connection, by connection id.
+        clients: the most recent client id on each connection, keyed by connection id.
     """
 
     def __init__(self, internals: BrokerInternals) -> None:

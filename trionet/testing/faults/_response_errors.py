@@ -1,4 +1,4 @@
-"""Sets error codes in responses, in the fields in which each API reports errors.
+"""Sets error codes in the response fields in which each API reports errors.
 
 (Kafka: AbstractRequest.getErrorResponse.) A response mirrors its request: it has an item for each
 requested topic, partition, group or resource, and the item holds the code. The fields are derived
@@ -83,15 +83,15 @@ def response_class(api_key: int) -> type[Message]:
 
 
 def is_top_level(api_key: int, code: int) -> bool:
-    """Return whether an error is allowed only at the top level of the API's responses."""
+    """Return whether an API reports an error only at the top level of its responses."""
     return code in _TOP_LEVEL_ERRORS.get(api_key, ())
 
 
 class ErrorResponses:
-    """A builder of responses that report one error, which can also mark existing responses.
+    """Builds responses that report an error, and sets the error in existing responses.
 
     Args:
-        codec: the codec of the requests.
+        codec: the codec of the request and its response.
         code: the error code.
         text: the error message, for APIs that have a field for it.
         hits: selects the topics and partitions that get the error; None for all.
@@ -137,7 +137,7 @@ class ErrorResponses:
 
     @property
     def _is_by_item_only(self) -> bool:
-        """Whether an error code at the top level would hide the errors of items from clients."""
+        """Whether a top-level error code would hide the per-item errors from clients."""
         key = self._codec.api_key
         return key in _TOP_LEVEL_ERRORS and not is_top_level(key, self._code)
 
@@ -194,7 +194,7 @@ class ErrorResponses:
 
 
 def _paired(request: Message, names: list[str]) -> Iterator[tuple[str, list[Any]]]:
-    """Yield the lists of a response, each with the list of the request that it mirrors."""
+    """Yield the response list that mirrors a list of the request, with that list; none if empty."""
     requested = {
         name: found
         for name in request.__slots__
@@ -226,7 +226,7 @@ def _copy_keys(requested: object, item: Message) -> None:
 
 
 def merge(response: Message, rejected: Message) -> None:
-    """Add the items of a rejection to the response for the rest of the request."""
+    """Merge the items of a rejection into the response to the rest of the request."""
     for name in error_fields(type(response)).lists:
         items = getattr(response, name)
         by_key = {_key(each): each for each in items}
@@ -244,7 +244,7 @@ def _key(item: Message) -> tuple[Any, ...]:
 
 
 def rest_of(request: Message, hits: Hits, name_of: TopicName) -> Message | None:
-    """Return a copy of a request without the items that get an error; None if no item remains."""
+    """Return a copy of a request without the items that get the error; None if none remain."""
     rest = copy.copy(request)
     is_something_left = False
     for name in TOPIC_LISTS:

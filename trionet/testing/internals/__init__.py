@@ -1,1 +1,1 @@
-"""Accesses the internals of a running broker: its loop, groups, records and long operations."""
+"""Access to the internals of a running broker: its loop, groups, records and async operations."""

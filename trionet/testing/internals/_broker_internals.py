@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class InLoop(Protocol):
-    """A callable that runs a function in the broker's loop and returns the function's result."""
+    """A callable that runs a function in the broker's loop and returns its result."""
 
     def __call__(self, function: Callable[[], T], /) -> T: ...
 
@@ -35,8 +35,8 @@ class NodeInternals:
     Attributes:
         id: the ``node.id`` of the node.
         state: the state on which the APIs of the node operate.
-        apis: dispatches the requests to the node.
-        changes: the parking lot for tasks that wait for a change in the broker.
+        apis: dispatches the node's requests.
+        changes: the parking lot for tasks that are waiting for a change in the broker.
     """
 
     def __init__(self, node: Node, changes: trio.lowlevel.ParkingLot) -> None:
@@ -58,7 +58,7 @@ class NodeInternals:
                 yield processor, channel
 
     def topic_name(self, id: bytes) -> str | None:
-        """Return the name of the topic with this id; None if no topic has the id."""
+        """Return the name of the topic with this id; None if there is none."""
         topic = self.state.topics.by_id(id)
         return topic.name if topic is not None else None
 
@@ -72,7 +72,7 @@ class BrokerInternals:
     changes: trio.lowlevel.ParkingLot
 
     def changed(self) -> None:
-        """Wake all tasks that wait for a change."""
+        """Wake all tasks that are waiting for a change."""
         self.changes.unpark_all()
 
     def groups_of(self, group: str) -> GroupCoordinator | None:

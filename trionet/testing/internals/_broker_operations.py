@@ -1,4 +1,4 @@
-"""The async operations of tests on a broker: topics, records, retention and waits."""
+"""The async operations that tests perform on a broker: topics, records, retention and waits."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class GroupMember:
         instance_id: the ``group.instance.id`` of a static member; None for a dynamic member.
         client_id: the client id of the member.
         client_host: the address from which the member connects.
-        assignment: the assigned partitions by topic.
+        assignment: the numbers of the assigned partitions, keyed by topic.
     """
 
     id: str
@@ -40,10 +40,10 @@ class GroupView:
     Attributes:
         id: the group id.
         state: Kafka's name for the state; ``Dead`` if the group does not exist.
-        generation: the generation, which each rebalance increases; 0 before the first rebalance.
-        protocol: the selected assignor; None if no assignor is selected.
+        generation: the generation, incremented by each rebalance; 0 before the first rebalance.
+        protocol: the selected assignor; None if none is selected.
         members: the members of the group.
-        offsets: the committed offsets by topic and partition.
+        offsets: the committed offsets, keyed by topic and partition.
     """
 
     id: str

@@ -23,7 +23,7 @@ _KCAT_EXTRA = ("offset", "tstype", "broker", "key_schema_id", "value_schema_id")
 
 
 def read_records(path: str | os.PathLike[str]) -> dict[str, list[NewRecord]]:
-    """Return the records in a file, by topic.
+    """Return the records in a file, grouped by topic.
 
     Raises:
         OSError: the file cannot be read.

@@ -1,4 +1,4 @@
-"""Converts between records and plain values, to read topics and to append to them."""
+"""Converts between records and plain values, for reading topics and appending to them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Record(NamedTuple):
 
 
 class NewRecord(NamedTuple):
-    """A record to append; a partition or timestamp that is None is chosen when appending."""
+    """A record to append; if the partition or timestamp is None, it is chosen on append."""
 
     key: bytes | None
     value: bytes | None
@@ -164,9 +164,9 @@ async def append(log: Log, records: list[NewRecord], now_ms: int) -> list[Record
     """Append records to a partition, compressed with the topic's codec. Returns the records.
 
     Raises:
-        ApiError: a batch was rejected; earlier batches were appended.
+        ApiError: a batch was rejected; the batches before it were appended.
 
-    Cancellation: earlier batches may have been appended.
+    Cancellation: some of the batches may have been appended.
     """
     await trio.lowlevel.checkpoint()
     stored = []
@@ -205,7 +205,7 @@ def _batches(records: list[NewRecord]) -> Iterable[list[NewRecord]]:
 
 
 def records_in(log: Log) -> list[Record]:
-    """Return the records below the high watermark, whether or not their transaction committed."""
+    """Return the records below the high watermark, including those of uncommitted transactions."""
     found = []
     offset = log.start_offset
     while offset < log.high_watermark:

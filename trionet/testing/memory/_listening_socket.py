@@ -19,7 +19,8 @@ class ListeningMemorySocket:
     """A listening socket; created by :meth:`~trionet.testing.MemoryNetwork.listen`.
 
     Attributes:
-        changed: an event, set and replaced when a connection is queued or the socket is closed.
+        changed: an event that is set, and replaced, when a connection is queued or the socket is
+            closed.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class ListeningMemorySocket:
         return self._pending[0][0] if self._pending else math.inf
 
     def add(self, sock: MemorySocket, at: float) -> None:
-        """Queue a connection to be accepted at time ``at``, never before earlier connections."""
+        """Queue a connection to be accepted at time ``at``, but not before any queued earlier."""
         if self._pending:
             at = max(at, self._pending[-1][0])
         self._pending.append((at, sock))

@@ -11,7 +11,7 @@ import trio
 
 @attrs.define(kw_only=True)
 class NetworkFaults:
-    """Random faults of an in-memory network; may be changed at any time.
+    """Random faults of an in-memory network; attributes can be changed at any time.
 
     Attributes:
         delay_seconds: the minimum and maximum delay of data. Each direction of a connection still
@@ -30,7 +30,7 @@ class NetworkEvent:
     """An event on the network, for a trace.
 
     Attributes:
-        at: the time of the event by the loop's clock, in seconds.
+        at: the time of the event, in seconds on the loop's clock.
         what: the kind of event: ``connect``, ``accept``, ``refuse``, ``send``, ``receive``,
             ``end``, ``reset``, ``break``, ``vanish`` or ``close``.
         local: the address of the socket, such as ``127.0.0.1:9092``.
@@ -46,10 +46,10 @@ class NetworkEvent:
 
 
 class Medium:
-    """The source of delays and random faults; it also reports events.
+    """Draws delays and random faults, and reports events.
 
     Args:
-        seed: the seed of the random faults.
+        seed: the seed for the random faults.
         faults: the random faults.
         trace: called with every event; None to report no events.
 
@@ -76,14 +76,14 @@ class Medium:
         return trio.current_time() + self.delay()
 
     def short(self, count: int) -> int:
-        """Return how many of ``count`` bytes a read or write may transfer."""
+        """Decide at random how many of ``count`` bytes a read or write may transfer."""
         share = self.faults.short_share
         if share and count > 1 and self._rng.random() < share:
             return self._rng.randint(1, count)
         return count
 
     def resets(self) -> bool:
-        """Return whether to reset the connection after a write."""
+        """Decide at random whether to reset the connection after a write."""
         share = self.faults.reset_share
         return bool(share) and self._rng.random() < share
 

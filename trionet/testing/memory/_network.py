@@ -7,7 +7,7 @@ The choice: sockets are Python objects in one loop. They have the interface of t
 (:mod:`trionet.net.network`), so brokers and clients run unchanged. The network needs no threads and
 no system sockets, and runs under trio's ``MockClock``, where waits take no real time. One seed
 determines all random numbers; ids, task order and faults have separate generators, so that a change
-in one does not affect the others. Delays, short reads, resets and partitions are configurable.
+to one does not affect the others. Delays, short reads, resets and partitions are configurable.
 
 Rejected: a proxy over loopback sockets (real time, and the kernel decides the order) and mocks of
 streams (they would not exercise readiness and partial writes). Reconsider for TLS, which is not
@@ -37,7 +37,7 @@ from ._stream import MemoryStream, wait_ready
 from ._transport import MemoryTransport
 
 EPOCH_MS = 1_704_067_200_000
-"""The time of day when the loop's clock is at 0: the start of 2024."""
+"""The wall-clock time when the loop's clock is at 0: the start of 2024 (UTC)."""
 
 # The first ephemeral ports: of listeners, and of clients.
 _FIRST_LISTENING_PORT = 20_000
@@ -57,7 +57,7 @@ class MemoryNetwork:
     Args:
         seed: the seed for ids, faults and the order of tasks.
         faults: random faults; none by default.
-        epoch_ms: the time of day when the loop's clock is at 0, in milliseconds since the epoch.
+        epoch_ms: the wall-clock time when the loop's clock is at 0, in ms since the epoch.
         trace: called with every event; None to report no events.
 
     Attributes:
@@ -128,7 +128,7 @@ class MemoryNetwork:
 
     @property
     def open_sockets(self) -> list[MemorySocket]:
-        """The open sockets, except for listening sockets."""
+        """The open sockets, excluding listening sockets."""
         return list(self._sockets.values())
 
     @property
@@ -139,7 +139,7 @@ class MemoryNetwork:
     def separate(self, hosts: Iterable[str], others: Iterable[str]) -> None:
         """Partition the network between two sets of hosts, until :meth:`heal`.
 
-        Data in transit and data sent during the partition arrive after it; connects wait.
+        Data in transit, data sent meanwhile and connection attempts are held up until then.
         """
         self._separated.append((frozenset(hosts), frozenset(others)))
         for sock in self._sockets.values():
@@ -162,11 +162,11 @@ class MemoryNetwork:
         sock.break_connection()
 
     def kill_host(self, host: str, *, is_silent: bool = False) -> None:
-        """Close all sockets of a host, as the kernel does for a killed process.
+        """Close all sockets of a host, as the kernel does when a process is killed.
 
         Args:
             host: the address of the host.
-            is_silent: whether peers detect this only when they send, as after a power failure.
+            is_silent: whether peers notice only when they send, as after a power failure.
         """
         for listening in [each for at, each in self._listening.items() if at[0] == host]:
             listening.close()
@@ -179,7 +179,7 @@ class MemoryNetwork:
     # What trionet does: see trionet.net._network.Network.
 
     def now_ms(self) -> int:
-        """Return the time of day in milliseconds since the epoch, by trio's clock."""
+        """Return the wall-clock time in ms since the epoch, derived from trio's clock."""
         return self._epoch_ms + int(trio.current_time() * 1000)
 
     def listen(
@@ -189,7 +189,7 @@ class MemoryNetwork:
         backlog: int,
         receive_buffer_bytes: int,  # noqa: ARG002 - set per socket
     ) -> ListeningMemorySocket:
-        """Open a listening socket in this network; port 0 means a free port.
+        """Open a listening socket in this network; port 0 picks a free port.
 
         Raises:
             OSError: the address is in use.
@@ -221,7 +221,7 @@ class MemoryNetwork:
         """Open a readiness backend for the sockets of this network.
 
         Raises:
-            ValueError: ``kind`` is not None; this network has only one kind.
+            ValueError: ``kind`` is not None; this network has only one readiness backend.
         """
         if kind is not None:
             raise ValueError(f"an in-memory network has no readiness backend {kind!r}; use None")
@@ -237,17 +237,17 @@ class MemoryNetwork:
         """Return a channel's transport over an in-memory socket.
 
         Raises:
-            ValueError: a TLS context is given; this network does not support TLS.
+            ValueError: a TLS context was given; this network does not support TLS.
         """
         if tls_context is not None:
             raise ValueError("an in-memory network does not support TLS")
         return MemoryTransport(sock)
 
     async def resolve(self, host: str, port: int) -> list[Address]:
-        """Resolve localhost or a numeric address.
+        """Resolve localhost or an IP address.
 
         Raises:
-            OSError: the host is another name.
+            OSError: the host is any other name.
         """
         await trio.lowlevel.checkpoint()
         host = _LOOPBACK_NAMES.get(host, host)
@@ -257,14 +257,15 @@ class MemoryNetwork:
             )
         except OSError as error:
             raise OSError(
-                f"cannot resolve {host!r}: an in-memory network only resolves localhost"
+                f"cannot resolve {host!r}: an in-memory network resolves only localhost and"
+                " IP addresses"
             ) from error
         return [(str(address[0]), port) for *_, address in found]
 
     def open_socket(
         self, address: Address, *, send_buffer_bytes: int = -1, receive_buffer_bytes: int = -1
     ) -> MemorySocket:
-        """Create a socket that is not connected."""
+        """Create an unconnected socket."""
         sock = self._new_socket(_LOOPBACK[":" in address[0]], None)
         if send_buffer_bytes != -1:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
@@ -304,7 +305,7 @@ class MemoryNetwork:
         self._sockets.pop(sock.number, None)
 
     def _listening_changed(self, listening: ListeningMemorySocket) -> None:
-        """Remove a listener if it is closed, and retry pending connects."""
+        """Forget a listening socket that is closed, and retry pending connection attempts."""
         if not listening.is_open:
             for at, each in list(self._listening.items()):
                 if each is listening:

@@ -22,15 +22,15 @@ Piece = bytes | Mark
 
 
 class Pipe:
-    """A queue of chunks in transit, with their arrival times, and a buffer of arrived data.
+    """A queue of chunks in transit, with their arrival times, and a buffer of received data.
 
     Chunks never overtake each other. Data arrives only when callers pass the current time to
     :meth:`advance`.
 
     Attributes:
-        size: the number of bytes in transit, or arrived but not yet read.
+        size: the number of bytes in transit or not yet read.
         is_held: whether data is held back; see :meth:`hold`.
-        is_made: whether the connection was accepted.
+        is_made: whether the acceptance of the connection has arrived.
         has_ended: whether the end of stream has arrived.
         was_reset: whether a reset has arrived.
     """
@@ -47,7 +47,7 @@ class Pipe:
         self.was_reset: bool = False
 
     def put(self, piece: Piece, at: float) -> None:
-        """Queue a chunk for delivery at time ``at``, never before earlier chunks."""
+        """Queue a chunk for delivery at time ``at``, but not before any queued earlier."""
         if isinstance(piece, bytes):
             self.size += len(piece)
         if self.is_held:
@@ -62,7 +62,7 @@ class Pipe:
         self._on_way = deque((math.inf, piece) for _, piece in self._on_way)
 
     def release(self, at: float) -> None:
-        """Stop holding data back, and deliver the held data at time ``at``."""
+        """Stop holding data back, and deliver what was held at time ``at``."""
         self.is_held = False
         self._on_way = deque((at, piece) for _, piece in self._on_way)
 
@@ -113,7 +113,7 @@ class Pipe:
         return data
 
     def drop(self) -> None:
-        """Discard all data, because the reader was closed."""
+        """Discard all data, because the reader has been closed."""
         self._arrived.clear()
         self._on_way.clear()
         self.size = 0

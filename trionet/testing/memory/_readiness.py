@@ -12,7 +12,7 @@ from ._socket import MemorySocket, os_error
 
 
 class MemoryReadiness:
-    """A level-triggered readiness backend, which examines only sockets that may be ready.
+    """A level-triggered readiness backend that examines only the sockets that may be ready.
 
     Args:
         sockets: the open sockets of the network, by number.

@@ -6,13 +6,12 @@ hide exactly the errors that tests look for.
 
 The choice: a socket has the methods of ``socket.socket`` that trionet uses, and raises the same
 errors as on Linux. Each direction is a :class:`.Pipe` owned by the receiver, with arrival times;
-state changes (accepted, end, reset) travel through the pipe like bytes, so that they are delayed,
-too. Each method call first updates the state to the loop's current time, so that sockets need no
-tasks. Buffers are bounded by SO_SNDBUF and SO_RCVBUF, so that a peer that does not read blocks
-the sender. Closing with unread bytes, or sending to a closed socket, resets the connection, as in
-the kernel.
+state changes (accepted, end, reset) travel through the pipe like bytes, so they are delayed, too.
+Each method call first brings the state up to the loop's current time, so sockets need no tasks.
+Buffers are bounded by SO_SNDBUF and SO_RCVBUF, so a peer that does not read blocks the sender.
+Closing with unread bytes, or sending to a closed socket, resets the connection, as in the kernel.
 
-Rejected: a task per connection that moves bytes (tasks cost a pass of the scheduler and reorder
+Rejected: a task per connection that moves bytes (each task costs a scheduler pass and reorders
 events) and ``socket.socketpair`` (real time). Reconsider if out-of-band data or shutdown for
 reading is needed: both are unsupported.
 """
@@ -51,10 +50,10 @@ class MemorySocket:
 
     Attributes:
         address: the local address.
-        number: the number that serves as the file descriptor; never reused.
+        number: serves as the file descriptor; never reused.
         is_open: whether the socket is open.
         incoming: the data sent by the peer.
-        watchers: the callbacks for when the socket's state may have changed, or data is in
+        watchers: callbacks that are called when the socket's state may have changed, or data is in
             transit.
     """
 
@@ -104,7 +103,9 @@ class MemorySocket:
 
     def setblocking(self, flag: bool) -> None:
         if flag:
-            raise ValueError("an in-memory socket cannot block, because it would block the loop")
+            raise ValueError(
+                "an in-memory socket cannot be blocking: it would block the event loop"
+            )
 
     def setsockopt(self, level: int, option: int, value: int | bytes, /) -> None:
         self._check_open()
@@ -139,7 +140,7 @@ class MemorySocket:
 
     @property
     def remote(self) -> Address:
-        """The address of the peer, whether it is open or closed."""
+        """The address of the peer, which may have been closed."""
         assert self._remote is not None
         return self._remote
 
@@ -363,7 +364,7 @@ class MemorySocket:
             self._medium.note(what, self.name, self.peer_name, data)
 
     def notify(self) -> None:
-        """Wake the watchers: this socket's state may have changed, or data is in transit."""
+        """Call the watchers: this socket's state may have changed, or data is in transit."""
         for watcher in list(self.watchers):
             watcher(self)
 

@@ -14,19 +14,19 @@ _READ_BYTES = 64 * 1024
 
 
 async def wait_ready(sock: MemorySocket, interest: int) -> None:
-    """Wait until a socket can be read or written, or has failed.
+    """Wait until a socket can be read from or written to, or has failed.
 
     Args:
         sock: an in-memory socket.
         interest: a mask of the readiness bits.
 
     Raises:
-        trio.ClosedResourceError: the socket was closed.
+        trio.ClosedResourceError: the socket has been closed.
     """
     await trio.lowlevel.checkpoint()
     while True:
         if not sock.is_open:
-            raise trio.ClosedResourceError("this socket was closed")
+            raise trio.ClosedResourceError("this socket has been closed")
         if sock.ready() & (interest | HANGUP):
             return
         changed = trio.Event()
@@ -70,7 +70,7 @@ class MemoryStream(trio.abc.HalfCloseableStream):
                 except OSError as error:
                     raise _translated(error) from error
             if not self.socket.is_open:
-                raise trio.ClosedResourceError("this stream was closed")
+                raise trio.ClosedResourceError("this stream has been closed")
 
     async def wait_send_all_might_not_block(self) -> None:
         with self._sending:
@@ -124,5 +124,5 @@ class _Conflict:
 
 def _translated(error: OSError) -> Exception:
     if error.errno == errno.EBADF:
-        return trio.ClosedResourceError("this stream was closed")
+        return trio.ClosedResourceError("this stream has been closed")
     return trio.BrokenResourceError(f"the connection is broken: {error}")

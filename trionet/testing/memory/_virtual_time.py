@@ -29,15 +29,15 @@ def run_virtual(
 ) -> T:
     """Run an async function as :func:`trio.run` does, in virtual time, on an in-memory network.
 
-    When all tasks wait, the clock jumps to the next deadline. The ids, the faults and the order of
-    tasks depend only on the seed, so that a run is repeatable.
+    When all tasks are waiting, the clock jumps to the next deadline. Ids, faults and the order of
+    tasks depend only on the seed, so runs are repeatable.
 
     Args:
-        async_fn: the function; called with the network and ``args``.
+        async_fn: the async function to call, with the network and ``args``.
         args: further arguments for ``async_fn``.
         seed: the seed for everything that would otherwise be random.
         faults: random faults of the network.
-        epoch_ms: the time of day at the start, in milliseconds since the epoch.
+        epoch_ms: the wall-clock time at the start, in ms since the epoch.
         trace: called with every event on the network.
 
     Returns:
@@ -63,22 +63,23 @@ def virtual(
     """Provide an in-memory network and a deterministic order of tasks, for a run in virtual time.
 
     The run must use trio's ``MockClock``, for example through pytest-trio's ``autojump_clock``. The
-    order of tasks is global to the process, so simultaneous runs in two threads are not repeatable.
+    order of tasks is global to the process, so concurrent runs in several threads are not
+    repeatable.
 
     Args:
         seed: see :func:`run_virtual`.
         faults: random faults of the network.
-        epoch_ms: the time of day when the loop's clock is at 0, in milliseconds since the epoch.
+        epoch_ms: the wall-clock time when the loop's clock is at 0, in ms since the epoch.
         trace: called with every event on the network.
 
     Raises:
-        LocalProtocolError: the run uses another clock, so that waits would take real time.
+        LocalProtocolError: the run uses another clock, so waits would take real time.
     """
     clock = trio.lowlevel.current_clock()
     if not isinstance(clock, trio.testing.MockClock):
         raise LocalProtocolError(
             f"virtual time requires trio.testing.MockClock, but this run uses {clock!r}; use"
-            " run_virtual(), or the fixture autojump_clock of pytest-trio"
+            " run_virtual(), or pytest-trio's autojump_clock fixture"
         )
     with _seeded_schedule(seed):
         yield MemoryNetwork(seed, faults=faults, epoch_ms=epoch_ms, trace=trace)
@@ -86,9 +87,9 @@ def virtual(
 
 @contextmanager
 def _seeded_schedule(seed: int) -> Iterator[None]:
-    """Let a seed determine the order of tasks in each pass of trio's scheduler.
+    """Make a seed determine the order of tasks in each pass of trio's scheduler.
 
-    Trio shuffles the tasks, and has a switch for tests that makes the shuffle repeatable.
+    Trio shuffles the tasks, and has a testing switch that makes the shuffle repeatable.
     pytest-trio and hypothesis also set this switch.
     """
     scheduler: Any = sys.modules["trio._core._run"]

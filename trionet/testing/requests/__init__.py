@@ -1,1 +1,1 @@
-"""Records the requests that a broker received, with their topics and groups, for assertions."""
+"""Records the requests that a broker receives, with their topics and groups, for assertions."""

@@ -1,6 +1,6 @@
-"""Resolves the names of APIs and errors in tests: Kafka's names or numbers.
+"""Resolves the APIs and errors that tests give by Kafka's names or numbers.
 
-An unknown name raises an error that suggests the nearest name. Otherwise, a fault with a misspelled
+An unknown name raises an error that suggests the closest name. Otherwise, a fault with a misspelled
 name would never apply, and the test would pass without testing anything.
 """
 
@@ -42,7 +42,7 @@ def api_key(api: ApiName) -> int:
     """Return the key of an API.
 
     Raises:
-        ValueError: the API does not exist.
+        ValueError: the API is unknown.
     """
     if isinstance(api, int):
         if api in APIS:
@@ -57,7 +57,7 @@ def error_code(error: ErrorName) -> int:
     """Return the code of an error.
 
     Raises:
-        ValueError: the error does not exist, or is NONE.
+        ValueError: the error is unknown, or is NONE.
     """
     if isinstance(error, int):
         if error in ERRORS.values():

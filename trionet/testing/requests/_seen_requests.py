@@ -44,7 +44,7 @@ class SeenRequest:
         topics: the topics and partitions of the request; the partition is None if the request
             names only the topic.
         groups: the consumer groups of the request.
-        errors: the errors in the response, by Kafka's names; None while there is no response.
+        errors: Kafka's names for the errors in the response; None while there is no response.
         faults: the faults that were applied to the request; all but the last are delays.
         is_about_all_topics: whether the request is about all topics without naming them, as a
             Metadata request may be.
@@ -65,7 +65,7 @@ class SeenRequest:
 
     @property
     def fault(self) -> Fault | None:
-        """The last fault that was applied to the request; None if no fault was applied."""
+        """The last fault that was applied to the request; None if there was none."""
         return self.faults[-1] if self.faults else None
 
     @property
@@ -150,7 +150,7 @@ class SeenRequests:
         self._bytes = 0
 
     def since(self, total: int) -> list[SeenRequest]:
-        """Return the kept requests that followed the first ``total`` requests, oldest first."""
+        """Return the retained requests after the first ``total`` requests, oldest first."""
         count = min(self.total - total, len(self._requests))
         return [request for request, _ in islice(reversed(self._requests), count)][::-1]
 
@@ -165,7 +165,8 @@ class Which:
 
     Attributes:
         api_keys: the API keys; empty for any API.
-        topic: the topic that the request must be about; None for any, as for all conditions.
+        topic: the topic that the request must be about. As for the other conditions, None means
+            any.
         partition: the partition of the topic.
         group: the consumer group that the request must be about.
         client_id: the client id of the request.
@@ -230,8 +231,8 @@ class Fault:
         which: selects the requests that the fault matches.
         hits: the number of requests to which the fault was applied.
         error: the error raised by a function of the test: ``when``, or a function that creates a
-            response. The request was then handled normally and the fault ended. The error is
-            raised again when the fault is removed, or else when the broker stops.
+            response. The request is then handled normally, and the fault ends. The error is raised
+            again when the fault is removed, or at the latest when the broker stops.
     """
 
     which: Which
@@ -250,7 +251,7 @@ class Fault:
 
     @property
     def is_over(self) -> bool:
-        """Whether the fault was removed, has failed or expired, or is used up."""
+        """Whether the fault has been removed, has failed, expired or been used up."""
         return (
             self.is_removed
             or self.error is not None
@@ -260,28 +261,28 @@ class Fault:
 
     @property
     def is_done(self) -> bool:
-        """Whether the fault is over and its error, if any, was reported."""
+        """Whether the fault is over and its error, if any, has been reported."""
         return self.is_over and (self.error is None or self._is_reported)
 
     @property
     def requests(self) -> list[SeenRequest]:
-        """The kept requests to which the fault was applied."""
+        """The retained requests to which the fault was applied."""
         return [request for request in self._seen if self in request.faults]
 
     def remove(self) -> None:
-        """Remove the fault, and continue the requests that it holds or delays.
+        """Remove the fault, and proceed with the requests that it is holding or delaying.
 
         After the broker has stopped, only the error is raised.
 
         Raises:
-            Exception: :attr:`error`, unless it was already raised.
+            Exception: :attr:`error`, unless it has already been raised or reported.
         """
         with suppress(trio.RunFinishedError):
             self._in_loop(self.remove_now)
         self.raise_error()
 
     def raise_error(self) -> None:
-        """Raise :attr:`error`, unless it is None or was already reported."""
+        """Raise :attr:`error`, unless it is None or has already been reported."""
         if self.error is not None and not self._is_reported:
             self._is_reported = True
             raise self.error
@@ -321,10 +322,10 @@ class Fault:
 
 
 def api_keys_of(apis: ApiName | tuple[ApiName, ...] | list[ApiName] | None) -> frozenset[int]:
-    """Return the keys of some APIs; an empty set for None.
+    """Return the keys of one or several APIs; an empty set for None.
 
     Raises:
-        ValueError: an API does not exist.
+        ValueError: an API is unknown.
     """
     if apis is None:
         return frozenset()

@@ -1,6 +1,6 @@
 """Finds the topics, partitions and groups in requests and responses.
 
-Kafka's messages use similar forms: a list of items, each with a ``name``, ``topic`` or
+Kafka's messages share a structure: a list of items, each with a ``name``, ``topic`` or
 ``topic_id``, and with a list of partition numbers or of items with a partition number.
 """
 
@@ -13,7 +13,7 @@ from ...protocol._wire import NO_UUID, Message
 from ...protocol.messages.metadata import MetadataRequest
 
 TopicName = Callable[[bytes], str | None]
-"""Returns the name of the topic with an id; None if there is no such topic."""
+"""Maps a topic id to the topic's name; None if there is no such topic."""
 
 _INDEXES = ("partition_index", "index", "partition")
 # Lists of partitions, as opposed to lists of other numbers, such as replicas.
@@ -51,7 +51,7 @@ def partition_of(item: object) -> int | None:
 
 
 def topic_of(item: object, name_of: TopicName) -> str | None:
-    """Return the topic of an item; None if the item has no topic or an unknown topic id."""
+    """Return the topic of an item; None if it has no topic, or an unknown topic id."""
     if isinstance(item, str):
         return item
     topic_id = getattr(item, "topic_id", NO_UUID)
@@ -91,7 +91,7 @@ def topic_partitions(message: Message, name_of: TopicName) -> Iterator[tuple[str
 
 
 def is_about_all(message: Message, version: int) -> bool:
-    """Return whether a request is about all topics: null, or an empty list in Metadata v0."""
+    """Return whether a request is about all topics: the list is null, or empty in Metadata v0."""
     if isinstance(message, MetadataRequest) and version == 0:
         return not message.topics
     groups = getattr(message, "groups", None) or ()

@@ -1,4 +1,4 @@
-"""Folds the records of a request log into rows of sums, thousands of records at a time."""
+"""Folds request-log records into rows of sums, thousands of records at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups rows by equal values in some columns; vectorized with NumPy."""
+"""Groups rows by the values of some columns, vectorized with NumPy."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Groups:
 
     Attributes:
         of_row: the group number of each row.
-        first: the first row of each group.
-        order: the rows, group after group.
+        first: the index of the first row of each group.
+        order: the row indices, group by group.
         begins: the position in ``order`` at which each group begins.
     """
 
@@ -88,7 +88,7 @@ def _codes(columns: Sequence[Any]) -> NDArray[Any]:
 
 
 def _numbered(column: Any) -> tuple[Numbers, int]:
-    """Return a non-negative code for each value, and a number greater than all codes."""
+    """Return a non-negative code for each value, and a number greater than every code."""
     if not isinstance(column, np.ndarray):
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()

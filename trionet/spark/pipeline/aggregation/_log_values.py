@@ -1,4 +1,4 @@
-"""Decodes the values of a request log; unusable values are counted and do not fail the job."""
+"""Decodes the values of a request log; counts unusable values instead of failing the job."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class LogValues:
         connections: the records of closed connections, with the columns
             ``request_log_columns.CONNECTIONS``.
         malformed: the number of values that are not records of a request log.
-        newer: the number of values of unknown, newer versions of the format.
-        ahead: the number of records too far in the future.
+        newer: the number of values in a newer, unknown version of the format.
+        ahead: the number of records with a time too far in the future.
     """
 
     requests: Any
@@ -80,7 +80,7 @@ def _is_valid(value: bytes) -> bool:
 
 
 def _in_time(records: Any, column: str, read_at_us: int) -> tuple[Any, int]:
-    """Return the valid records before the time limit, and the number of records beyond it."""
+    """Return the valid records up to the time limit, and the number of valid records beyond it."""
     time = microseconds(records, column)
     sample: NDArray[np.uint32] = records["sample_ppm"].to_numpy()
     possible = (time >= 0) & (sample > 0) & (sample <= SAMPLE_ALL)

@@ -107,8 +107,8 @@ def rows(
     Args:
         kind: the kind of all rows.
         keys: NumPy or Arrow columns by name; missing columns are filled with 0 or empty strings.
-        sums: a matrix with a line per row and a column per name in ``SUMS``.
-        maxima: a matrix with a line per row and a column per name in ``MAXIMA``.
+        sums: a matrix with one row per output row and one column per name in ``SUMS``.
+        maxima: a matrix with one row per output row and one column per name in ``MAXIMA``.
         cells: the cell numbers of all rows, ascending; see :func:`cell_numbers`.
         counts: the count of each cell.
     """
@@ -138,7 +138,7 @@ def cell_numbers(of_row: Numbers, cells: Numbers) -> Numbers:
 
 
 def counted(cells: Numbers, counts: Numbers | None = None) -> tuple[Numbers, Numbers]:
-    """Return the distinct cells, ascending, and the total count of each (by default, 1 each)."""
+    """Return the distinct cells, ascending, and their total counts (by default, 1 per cell)."""
     if counts is None:
         found, times = np.unique(cells, return_counts=True)
         return found, times.astype(np.int64)
@@ -147,7 +147,7 @@ def counted(cells: Numbers, counts: Numbers | None = None) -> tuple[Numbers, Num
 
 
 def merged(batches: Iterable[Any]) -> list[Any]:
-    """Merge the rows with the same kind and key. Returns one record batch per kind."""
+    """Merge the rows that have the same kind and key. Returns one record batch per kind."""
     # The schema of the first batch is used, not SCHEMA: Spark names list elements differently.
     filled = [each for each in batches if each.num_rows]
     if not filled:
@@ -195,7 +195,7 @@ def unfolded(batch: Any) -> tuple[Numbers, Numbers, Numbers]:
 
 
 def matrix(lists: Any, width: int) -> Numbers:
-    """Convert lists of equal length to a matrix with one line per list."""
+    """Convert lists of equal length to a matrix with one row per list."""
     flat: Numbers = lists.flatten().to_numpy()
     return flat.reshape(len(lists), width)
 

@@ -1,11 +1,11 @@
 """The watermark, and the state that the job keeps from one micro-batch to the next.
 
-Each micro-batch determines the latest time that it has read from each partition of the topic. The
-watermark is the minimum of these times, minus the delay, and never decreases. A partition without
-records in a micro-batch has been read completely, and does not hold back the watermark. So when the
-job reads one partition faster than another, for example while catching up, no minute is closed for
-which the slower partition still has records. Spark's own watermark, which is based on the latest
-record of all partitions, would close this minute.
+Each micro-batch determines the latest time that it has read from each of the topic's partitions.
+The watermark is the minimum of these times, less the delay, and never decreases. A partition with
+no records in a micro-batch has been read completely, and does not hold back the watermark. So when
+the job reads one partition faster than another, for example while catching up, no minute is closed
+for which the slower partition still has records. Spark's own watermark, which is based on the
+latest record of all partitions, would close such a minute.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Intake:
         connections_read: the number of records of closed connections, including late records.
         late: the number of records of both kinds whose minute was already closed.
         malformed: the number of values that are not records of a request log.
-        newer: the number of records of an unknown, newer version.
-        ahead: the number of records too far in the future.
+        newer: the number of records in a newer, unknown version of the format.
+        ahead: the number of records with a time too far in the future.
     """
 
     requests_read: int = 0
@@ -61,10 +61,11 @@ class JobState:
     Attributes:
         batch: the number of the micro-batch.
         watermark_us: the watermark, in microseconds since the epoch; None before the first record.
-        open_batches: the micro-batches with rows of open minutes, and the last minute of each.
+        open_batches: the micro-batches that have rows of open minutes, and the last minute of
+            each.
         open_records: the number of log records in the rows of open minutes.
-        trailing: the last closed minutes with requests, ascending, each with the micro-batch that
-            closed it.
+        trailing: the most recently closed minutes with requests, ascending, each with the
+            micro-batch that closed it.
         intake: the counts of the records read since minutes were last closed.
     """
 
@@ -86,7 +87,7 @@ class JobState:
 
     @classmethod
     def from_json(cls, text: str) -> JobState:
-        """Deserialize the result of :meth:`to_json`."""
+        """Parse the output of :meth:`to_json`."""
         read: dict[str, Any] = json.loads(text)
         read["open_batches"] = {int(k): last for k, last in read["open_batches"].items()}
         read["trailing"] = tuple((minute, batch) for minute, batch in read["trailing"])

@@ -1,8 +1,8 @@
-"""Detects anomalies: values of a minute that are far from the median of the preceding hour.
+"""Detects anomalies: values for a minute that are far from the median of the preceding hour.
 
 A value is an anomaly if it is at least ``SCORE_MIN`` spreads from the median. The spread is the
 median absolute deviation, scaled to match a standard deviation. It has lower bounds, a tenth of the
-median and a constant per measure: otherwise the first change of a nearly constant value would be an
+median and a constant per measure: otherwise the first change in a nearly constant value would be an
 anomaly. A minute without requests counts as 0 requests, so a client that stops sending is detected.
 A minute is judged only if the preceding hour has at least ``MINUTES_MIN`` minutes of data.
 
@@ -64,7 +64,7 @@ Doubles = NDArray[np.float64]
 
 @attrs.frozen
 class AnomalyDetector:
-    """A detector of the anomalies in some minutes; each task passes its series.
+    """Detects anomalies in a range of minutes; each task passes the series that it holds.
 
     Attributes:
         windows: the minutes with records, ascending, starting an hour before ``first``.

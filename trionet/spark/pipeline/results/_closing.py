@@ -2,8 +2,8 @@
 
 A minute is closed by the micro-batch in which the watermark passes the end of the minute. The
 results are computed from the rows of sums of all micro-batches that had records of that minute, and
-are written only once. Updating the results with every micro-batch, as Spark's output mode
-``update`` does, would write each result many times, and Parquet files cannot be changed in place.
+are written only once. Updating the results with every micro-batch, as Spark's ``update``
+output mode does, would write each result many times, and Parquet files cannot be changed in place.
 
 A killed job may leave files of unfinished writes; :meth:`WindowCloser.steps` deletes them first.
 """
@@ -47,8 +47,8 @@ from ._tables import (
 
 _KEYS: Final = [name for name, _ in partials.KEYS if name != "sample_ppm"]
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-#: The folder to which Spark's tasks write until their job is committed. The commit moves all files
-#: in this folder, including the files of a job that was killed earlier.
+#: The directory to which Spark's tasks write until their job is committed. The commit moves all
+#: files in it, including those of a job that was killed earlier.
 _UNCOMMITTED: Final = "_temporary"
 _TIME_OF_WINDOW: Final = "timestamp_seconds(window * 60) as window"
 
@@ -58,8 +58,8 @@ class Outputs:
     """The destinations of the results.
 
     Attributes:
-        folder: the folder of the result tables.
-        checkpoint: the checkpoint folder of the query.
+        folder: the directory of the result tables.
+        checkpoint: the checkpoint directory of the query.
         sink: the options of the sink, including the topic.
     """
 
@@ -69,12 +69,12 @@ class Outputs:
 
 
 class WindowCloser:
-    """A writer of the results of the minutes that one micro-batch closes.
+    """Writes the results of the minutes that a micro-batch closes.
 
     Args:
         spark: the Spark session.
         outputs: the destinations of the results.
-        folders: the folders with the rows of sums of these minutes.
+        folders: the directories that contain the rows of sums of these minutes.
         before: the state after the previous micro-batch.
         after: the state after this micro-batch, without the changes made by :meth:`state`.
     """
@@ -99,7 +99,7 @@ class WindowCloser:
 
     @property
     def windows(self) -> dict[int, int]:
-        """The number of requests of each closed minute; valid after the last step."""
+        """The number of requests in each closed minute; valid after the last step."""
         return {each["window"]: each["requests"] for each in self._totals}
 
     def state(self) -> JobState:
@@ -142,7 +142,7 @@ class WindowCloser:
     def _trailing(self) -> list[tuple[int, int]]:
         """Return the minutes with requests, each with the micro-batch that closed it.
 
-        The result includes the minutes of the preceding hour and the minutes closed now.
+        These are the minutes of the preceding hour and those being closed now.
         """
         own = [(each["window"], self._after.batch) for each in self._totals if each["records"]]
         return [*self._before.trailing, *own]

@@ -48,7 +48,7 @@ COLUMNS: Final = (
 
 
 def estimate(batches: Iterable[Any]) -> Iterator[Any]:
-    """Yield the results, computed from the rows of one task.
+    """Yield the results computed from one task's rows.
 
     Args:
         batches: Arrow batches with the columns of :mod:`._partials`. Rows that differ only in their
@@ -61,7 +61,7 @@ def estimate(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _estimated(batch: Any, kind: int) -> Any:
-    """Scale sampled rows up to all requests, except for the first sum, which counts log records."""
+    """Scale sampled rows up to all requests, except the first sum, which counts log records."""
     ppm = batch["sample_ppm"].to_numpy().astype(np.int64)
     sums = matrix(batch["sums"], len(SUMS[kind])).copy()
     sums[:, 1] = sums[:, 0]
@@ -86,8 +86,8 @@ def _scaled_cells(histogram: Numbers, counts: Numbers, ppm: Numbers) -> Numbers:
     """Scale the counts of histogram cells by scaling the cumulative counts.
 
     If each count were scaled separately, equal counts would all be rounded in the same direction.
-    With a sampling rate of 0.7, every count of 1 would remain 1, and most cells of slow requests
-    have a count of 1.
+    At a sampling rate of 0.7, every count of 1 would stay 1. Since most buckets of slow requests
+    have a count of 1, slow requests would be underestimated.
     """
     until = np.cumsum(counts)
     _, first, of_cell = np.unique(histogram, return_index=True, return_inverse=True)
@@ -148,5 +148,5 @@ def error_name(error_code: int) -> str:
 
 
 def end_name(end: int) -> str:
-    """Return the name of the way in which a request ended, or ``end N``."""
+    """Return the name for how a request ended, or ``end N``."""
     return _ENDS.get(end, f"end {end}")

@@ -1,4 +1,4 @@
-"""Stores the state of the job beside Spark's checkpoint, on any file system of Hadoop."""
+"""Stores the job's state in the checkpoint directory, on any Hadoop file system."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trionet.errors import ConfigError
 
 from ..aggregation._watermarks import JobState
 
-#: The file in the results folder with the id of the checkpoint that owns it.
+#: The file in the results directory with the id of the checkpoint that owns it.
 _OWNER: Final = "_results_of"
 #: The file in the checkpoint with the id of the checkpoint.
 _ID: Final = "trionet/id"
@@ -20,7 +20,7 @@ _STATES: Final = "trionet/remembered"
 
 
 class Storage:
-    """Access to small files on Hadoop's file systems, with Spark's configuration.
+    """Access to small files on Hadoop file systems, with Spark's configuration.
 
     Args:
         spark: the Spark session.
@@ -32,14 +32,14 @@ class Storage:
         self._settings: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
 
     def names(self, folder: str) -> list[str]:
-        """Return the sorted names in a folder; an empty list if the folder does not exist."""
+        """Return the sorted names in a directory; an empty list if it does not exist."""
         system, path = self._at(folder)
         if not system.exists(path):
             return []
         return sorted(each.getPath().getName() for each in system.listStatus(path))
 
     def delete(self, folder: str) -> None:
-        """Delete a folder with its contents, if it exists."""
+        """Delete a directory and its contents, if it exists."""
         system, path = self._at(folder)
         system.delete(path, True)
 
@@ -69,15 +69,15 @@ class Storage:
 
 
 class StateStore:
-    """A store for the state of the job, including the rows of open minutes, beside the checkpoint.
+    """Stores the job's state, including the rows of open minutes, in the checkpoint directory.
 
-    A micro-batch is repeated until Spark has recorded its completion. Therefore, the input is not
-    deleted before the next micro-batch. The output is stored under the number of the micro-batch,
-    and so replaces the output of earlier attempts.
+    A micro-batch is repeated until Spark has recorded its completion. Therefore, its input is kept
+    until the next micro-batch. Its output is stored under the number of the micro-batch, and so
+    replaces the output of earlier attempts.
 
     Args:
         storage: the file system.
-        checkpoint: the checkpoint folder of the query.
+        checkpoint: the checkpoint directory of the query.
     """
 
     def __init__(self, storage: Storage, checkpoint: str) -> None:
@@ -85,12 +85,12 @@ class StateStore:
         self._checkpoint = checkpoint.rstrip("/")
 
     def claim(self, folder: str) -> None:
-        """Claim a results folder for this checkpoint, or verify the earlier claim.
+        """Claim a results directory for this checkpoint, or verify an earlier claim.
 
         With a different checkpoint, all records would be read again and counted twice.
 
         Raises:
-            ConfigError: the folder contains results of another checkpoint.
+            ConfigError: the directory contains results from another checkpoint.
         """
         owner_file = f"{folder.rstrip('/')}/{_OWNER}"
         id_file = f"{self._checkpoint}/{_ID}"
@@ -98,8 +98,8 @@ class StateStore:
         own_id = self._storage.text(id_file)
         if owner and owner != own_id:
             raise ConfigError(
-                f"{folder} contains results of a checkpoint other than {self._checkpoint}; use"
-                " that checkpoint, or another folder"
+                f"{folder} contains results from a checkpoint other than {self._checkpoint};"
+                " use the checkpoint that they came from, or another directory"
             )
         if not own_id:
             own_id = uuid4().hex
@@ -108,7 +108,7 @@ class StateStore:
             self._storage.write(owner_file, own_id)
 
     def open_folder(self, batch: int) -> str:
-        """Return the folder for the rows of sums of a micro-batch."""
+        """Return the directory for a micro-batch's rows of sums."""
         return f"{self._checkpoint}/{_OPEN}/batch={batch}"
 
     def load_before(self, batch: int) -> JobState:

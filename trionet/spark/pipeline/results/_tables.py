@@ -1,6 +1,6 @@
 """Defines the result tables: columns computed from estimated rows, and keys in the topic.
 
-All expressions are Spark SQL, so that the executors evaluate them.
+All expressions are Spark SQL, so the executors evaluate them.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Table:
     """A result table.
 
     Attributes:
-        name: the name of the table and of its folder, and the kind in the keys of the topic.
+        name: the name of the table and its directory, and the kind in the keys in the topic.
         dimensions: the columns that identify a row within its window.
-        columns: the SQL expression of each column, by name; the window precedes these columns.
+        columns: the SQL expression for each column, keyed by name; the window precedes them.
         unpublished: the columns that are not written to the topic.
     """
 
@@ -39,12 +39,12 @@ class Table:
 
     @property
     def key(self) -> str:
-        """The SQL expression for the key in the topic, from the table's columns."""
+        """The SQL expression that builds the key in the topic from the table's columns."""
         return f"to_json(struct('{self.name}' as kind, {_TEXT_OF_WINDOW}{self._dimensions}))"
 
     @property
     def value(self) -> str:
-        """The SQL expression for the value in the topic, from the table's columns."""
+        """The SQL expression that builds the value in the topic from the table's columns."""
         shown = ", ".join(f"`{name}`" for name in self.columns if name not in self.unpublished)
         return f"to_json(struct({_TEXT_OF_WINDOW}, {shown}))"
 

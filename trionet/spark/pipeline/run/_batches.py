@@ -1,7 +1,7 @@
 """Processes each micro-batch in steps that can be repeated.
 
 Spark repeats a micro-batch, with the same records and the same number, until its checkpoint has
-recorded the completion. The process may be killed between any two steps, but each result must be
+recorded its completion. The process may be killed between any two steps, but each result must be
 written exactly once. Spark's own file sink guarantees this with a log of the files written, but it
 supports only a single output table. Here, each micro-batch writes eight tables, a topic and the
 state of the job. So each step is idempotent instead:
@@ -9,10 +9,10 @@ state of the job. So each step is idempotent instead:
 * Its input is only the records of the micro-batch, its number, and the state saved before it.
 * Its output is stored under the number of the micro-batch, and replaces the output of earlier
   attempts.
-* The input of the micro-batch is not deleted before the next micro-batch.
+* The input of the micro-batch is kept until the next micro-batch.
 
 Only the topic may contain a row twice, with the same key and the same value, so that compaction
-removes the duplicate. There would be no duplicates if the topic's sink supported transactions.
+removes the duplicate. There would be no duplicates if the sink supported transactions.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class BatchResult:
     Attributes:
         batch: the number of the micro-batch.
         intake: the counts of the records read.
-        windows: the number of requests of each minute closed.
+        windows: the number of requests in each minute that was closed, keyed by minute.
         closed_before: the first minute that is still open.
     """
 
@@ -49,14 +49,14 @@ class BatchResult:
 
 
 class BatchProcessor:
-    """A processor of micro-batches: the function for ``foreachBatch``.
+    """Processes micro-batches; an instance is passed to ``foreachBatch``.
 
     Args:
         outputs: the destinations of the results.
         delay_us: how long a minute stays open for late records.
 
     Attributes:
-        results: the results of the micro-batches of this run, by the number of the micro-batch.
+        results: the results of the micro-batches of this run, keyed by their number.
     """
 
     def __init__(self, outputs: Outputs, delay_us: int) -> None:

@@ -49,7 +49,7 @@ class Stop:
         self.is_requested = False
 
     def listen(self) -> None:
-        """Install the signal handlers. Call this again after starting Spark."""
+        """Install the signal handlers. Call this again after starting Spark, which replaces one."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._request)
 
@@ -59,7 +59,7 @@ class Stop:
 
 @attrs.frozen
 class BatchDone:
-    """The event that Spark's checkpoint has recorded the completion of a micro-batch.
+    """An event: Spark's checkpoint has recorded the completion of a micro-batch.
 
     Attributes:
         result: the result of the micro-batch.
@@ -72,13 +72,13 @@ class BatchDone:
 
 @attrs.frozen
 class JobDone:
-    """The event at the end of a job.
+    """An event: the job has ended.
 
     Attributes:
         intake: the counts of the records read in this run.
         windows: the number of minutes closed in this run.
         open_records: the number of records in minutes that are still open.
-        is_stopped: whether the job ended because of a request to stop.
+        is_stopped: whether the job ended because it was asked to stop.
     """
 
     intake: Intake
@@ -95,18 +95,18 @@ class JobError(TrionetError):
 
 
 def run_job(settings: JobSettings, report: Callable[[Event], None]) -> None:
-    """Run a job until a request to stop; with ``available_now``, until all records are read.
+    """Run a job until it is asked to stop or, with ``available_now``, has read all records.
 
     Args:
         settings: the settings of the job.
         report: called with each event, in the calling thread.
 
     Raises:
-        ConfigError: the master is invalid, the request log does not exist, or the folder contains
-            results of another checkpoint.
-        SparkError: Spark could not be started.
-        JobError: the query has failed.
-        TrionetError: the cluster could not be queried.
+        ConfigError: the master is invalid, the request log does not exist, or the directory
+            contains results from another checkpoint.
+        SparkError: Spark cannot be started.
+        JobError: the query failed.
+        TrionetError: the cluster cannot be queried.
     """
     check_master(settings.master)
     stop = Stop()
@@ -154,7 +154,7 @@ def start(spark: SparkSession, settings: JobSettings, batches: BatchProcessor) -
 
 
 class _Reporter:
-    """A reporter of micro-batches whose completion Spark's checkpoint has recorded."""
+    """Reports each micro-batch once Spark's checkpoint has recorded its completion."""
 
     def __init__(self, batches: BatchProcessor, report: Callable[[Event], None]) -> None:
         self._batches = batches
@@ -188,7 +188,7 @@ def last_completed(progress: StreamingQueryProgress) -> int:
 
 
 def reason(error: PySparkException) -> str:
-    """Return the cause of a failed query in one line, without Spark's plan and Python traceback."""
+    """Return the cause of a failed query as one line, without Spark's plan or the traceback."""
     lines = [line.strip() for line in str(error).splitlines()]
     ours = [line for line in lines if line.startswith("trionet.") and ": " in line]
     if ours:

@@ -48,7 +48,7 @@ def open_session(name: str, master: str, settings: Mapping[str, str]) -> Iterato
 
     Raises:
         ConfigError: the master is invalid.
-        SparkError: Spark could not be started, or failed in the block.
+        SparkError: Spark cannot be started, or failed during the block.
     """
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
@@ -70,9 +70,9 @@ def open_session(name: str, master: str, settings: Mapping[str, str]) -> Iterato
 
 
 def _end_of_jvm(seconds: float) -> str | None:
-    """Describe how this process's JVM ended; None if the JVM is running or does not exist.
+    """Describe how this process's JVM ended; None if it is running or was never started.
 
-    The original error only states that the connection to the JVM was refused or closed.
+    The original error says only that the connection to the JVM was refused or closed.
 
     Args:
         seconds: how long to wait for the JVM to exit.
@@ -93,8 +93,8 @@ def _end_of_jvm(seconds: float) -> str | None:
     if -status != signal.SIGKILL:
         return f"was killed by {name}; if it crashed, see hs_err_pid{jvm.pid}.log"
     return (
-        f"was killed by {name}, by a user or because the machine was out of memory (see dmesg); a"
-        " restarted job continues where it stopped"
+        f"was killed by {name}, by a user or because the machine ran out of memory (see dmesg); a"
+        " restarted job continues where it left off"
     )
 
 
@@ -132,7 +132,7 @@ def _session(name: str, master: str, settings: Mapping[str, str]) -> SparkSessio
 
 
 def reason(error: Exception) -> str:
-    """Return the reason for a failure of Spark in one line: the message of Java's root cause."""
+    """Return the reason for a Spark failure as one line: the message of the root cause in Java."""
     cause: Any = getattr(error, "java_exception", None)
     while cause is not None and cause.getCause() is not None:
         cause = cause.getCause()

@@ -28,8 +28,8 @@ class JobSettings:
         bootstrap_servers: the initial brokers, as comma-separated ``host:port`` entries.
         topic: the topic of the request log.
         results_topic: the topic to which results are written.
-        folder: the folder to which results are written as Parquet.
-        checkpoint: the folder for the progress of the job.
+        folder: the directory to which results are written as Parquet.
+        checkpoint: the directory for the progress of the job.
         master: the Spark master.
         delay_seconds: how long a minute stays open for late records.
         interval_seconds: the time between micro-batches.
@@ -57,14 +57,14 @@ class JobSettings:
     def __attrs_post_init__(self) -> None:
         if self.topic == self.results_topic:
             raise ConfigError(
-                f"cannot write results to {self.topic}, which is the topic to read; give another"
-                " --results-topic"
+                f"cannot write results to {self.topic}, which is the topic that the job reads; give"
+                " another --results-topic"
             )
         for path in (self.folder, self.checkpoint):
             if set(path) & _PATTERNS:
                 raise ConfigError(
                     f"{path}: Spark interprets {' '.join(sorted(_PATTERNS))} in a path as a"
-                    " pattern; give a folder without them"
+                    " pattern; give a path without them"
                 )
         for key in self.client:
             if not any(keys.has(key) for keys in (CONSUMER_KEYS, PRODUCER_KEYS)):
@@ -103,10 +103,11 @@ class JobSettings:
 
 
 def split(given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Split settings into client settings, without the prefix ``kafka.``, and Spark settings.
+    """Split settings into client settings, stripped of their ``kafka.`` prefix, and Spark settings.
 
     Raises:
-        ConfigError: a key has neither prefix, or a command-line option replaces it.
+        ConfigError: a key starts with neither ``kafka.`` nor ``spark.``, or must be given by a
+            command-line option instead.
     """
     client, spark = {}, {}
     for key, text in given.items():

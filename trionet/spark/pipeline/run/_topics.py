@@ -36,11 +36,11 @@ async def prepare_topics(
         network: the network on which connections are made.
 
     Returns:
-        True if the topics exist; False if the wait was stopped.
+        True if the topics exist; False if waiting was stopped.
 
     Raises:
         ConfigError: the request log does not exist, and the job only reads available records.
-        TrionetError: the cluster could not be queried.
+        TrionetError: the cluster cannot be queried.
     """
     async with open_admin(settings.bootstrap_servers, settings.admin(), network=network) as admin:
         topics = await admin.list_topics(internal=True)

@@ -111,7 +111,7 @@ def test_filters_that_let_nothing_through_are_an_error(spark: SparkSession, fold
 
 
 def test_a_folder_without_results_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no results of a pipeline"):
+    with pytest.raises(ConfigError, match="no pipeline results"):
         make_report(spark, str(tmp_path / "nowhere"), EVERYTHING, NOBODY_ELSE, 10, NOW)
 
 

@@ -35,7 +35,7 @@ def text_of(top: int = 10, file: io.StringIO | None = None) -> str:
         "Rate 1.7/s, at most 1.8/s over 60 s",
         "Errors 5 (0.49%)",
         "Received 102 kB, 171 B/s",
-        "Not included records of all clients: 12 late (their minute was closed)",
+        "Not included records of all clients: 12 late (their minute was already closed)",
         "Produce 1,000 97.6% 1.7/s 5 1.00 ms 49.9 ms 49.9 ms 49.9 ms 50.0 ms 100 kB 50.0 kB",
         "Produce NOT_LEADER_OR_FOLLOWER 5 0.50%",
         "Fetch connection gone 2 8.00%",

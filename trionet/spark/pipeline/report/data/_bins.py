@@ -1,4 +1,4 @@
-"""Divides a time range into the bins of a chart. Pure."""
+"""Divides a time range into the bins of a chart."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Bins:
 
     @classmethod
     def over(cls, start: datetime, end: datetime) -> Bins:
-        """Divide a time range into the shortest bins of round length that fit into a chart."""
+        """Divide a time range into the shortest bins of round length that still fit in a chart."""
         whole = (end - start).total_seconds()
         candidates = (each for each in ROUND_TIMES if whole <= each * BINS_MAX)
         seconds = next(candidates, DAY * math.ceil(whole / BINS_MAX / DAY))

@@ -1,4 +1,4 @@
-"""The content of a report, independent of its output format. Pure."""
+"""The content of a report, independent of its output format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHARES: Final = {"p50": 500, "p95": 950, "p99": 990, "p99.9": 999}
 
 @attrs.frozen
 class Filters:
-    """The filters for the requests to include; an empty filter includes all requests."""
+    """Which requests to include; an empty filter includes all requests."""
 
     apis: Mapping[int, str] = attrs.field(factory=dict)
     clients: Sequence[str] = ()
@@ -30,13 +30,13 @@ class Filters:
 
 @attrs.frozen(kw_only=True)
 class Traffic:
-    """The totals of requests, which are estimates if the log was sampled.
+    """Request totals, which are estimates if the log was sampled.
 
     Attributes:
         records: the number of log records.
         requests: the number of requests that the records represent.
-        errors: the number of requests with an error response, or whose connection closed before
-            the response.
+        errors: the number of requests that got an error response, or whose connection was closed
+            before the response.
         throttled: the number of requests that were throttled by a quota.
         request_bytes: the total size of the requests.
         response_bytes: the total size of the responses.
@@ -104,7 +104,7 @@ class Talker:
 
 @attrs.frozen
 class Error:
-    """The requests of an API with a given error response, or without a response."""
+    """The number of requests to an API that got a given error, or no response."""
 
     api: str
     end: str
@@ -114,7 +114,7 @@ class Error:
 
 @attrs.frozen
 class Close:
-    """The connections of a listener that were closed for one reason."""
+    """The connections to a listener that were closed for a given reason."""
 
     listener: str
     reason: str
@@ -140,7 +140,7 @@ class Quota:
 
 @attrs.frozen
 class Anomaly:
-    """A value that deviates from the values of the preceding hour."""
+    """A value that deviates from those of the preceding hour."""
 
     window: datetime
     api: str
@@ -154,7 +154,7 @@ class Anomaly:
 
 @attrs.frozen
 class Intake:
-    """The counts of the log records that are not included in any minute, by cause."""
+    """The number of log records that are not included in any minute, by cause."""
 
     late: int = 0
     malformed: int = 0
@@ -167,7 +167,7 @@ class Intake:
 
 @attrs.frozen
 class Heat:
-    """The number of requests of a bin with a duration between two bounds, in microseconds."""
+    """The number of requests in a bin whose duration is between two bounds, in microseconds."""
 
     bin: int
     low: float
@@ -181,7 +181,7 @@ class Timeline:
 
     Attributes:
         bins: the time intervals.
-        seconds: the number of seconds of each bin that are covered by results.
+        seconds: how many seconds of each bin are covered by results.
         requests: the number of requests by API, the most frequent first.
         errors: the number of requests by error, the most frequent first.
         percentiles: percentiles of the total duration of all requests, by name.
@@ -203,13 +203,13 @@ class Report:
     """A complete report.
 
     Attributes:
-        folder: the folder of the results.
+        folder: the path of the results directory.
         requested: the requested time range.
-        filters: the filters of the requests.
+        filters: which requests are included.
         start: the start of the first minute with results.
         end: the end of the last minute with results.
         windows: the number of minutes with results.
-        clients: the number of pairs of client id and listener.
+        clients: the number of distinct pairs of client id and listener.
         traffic: the totals of all requests.
         percentiles: the percentiles of all requests, by phase.
         apis: the APIs, the most frequent first.
@@ -219,7 +219,7 @@ class Report:
         quotas: the throttled clients, the longest throttled first.
         anomalies: the anomalies with the highest scores, descending.
         anomaly_count: the total number of anomalies.
-        intake: counts of the records that are not included in any minute.
+        intake: the number of records that are not included in any minute.
         timeline: figures over time.
     """
 

@@ -1,4 +1,4 @@
-"""Builds a report from the results of the Spark queries. Pure."""
+"""Builds a report from the results of the Spark queries."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Cells:
 
     @classmethod
     def of(cls, table: Any) -> Cells:
-        """Convert an Arrow table; None stands for an empty table."""
+        """Convert an Arrow table; None means that there are no rows."""
         if table is None:
             return cls(_EMPTY, _EMPTY, _EMPTY, _EMPTY)
         return cls(*(np.asarray(table[each.name]).astype(np.int64) for each in attrs.fields(cls)))
@@ -197,12 +197,12 @@ def _error(row: Row) -> Error:
 
 
 def error_name(error: Error) -> str:
-    """Return the name of the error code, or the way in which the connection ended."""
+    """Return the name of the error code, or how the connection ended."""
     return error.error if error.end in ("answered", "unanswered") else f"connection {error.end}"
 
 
 def _by_bin(bins: Bins, rows: Iterable[tuple[str, Row]]) -> Mapping[str, Sequence[float]]:
-    """Return the number of requests per bin for each name, the most frequent name first."""
+    """Return the requests per bin for each name, most frequent name first."""
     found: dict[str, list[float]] = {}
     for name, row in rows:
         found.setdefault(name, [0.0] * bins.count)[row["bin"]] += row["requests"]

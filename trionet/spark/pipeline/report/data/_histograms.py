@@ -1,7 +1,7 @@
-"""Merges the histograms of many minutes, for percentiles and heatmaps. Pure.
+"""Merges the histograms of many minutes, for percentiles and heatmaps.
 
-The percentile of a longer period is computed from the buckets of all its minutes. It cannot be
-computed from the percentiles of the minutes, whose average is meaningless.
+A percentile over a longer period is computed from the buckets of all its minutes. It cannot be
+computed from the percentiles of the individual minutes: their average is meaningless.
 """
 
 from __future__ import annotations

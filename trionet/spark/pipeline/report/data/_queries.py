@@ -1,4 +1,4 @@
-"""Spark queries for a report: aggregates whose size does not grow with the results.
+"""Spark queries for a report, which return aggregates rather than rows of results.
 
 Times are in microseconds since the epoch, because PySpark returns timestamps in the time zone of
 the machine.

@@ -1,4 +1,4 @@
-"""The results of a report's queries. Pure: building the report does not need Spark."""
+"""The results of a report's queries; building the report from them does not need Spark."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Row = Mapping[str, Any]
 
 @attrs.frozen
 class Extent:
-    """The time range and the number of minutes with results."""
+    """The time range that has results, and its number of minutes with results."""
 
     start: datetime
     end: datetime
@@ -33,7 +33,7 @@ class QueryResults:
         extent: the extent of the minutes with results.
         bins: the bins of the timeline.
         traffic: sums by bin and API.
-        clients: the number of pairs of client id and listener.
+        clients: the number of distinct pairs of client id and listener.
         cells: histogram cells as an Arrow table: ``bin``, ``api_key``, ``cell``, ``requests``.
         talkers: sums of the clients with the largest share of requests, bytes or time.
         errors: sums by bin, API and error.
@@ -41,7 +41,7 @@ class QueryResults:
         quotas: sums of the longest throttled clients.
         anomalies: the anomalies with the highest scores.
         anomaly_count: the total number of anomalies.
-        intake: counts of the records that are not included in any window.
+        intake: the number of records that are not included in any minute, by cause.
     """
 
     extent: Extent

@@ -1,7 +1,7 @@
-"""Opens the tables of a results folder in Spark, limited to a time range.
+"""Opens the tables in a results directory with Spark, limited to a time range.
 
 The module imports pyspark only when a table is opened: :func:`check_folder` is called before Spark
-starts, so that a wrong folder is reported immediately.
+starts, so that a wrong directory is reported immediately.
 """
 
 from __future__ import annotations
@@ -18,43 +18,43 @@ from ._time_range import TimeRange
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: The table that every results folder has.
+#: The table that every results directory has.
 WINDOWS: Final = "windows"
 #: The maximum number of days in a path pattern; for more days, Spark lists the whole table.
 _DAYS_LISTED_MAX: Final = 400
 
 
 def check_folder(folder: str) -> None:
-    """Check that a local folder contains results, before Spark is started.
+    """Check, before Spark is started, that a local directory contains results.
 
     Raises:
-        ConfigError: the folder does not exist, or contains no results of the pipeline.
+        ConfigError: the directory does not exist, or contains no pipeline results.
     """
     parts = urlsplit(folder)
     if parts.scheme not in ("", "file"):
         return  # a remote file system, which only Spark can read
     path = Path(unquote(parts.path) if parts.scheme else folder)
     if not path.is_dir():
-        what = "is not a folder" if path.exists() else "does not exist"
+        what = "is not a directory" if path.exists() else "does not exist"
         raise ConfigError(f"--folder {folder}: {what}; {_WHAT_TO_GIVE}")
     if not (path / WINDOWS).is_dir():
         raise ConfigError(
-            f"--folder {folder}: no results of a pipeline (no folder {WINDOWS}); {_WHAT_TO_GIVE};"
+            f"--folder {folder}: no pipeline results (no directory {WINDOWS}); {_WHAT_TO_GIVE};"
             " the first results are written when the watermark passes the end of the first minute"
         )
 
 
-_WHAT_TO_GIVE: Final = "give the folder of `trionet pipeline run --folder`"
+_WHAT_TO_GIVE: Final = "give the directory of `trionet pipeline run --folder`"
 
 
 class Results:
-    """The results in a folder, limited to a time range.
+    """The results in a directory, limited to a time range.
 
     Args:
         session: the Spark session.
-        folder: the folder, on any file system that Spark can read.
+        folder: the results directory, on any file system that Spark can read.
         requested: the time range of the rows to return.
-        now: the current time, after which there are no results.
+        now: the current time; there are no results after it.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Results:
             raise
 
     def _days(self) -> str:
-        """Return a Hadoop path pattern for the days of the range; empty for too many days."""
+        """Return a Hadoop path pattern for the days of the range; empty if there are too many."""
         if self._requested.start is None:
             return ""
         first = self._requested.start.date()

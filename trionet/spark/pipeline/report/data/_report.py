@@ -1,4 +1,4 @@
-"""Creates a report on a results folder: queries the results with Spark, and builds the report."""
+"""Creates a report on a results directory, by querying the results with Spark."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def make_report(
     top: int,
     now: datetime,
 ) -> Report:
-    """Create a report on the results in a folder.
+    """Create a report on the results in a directory.
 
     Args:
         session: the Spark session that runs the queries.
-        folder: the results folder of the pipeline, on any file system that Spark can read.
+        folder: the pipeline's results directory, on any file system that Spark can read.
         requested: the time range of the report.
         filters: selects the requests to include.
-        top: the maximum number of talkers and of throttled clients.
-        now: the current time, after which there are no results.
+        top: the maximum number of top talkers, and of throttled clients.
+        now: the current time; there are no results after it.
 
     Raises:
-        ConfigError: the folder contains no results of the pipeline, or none that match.
+        ConfigError: the directory contains no pipeline results, or none that match.
     """
     results = Results(session, folder, requested, now)
     extent = extent_of(results)
@@ -86,7 +86,7 @@ def _whole(traffic: Traffic) -> Mapping[str, float]:
 
 def _no_results(available: Extent | None, folder: str, requested: TimeRange) -> str:
     if available is None:
-        return f"--folder {folder}: the folder contains no results yet"
+        return f"--folder {folder}: the directory contains no results yet"
     return (
         f"--folder {folder}: no results {requested}; results are available from"
         f" {format_time(available.start)} to {format_time(available.end)}"

@@ -1,4 +1,4 @@
-"""The time range of a report: parses and formats times. Pure.
+"""The time range of a report: parses and formats times.
 
 Times without a time zone are in UTC, like the results.
 """
@@ -40,9 +40,9 @@ def time_range(start: str | None, end: str | None, now: datetime) -> TimeRange:
     """Parse a time range.
 
     Args:
-        start: the start; a day means the beginning of the day.
-        end: the end, exclusive; a day means the end of the day.
-        now: the reference for relative times, with a time zone.
+        start: when the range starts; a date means the start of that day.
+        end: when the range ends, exclusive; a date means the end of that day.
+        now: the time from which relative times are counted, with a time zone.
 
     Raises:
         ConfigError: a text is not a time, or the range is empty.
@@ -73,6 +73,6 @@ def _time(option: str, text: str, now: datetime, *, is_end: bool) -> datetime:
 
 
 def format_time(time: datetime) -> str:
-    """Format a time in UTC; seconds are included only if they are not zero."""
+    """Format a time in UTC; seconds are omitted if they are zero."""
     time = time.astimezone(UTC)
     return time.strftime("%Y-%m-%d %H:%M:%S UTC" if time.second else "%Y-%m-%d %H:%M UTC")

@@ -1,4 +1,4 @@
-"""Draws stacked bars, one per row, that show the parts of a duration. Pure."""
+"""Draws stacked bars, one per row, that break a duration down into its parts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Bar:
 
 
 def stacked_bars(title: str, bars: Sequence[Bar], names: Sequence[str], format_: Format) -> Element:
-    """Draw bars of equal length, divided in proportion to their parts and labeled with the sum."""
+    """Draw bars of equal length, divided in proportion to their parts; label each with its sum."""
     drawing = node(
         "svg",
         viewBox=f"0 0 {WIDTH} {_ROW * len(bars)}",

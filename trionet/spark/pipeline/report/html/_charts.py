@@ -1,6 +1,6 @@
-"""Draws SVG charts over time: lines, stacked columns and heatmaps. Pure.
+"""Draws SVG charts over time: lines, stacked columns and heatmaps.
 
-The charts need no script. Lines and columns have a legend, and all elements have a native tooltip.
+The charts need no script. Lines and columns have a legend, and each data point a native tooltip.
 The colours come from the page's style, which has a light and a dark scheme.
 """
 
@@ -40,7 +40,7 @@ Format = Callable[[float], str]
 
 @attrs.frozen
 class Series:
-    """A named series with a value, or None, for each bin."""
+    """A named series, with a value or None for each bin."""
 
     name: str
     values: Sequence[float | None]

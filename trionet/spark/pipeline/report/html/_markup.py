@@ -1,4 +1,4 @@
-"""Builds HTML and SVG from elements of the standard library, which escapes all text. Pure.
+"""Builds HTML and SVG with the standard library's elements, which escape all text.
 
 Strings supplied by clients are added to a page only as text or attribute values of these elements,
 never as markup.
@@ -33,7 +33,7 @@ def node(tag: str, *children: Child, **attributes: str | float) -> Element:
 
 
 def append(parent: Element, *children: Child) -> None:
-    """Append children, elements or text, to an element."""
+    """Append children (elements or text) to an element."""
     for child in children:
         if not isinstance(child, str):
             parent.append(child)

@@ -1,4 +1,4 @@
-"""Renders a report as a self-contained HTML page, without scripts or external resources. Pure."""
+"""Renders a report as a self-contained HTML page, without scripts or external resources."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _figures(report: Report) -> Iterator[Element]:
         yield stacked_columns("Errors", line.bins, _series(line.errors), count, marks=marks)
     if marks:
         text = (
-            "anomalies: values that deviate from the preceding hour,"
+            "anomalies: values that deviate from those of the preceding hour,"
             f" {count(report.anomaly_count)} in total"
         )
         legend = node("li", node("span", class_="key alarm"), text)
@@ -114,7 +114,7 @@ def _first_series(values: Mapping[str, Sequence[float | None]]) -> Sequence[Seri
 
 
 def _marks(report: Report) -> Sequence[Mark]:
-    """Return a mark for each bin with anomalies, at the time of its first anomaly."""
+    """Return a mark for each bin that has anomalies, at the time of the first one."""
     bins = report.timeline.bins
     in_order = sorted(report.anomalies, key=lambda each: (each.window, -abs(each.score)))
     by_bin = groupby(in_order, key=lambda each: int(bins.place(each.window)))

@@ -1,4 +1,4 @@
-"""The axes of charts: the positions of values and of tick marks. Pure."""
+"""The axes of charts: the positions of values and of tick marks."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _round_up(value: float) -> float:
 
 
 def time_ticks(start: datetime, end: datetime) -> list[tuple[datetime, str]]:
-    """Return the round times in a range, with their labels.
+    """Return the ticks for a range: round times, with their labels.
 
     The first label and the labels at midnight include the day, so that all labels are unambiguous.
     """

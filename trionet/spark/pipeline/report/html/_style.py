@@ -1,4 +1,4 @@
-"""The style sheet of the page: a light and a dark scheme, for screen and print. Data."""
+"""The style sheet of the page: a light and a dark scheme, for screen and print."""
 
 from __future__ import annotations
 

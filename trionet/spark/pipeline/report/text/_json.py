@@ -1,4 +1,4 @@
-"""Formats a report as JSON; durations are in microseconds. Pure."""
+"""Formats a report as JSON; durations are in microseconds."""
 
 from __future__ import annotations
 

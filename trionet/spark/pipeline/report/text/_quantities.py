@@ -1,4 +1,4 @@
-"""Formats numbers for a report, briefly and with their unit. Pure."""
+"""Formats numbers for a report, compactly and with units."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOTHING: Final = "-"
 
 
 def count(value: float) -> str:
-    """Format a count: with all digits below a million, otherwise like ``1.23 M``."""
+    """Format a count: in full below a million, otherwise like ``1.23 M``."""
     return f"{value:,.0f}" if value < 1_000_000 else _scaled(value, _COUNTS)
 
 
@@ -48,7 +48,7 @@ def share(value: float) -> str:
 
 
 def duration(microseconds: float | None) -> str:
-    """Format a duration with three digits in a suitable unit: ``1.23 ms``."""
+    """Format a duration to three significant digits in a suitable unit: ``1.23 ms``."""
     if microseconds is None:
         return NOTHING
     unit, factor = next(

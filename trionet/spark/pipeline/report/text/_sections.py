@@ -1,4 +1,4 @@
-"""Formats the tables of a report as text, for the terminal and the HTML page. Pure.
+"""Formats the tables of a report as text, for the terminal and the HTML page.
 
 Strings supplied by clients are sanitized for terminals here; the HTML page escapes them itself.
 """
@@ -53,7 +53,7 @@ class Section:
 
 
 def overview(report: Report) -> Sequence[tuple[str, str]]:
-    """Return the names and texts of the overview at the start of the report."""
+    """Return the (name, text) entries of the overview at the start of the report."""
     return [(name, text) for name, text in _overview(report) if text]
 
 
@@ -101,7 +101,7 @@ def _peak(report: Report) -> str:
 def _intake(report: Report) -> str:
     intake = report.intake
     parts = (
-        (intake.late, "late (their minute was closed)"),
+        (intake.late, "late (their minute was already closed)"),
         (intake.malformed, "malformed"),
         (intake.newer, "of a newer version"),
         (intake.ahead, "with a time in the future"),
@@ -205,7 +205,7 @@ def _error(error: Error, requests: int) -> Sequence[str]:
 
 
 def _closes(report: Report, top: int) -> Section:
-    of_all = "Of all APIs. " if report.filters.apis else ""
+    of_all = "Includes all APIs. " if report.filters.apis else ""
     return Section(
         "Closed connections",
         (
@@ -240,7 +240,7 @@ def _quotas(report: Report) -> Section:
         "Quota pressure",
         ("client", "principal", "listener", "throttled>", "share>", "total>", "longest>"),
         [_quota(each) for each in report.quotas],
-        note="Of all APIs." if report.filters.apis else "",
+        note="Includes all APIs." if report.filters.apis else "",
         placeholder="No client was throttled.",
     )
 

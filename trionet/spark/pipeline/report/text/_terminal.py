@@ -1,4 +1,4 @@
-"""Writes a report as text, in colour on a terminal."""
+"""Writes a report as text, coloured if the output is a terminal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def write(report: Report, top: int, file: IO[str]) -> None:
     Args:
         report: the report.
         top: the maximum number of rows per table.
-        file: the output; coloured if it is a terminal.
+        file: where to write it; coloured if this is a terminal.
     """
     console = Console(file=file, highlight=False, markup=False, emoji=False)
     if not file.isatty():
