@@ -75,7 +75,7 @@ async def test_batch_that_is_too_large_is_an_error_that_says_what_to_set(
         assert isinstance(error.__cause__, ResponseTooLargeError)
         assert (
             "cannot read t-0 at offset 1: the response with its next record batch has"
-            f" {error.size} bytes, more than receive.message.max.bytes = 10000; set"
+            f" {error.size} bytes long, more than receive.message.max.bytes = 10000; set"
             f" receive.message.max.bytes to {error.size} or more, or seek() past the batch"
         ) == str(error)
 

@@ -23,7 +23,7 @@ PACKED_BYTES_MAX: Final = 64 * 1024
 def decompressed_inline(
     records: memoryview, start: int, header: BatchHeader
 ) -> DecompressedBatch | None:
-    """Decompress a batch if it takes at most about a millisecond; None if a thread is needed.
+    """Decompress a batch if that takes at most about a millisecond; otherwise, return None.
 
     Args:
         records: the buffer that contains the batch.
@@ -37,7 +37,7 @@ def decompressed_inline(
     try:
         return DecompressedBatch(records, start, INFLATED_BYTES_MAX)
     except WireFormatError:
-        return None  # it is larger, or malformed: the thread finds out
+        return None  # it is larger, or malformed: the thread will tell
 
 
 class Decompression:
@@ -48,8 +48,8 @@ class Decompression:
         start: the index at which the batch starts.
 
     Attributes:
-        opened: the decompressed batch; None before, and after an error.
-        error: why the batch cannot be decompressed; None otherwise.
+        opened: the decompressed batch; None before :meth:`run`, and after an error.
+        error: why the batch cannot be decompressed; None if there was no error.
     """
 
     def __init__(self, records: memoryview, start: int) -> None:
@@ -59,9 +59,10 @@ class Decompression:
         self.error: WireFormatError | None = None
 
     async def run(self) -> None:  # noqa: ASYNC910 -- a thread is waited for
-        """Decompress the batch. At most one decompression per processor runs at a time.
+        """Decompress the batch. At most one decompression runs per processor at a time.
 
-        Cancellation: changes nothing; has no effect once the thread has started.
+        Cancellation: until the thread has started, nothing is changed; after that, cancellation has
+        no effect.
         """
         try:
             self.opened = await trio.to_thread.run_sync(
