@@ -1,4 +1,4 @@
-"""Errors of background tasks, kept until the user's next call raises them."""
+"""Errors of background tasks, kept until the user's next request for a record raises them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ._partition_state import PartitionState
 class PendingErrors:
     """A collection of errors for the task that reads records.
 
-    A failed partition is not retried until its error has been raised, so that the same error does
-    not recur. A seek discards the error.
+    A failed partition is not retried until its error has been raised, so that the same error is not
+    collected repeatedly. A seek discards the error.
 
     Args:
         on_failure: called when an error is added.
@@ -31,7 +31,7 @@ class PendingErrors:
         self._on_failure()
 
     def add_if_final(self, error: TrionetError | None) -> bool:
-        """Add the error of a request, unless the error is retriable.
+        """Add the error of a request if it is one that a retry cannot fix.
 
         Returns:
             Whether the error was added.
