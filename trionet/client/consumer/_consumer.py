@@ -131,8 +131,8 @@ class Consumer:
         :class:`.RebalanceCallbacks`.
 
         Args:
-            topics: topic names, or a pattern that must match the whole name of a topic. A pattern
-                also matches topics that are created later.
+            topics: topic names, or a pattern that must match a topic's full name. A pattern also
+                matches topics that are created later.
             on_assigned: called with the partitions that were added. This and the other callbacks
                 may be plain or async functions.
             on_revoked: called with the partitions that are about to be revoked.
@@ -280,9 +280,10 @@ class Consumer:
             ConfigError: there is no ``group.id``.
             TrionetError: the coordinator cannot be reached, or rejects the request.
             TypeError: an item is not a :class:`.TopicPartition`.
+            ValueError: a topic name is empty, or a partition number is negative.
             trio.ClosedResourceError: the consumer is closed.
 
-        Cancellation: changes nothing.
+        Cancellation: safe at any point; the consumer's state is unchanged.
         """
         return await self._member().committed(topic_partitions(partitions))
 
@@ -413,12 +414,12 @@ class Consumer:
                 not be assigned.
 
         Raises:
-            ValueError: a timestamp or a partition number is negative.
+            ValueError: a topic name is empty, or a timestamp or partition number is negative.
             TypeError: a key is not a :class:`.TopicPartition`.
             CallTimedOutError: there was no response within ``default.api.timeout.ms``.
             TrionetError: a broker rejected the request.
 
-        Cancellation: changes nothing.
+        Cancellation: safe at any point; the consumer's state is unchanged.
         """
         if any(each < 0 for each in times.values()):
             raise ValueError("timestamps must be 0 or more, in milliseconds since 1970")
@@ -436,10 +437,11 @@ class Consumer:
 
         Raises:
             TypeError: an item is not a :class:`.TopicPartition`.
+            ValueError: a topic name is empty, or a partition number is negative.
             CallTimedOutError: there was no response within ``default.api.timeout.ms``.
             TrionetError: a broker rejected the request.
 
-        Cancellation: changes nothing.
+        Cancellation: safe at any point; the consumer's state is unchanged.
         """
         return await self._ends(partitions, EARLIEST_TIMESTAMP)
 
@@ -451,10 +453,11 @@ class Consumer:
 
         Raises:
             TypeError: an item is not a :class:`.TopicPartition`.
+            ValueError: a topic name is empty, or a partition number is negative.
             CallTimedOutError: there was no response within ``default.api.timeout.ms``.
             TrionetError: a broker rejected the request.
 
-        Cancellation: changes nothing.
+        Cancellation: safe at any point; the consumer's state is unchanged.
         """
         return await self._ends(partitions, LATEST_TIMESTAMP)
 
@@ -474,9 +477,9 @@ class Consumer:
 
         Raises:
             CallTimedOutError: there was no response within ``default.api.timeout.ms``.
-            ApiError: the brokers rejected the request.
+            ApiError: a broker rejected the request.
 
-        Cancellation: changes nothing.
+        Cancellation: safe at any point; the consumer's state is unchanged.
         """
         return await self._offset_fetcher.partitions_of(topic)
 

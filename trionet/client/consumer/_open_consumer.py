@@ -66,7 +66,7 @@ async def open_consumer(
         on_assigned: called with the partitions that were added.
         on_revoked: called with the partitions that are about to be revoked.
         on_lost: called with partitions that other members may already own.
-        network: opens connections.
+        network: provides connections, the wall-clock time and random numbers.
         token_provider: a plain or async function that returns tokens for
             ``sasl.mechanism=OAUTHBEARER``.
         on_consume: called with records of one partition before the first of them is returned. Must

@@ -34,7 +34,7 @@ class ClientMetrics:
     """The metrics of one client.
 
     The metrics of most clients are never read. Collectors are therefore created only at the first
-    snapshot, and take all values to have been zero when the client was opened. Until then, only the
+    snapshot, and assume that all values were zero when the client was opened. Until then, only the
     counters are updated.
 
     Args:

@@ -23,9 +23,9 @@ class NodeCounters:
         request_bytes: the total size of the requests, in bytes.
         largest_request: the size of the largest request in the current window, in bytes.
         responses: the number of responses received.
-        response_bytes: the total size of the responses.
-        latency_us: the total time from requests to responses, in microseconds.
-        longest_us: the longest latency of the current window, in microseconds.
+        response_bytes: the total size of the responses, in bytes.
+        latency_us: the total latency of the responses, in microseconds.
+        longest_us: the longest latency in the current window, in microseconds.
     """
 
     __slots__ = (
@@ -51,10 +51,10 @@ class ApiCounters:
 
     Attributes:
         responses: the number of responses received.
-        response_bytes: the total size of the responses.
+        response_bytes: the total size of the responses, in bytes.
         largest_response: the size of the largest response in the current window, in bytes.
-        latency_us: the total time from requests to responses, in microseconds.
-        longest_us: the longest latency of the current window, in microseconds.
+        latency_us: the total latency of the responses, in microseconds.
+        longest_us: the longest latency in the current window, in microseconds.
         throttle_ms: the total throttle time of the responses, in milliseconds.
         longest_throttle_ms: the longest throttle time in the current window, in milliseconds.
     """

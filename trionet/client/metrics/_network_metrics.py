@@ -69,14 +69,20 @@ class NetworkMetrics:
         self._reauthentication_max = group.largest(
             "reauthentication-latency-max", "Longest time of a re-authentication, in ms."
         )
-        self._select = group.rated("select", "Turns of the client")
-        self._io_time_total = group.total("io-time-ns-total", "Total time of the turns, in ns.")
-        self._io_time_avg = group.share("io-time-ns-avg", "Average time of a turn, in ns.")
-        self._io_ratio = group.ratio("io-ratio", "Fraction of the time, 0 to 1, spent in turns.")
-        self._wait_total = group.total("io-wait-time-ns-total", "Time between turns, in ns.")
-        self._wait_avg = group.share("io-wait-time-ns-avg", "Average time between turns, in ns.")
+        self._select = group.rated("select", "Polls by the client")
+        self._io_time_total = group.total("io-time-ns-total", "Total time spent on I/O, in ns.")
+        self._io_time_avg = group.share(
+            "io-time-ns-avg", "Average time spent on I/O per poll, in ns."
+        )
+        self._io_ratio = group.ratio("io-ratio", "Fraction of the time, 0 to 1, spent on I/O.")
+        self._wait_total = group.total(
+            "io-wait-time-ns-total", "Total time not spent on I/O, in ns."
+        )
+        self._wait_avg = group.share(
+            "io-wait-time-ns-avg", "Average time not spent on I/O per poll, in ns."
+        )
         self._wait_ratio = group.ratio(
-            "io-wait-ratio", "Fraction of the time, 0 to 1, between turns."
+            "io-wait-ratio", "Fraction of the time, 0 to 1, not spent on I/O."
         )
         self._traffic = _Traffic(group)
         self._largest_request = group.largest(

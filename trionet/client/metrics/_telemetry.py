@@ -164,7 +164,7 @@ class Telemetry:
     async def push_periodically(self, client: TelemetryClient) -> None:
         """Subscribe and push until cancelled, or until a broker permanently rejects telemetry.
 
-        Another task must be polling the client.
+        Returns when the client is closed, too. Another task must be polling the client.
         """
         await trio.lowlevel.checkpoint()
         seconds = 0.0

@@ -37,7 +37,7 @@ class TelemetryPoints:
         self._reported: dict[tuple[str, tuple[str, ...]], float] = {}
 
     def forget(self) -> None:
-        """Discard the previous values, so that the next deltas cover all time since the opening."""
+        """Discard the previous values, so that the next deltas count from the client's opening."""
         self._reported.clear()
         self._reported_ns = self._opened_ns
 

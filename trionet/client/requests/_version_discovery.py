@@ -1,4 +1,4 @@
-"""Discovery of API versions on new connections (KIP-35), also with older brokers (KIP-511).
+"""Discovery of API versions on new connections (KIP-35), even to older brokers (KIP-511).
 
 A broker that does not support the version of the ApiVersions request responds in version 0 with
 UNSUPPORTED_VERSION and, if it is new enough, the versions of ApiVersions that it supports. The
@@ -70,7 +70,7 @@ class VersionDiscovery:
 def response_codec(
     requested: ApiVersionCodec, body: bytes | bytearray, pos: int
 ) -> ApiVersionCodec:
-    """Return the codec of a response, which has version 0 if the error is UNSUPPORTED_VERSION."""
+    """Return the codec for a response, which is in version 0 after UNSUPPORTED_VERSION."""
     error_code = int.from_bytes(body[pos : pos + 2], "big", signed=True)
     if error_code != error_codes.UNSUPPORTED_VERSION or not requested.version:
         return requested

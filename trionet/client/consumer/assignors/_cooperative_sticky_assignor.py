@@ -29,7 +29,7 @@ class CooperativeStickyAssignor:
         assigned: Sequence[TopicPartition] | None,  # noqa: ARG002 - as owned_partitions
         generation: int,
     ) -> bytes | None:
-        """Return the generation, for leaders that do not support version 2 of subscriptions."""
+        """Return the generation, for leaders that do not support version 2 subscriptions."""
         return encode_generation(generation)
 
     def assign(

@@ -138,7 +138,7 @@ def _divided_alike(topics: Sequence[_Division]) -> list[list[_Division]]:
 
 
 def _assign_alike(topics: Sequence[_Division]) -> None:
-    """Assign each partition number, in all topics, to a member that is near in all, if any."""
+    """Assign each partition number, in all topics, to a member near in all of them, if any."""
     first = topics[0]
     for partition in first.partitions:
         for member in first.members:

@@ -1,4 +1,4 @@
-"""The sticky assignor, with which members first revoke all partitions (Kafka: StickyAssignor)."""
+"""The sticky assignor, for members that revoke all partitions first (Kafka: StickyAssignor)."""
 
 from __future__ import annotations
 

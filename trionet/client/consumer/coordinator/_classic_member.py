@@ -292,7 +292,7 @@ class ClassicMember:
         """Build a LeaveGroup request.
 
         Args:
-            reason: why the member leaves, which the broker logs (KIP-800).
+            reason: why the member is leaving; logged by the broker (KIP-800).
             version: the version of the request, which determines how the member is identified.
         """
         member_id = self.generation.member_id

@@ -175,8 +175,8 @@ class ConsumerCoordinator:
     async def poll(self) -> None:
         """Run the steps of a rebalance that belong in the user's task, including callbacks.
 
-        The task that reads records calls this while :attr:`needs_poll` is true. It never waits for
-        other members.
+        The task that reads records calls this while :attr:`needs_poll` is true. This
+        method never waits for other members.
 
         Raises:
             FencedInstanceIdError: another consumer uses the same instance id; the background tasks
@@ -296,7 +296,7 @@ class ConsumerCoordinator:
         """Commit finished records, revoke all partitions, and leave the group.
 
         Args:
-            reason: why the member leaves, which the broker logs.
+            reason: why the member is leaving; logged by the broker.
 
         Raises:
             Exception: raised by a callback; the member has left nevertheless.

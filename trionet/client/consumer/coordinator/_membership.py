@@ -130,7 +130,7 @@ class Membership:
         self._notify()
 
     async def _join_keeping_state(self) -> bool:
-        """Retry until the member has joined; return False if the group has removed the member.
+        """Try until the member has joined; return False if the group has removed the member.
 
         After a removal, the user's task must first report as lost the partitions that a cooperative
         member keeps while it joins (Kafka: resetStateAndRejoin).

@@ -41,8 +41,8 @@ class FetchSettings:
         partition_bytes_max: the size limit for one partition in a response. While a partition has
             this many bytes buffered, nothing is fetched from its node
             (``max.partition.fetch.bytes``).
-        wait_seconds: how long a node waits at most for ``bytes_min`` bytes (``fetch.max.wait.ms``).
-        is_read_committed: whether to read neither aborted nor open transactions
+        wait_seconds: the longest that a node waits for ``bytes_min`` bytes (``fetch.max.wait.ms``).
+        is_read_committed: whether to omit the records of aborted and open transactions
             (``isolation.level``).
         checks_crcs: whether to verify the checksum of each batch (``check.crcs``).
         rack: the rack of this consumer, used to fetch from a nearby replica (``client.rack``,

@@ -15,7 +15,7 @@ from ._decompressed_batch import DecompressedBatch
 #: 0.85 ms, zstd 0.3 ms, lz4 0.1 to 0.3 ms and snappy 0.2 ms. A thread costs 0.1 ms.
 INFLATED_BYTES_MAX: Final = 256 * 1024
 
-#: The maximum compressed size of a batch for which decompression inline is tried. JSON that gzip
+#: The maximum compressed size of a batch for which inline decompression is tried. JSON that gzip
 #: compresses to this size decompresses to about INFLATED_BYTES_MAX.
 PACKED_BYTES_MAX: Final = 64 * 1024
 

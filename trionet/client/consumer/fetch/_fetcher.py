@@ -10,7 +10,7 @@ Rejected: omitting partitions without space from a fetch. The node may hold such
 ``fetch.max.wait.ms``, which would delay the records of an omitted partition that has space again.
 Reconsider if clients can cancel a fetch that a broker is holding.
 
-No function here waits. The network task calls :meth:`Fetcher.send` between two polls.
+Nothing here is async or blocks: the network task calls :meth:`Fetcher.send` between polls.
 """
 
 # Compiled by mypyc.
@@ -171,7 +171,7 @@ class Fetcher:
     def _plan(
         self, ends: dict[TopicPartition, tuple[int, FetchPosition]], now: float
     ) -> tuple[dict[Node, dict[TopicPartition, PendingFetch]], set[int], float]:
-        """Return the partitions to fetch by node, the nodes to skip, and the seconds to a retry."""
+        """Return the partitions to fetch, by node; the nodes to skip; the seconds until a retry."""
         wanted: dict[Node, dict[TopicPartition, PendingFetch]] = {}
         alone: dict[Node, TopicPartition] = {}
         full: set[int] = set()

@@ -43,7 +43,7 @@ def leader_epoch(cluster: Cluster, partition: TopicPartition) -> int:
 
 
 def is_gone(cluster: Cluster, partition: TopicPartition) -> bool:
-    """Whether the topic is known but has no such partition, for example because it was deleted."""
+    """Whether the topic is known to have no such partition, for example after its deletion."""
     topic = cluster.topics.get(partition.topic)
     return topic is not None and partition.partition not in topic.partitions
 

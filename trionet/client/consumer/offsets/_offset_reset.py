@@ -1,6 +1,6 @@
 """Position resets, for which offsets are looked up by reset strategy (Kafka: OffsetFetcher).
 
-No function here waits. The network task calls :meth:`OffsetReset.send` between two polls.
+Nothing here is async or blocks: the network task calls :meth:`OffsetReset.send` between polls.
 """
 
 from __future__ import annotations

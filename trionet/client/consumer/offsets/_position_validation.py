@@ -1,7 +1,7 @@
 """Validation of positions against new leaders, whose logs may have been truncated (KIP-320).
 
-(Kafka: OffsetsForLeaderEpochClient, SubscriptionState.maybeCompleteValidation.) No function here
-waits. The network task calls :meth:`PositionValidator.send` between two polls.
+(Kafka: OffsetsForLeaderEpochClient, SubscriptionState.maybeCompleteValidation.) Nothing here is
+async or blocks: the network task calls :meth:`PositionValidator.send` between polls.
 """
 
 from __future__ import annotations

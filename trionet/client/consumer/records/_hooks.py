@@ -1,6 +1,6 @@
 """The user's hooks for records and commits (Kafka: ConsumerInterceptor).
 
-Hooks cannot change records, which the user's loop can do instead. As in Kafka, errors in hooks are
+Hooks cannot modify records; the user's loop can do that instead. As in Kafka, errors in hooks are
 logged and have no other effect.
 """
 

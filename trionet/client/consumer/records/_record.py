@@ -93,9 +93,9 @@ class ConsumerBatch:
         )
 
     def arrow(self) -> Any:
-        """Convert to a ``pyarrow.RecordBatch`` of the offset, timestamp, key, value and headers.
+        """Convert to a ``pyarrow.RecordBatch`` with columns offset, timestamp, key, value, headers.
 
-        Timestamps are UTC, in milliseconds. A record without headers has null as its headers.
+        Timestamps are UTC, in milliseconds. A record without headers has null headers.
 
         Raises:
             ImportError: pyarrow or numpy is not installed (``pip install trionet[spark]``).

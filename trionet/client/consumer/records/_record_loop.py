@@ -37,14 +37,14 @@ _RUN_SECONDS: Final = 0.000_1
 
 
 class RecordLoop:
-    """An iterator over records, which executes a checkpoint from time to time.
+    """An iterator over records that executes a checkpoint from time to time.
 
     Args:
         next_chunk: marks the preceding records as finished and waits for the next records.
 
     Attributes:
         records: an iterator over the records that may be handed out without a checkpoint.
-        checkpoint_at: the time on the loop's clock at which a checkpoint becomes due.
+        checkpoint_at: the time on the event loop's clock at which a checkpoint becomes due.
     """
 
     def __init__(self, next_chunk: Callable[[], Awaitable[Chunk]]) -> None:

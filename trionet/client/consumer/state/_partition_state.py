@@ -262,6 +262,6 @@ class PartitionState:
         return self._preferred_replica
 
     def forget_replica(self) -> int | None:
-        """Go back to fetching from the leader; return the id of the preferred replica, or None."""
+        """Fetch from the leader again; return the formerly preferred replica's id, or None."""
         replica, self._preferred_replica = self._preferred_replica, None
         return replica

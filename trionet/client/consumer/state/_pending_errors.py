@@ -26,7 +26,7 @@ class PendingErrors:
         self._of_client: TrionetError | None = None
 
     def add(self, error: TrionetError) -> None:
-        """Add an error that concerns the whole consumer; it replaces an earlier error."""
+        """Add an error that concerns the whole consumer, replacing any earlier one."""
         self._of_client = error
         self._on_failure()
 
@@ -44,7 +44,7 @@ class PendingErrors:
     def add_partition(
         self, name: TopicPartition, state: PartitionState, error: TrionetError
     ) -> None:
-        """Add an error that concerns one partition; it replaces an earlier error."""
+        """Add an error that concerns one partition, replacing any earlier one."""
         self._of_partitions[name] = state, state.jumps, error
         self._on_failure()
 

@@ -57,16 +57,16 @@ class SubscriptionState:
             Whether the topics have changed.
 
         Raises:
-            ValueError: partitions are assigned manually, or the consumer subscribes to a pattern.
+            ValueError: partitions are assigned manually, or there is a pattern subscription.
         """
         self._become(SubscriptionType.TOPICS)
         return self._change_topics(frozenset(topics))
 
     def subscribe_pattern(self, pattern: re.Pattern[str]) -> None:
-        """Subscribe to all topics whose whole name matches a pattern.
+        """Subscribe to all topics whose full names match a pattern.
 
         Raises:
-            ValueError: partitions are assigned manually, or the consumer subscribes to topic names.
+            ValueError: partitions are assigned manually, or there is a subscription by name.
         """
         self._become(SubscriptionType.PATTERN)
         self.pattern = pattern
@@ -143,7 +143,7 @@ class SubscriptionState:
         return self._group_topics != before
 
     def reset_group_subscription(self) -> None:
-        """Include only the topics of this member, which is not the leader, in metadata requests."""
+        """Include only this member's topics in metadata requests, since it is not the leader."""
         self._group_topics = self.topics
 
     def assign_from_group(self, partitions: Iterable[TopicPartition]) -> None:
