@@ -138,7 +138,7 @@ def test_an_assignor_that_there_is_not_is_an_error() -> None:
         "partition.assignment.strategy = 'fair': unknown assignor; allowed: range, roundrobin,"
         " sticky, cooperative-sticky, their Java class names, or a custom assignor"
     ) == error(group_id="g", partition_assignment_strategy="fair")
-    assert "partition.assignment.strategy is empty" in (
+    assert "partition.assignment.strategy must name an assignor" in (
         error(group_id="g", partition_assignment_strategy=[])
     )
 

@@ -371,7 +371,7 @@ class Consumer:
         return None if position is None else position.offset
 
     def lag(self, partition: TopicPartition) -> int | None:
-        """Return how many offsets the position is behind the end of the readable records.
+        """Return the number of offsets from the position to the end of the readable records.
 
         The end is taken from the last fetch response for the partition. The lag is None before the
         first response, and while the position is unknown.

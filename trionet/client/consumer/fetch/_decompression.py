@@ -37,7 +37,7 @@ def decompressed_inline(
     try:
         return DecompressedBatch(records, start, INFLATED_BYTES_MAX)
     except WireFormatError:
-        return None  # it is larger, or malformed: the thread will tell
+        return None  # it is larger, or malformed: the thread finds out
 
 
 class Decompression:
