@@ -136,9 +136,9 @@ def test_an_assignor_may_be_your_own() -> None:
 def test_an_assignor_that_there_is_not_is_an_error() -> None:
     assert (
         "partition.assignment.strategy = 'fair': unknown assignor; allowed: range, roundrobin,"
-        " sticky, cooperative-sticky, the names of their Java classes, or a custom assignor"
+        " sticky, cooperative-sticky, their Java class names, or a custom assignor"
     ) == error(group_id="g", partition_assignment_strategy="fair")
-    assert "partition.assignment.strategy is empty" in (
+    assert "partition.assignment.strategy must name an assignor" in (
         error(group_id="g", partition_assignment_strategy=[])
     )
 
@@ -157,23 +157,23 @@ def test_an_assignor_that_there_is_not_is_an_error() -> None:
             {"group_instance_id": "i"},
             "group.instance.id requires group.id; set both",
         ),
-        ({"group_id": ""}, "group.id = '' is not allowed; set a name, or leave it out"),
+        ({"group_id": ""}, "group.id = '' is not allowed; set it to a name, or leave it out"),
         (
             {"group_id": "g", "group_instance_id": ""},
-            "group.instance.id = '' is not allowed; set a name, or leave it out",
+            "group.instance.id = '' is not allowed; set it to a name, or leave it out",
         ),
         (
             {"group_id": "g", "heartbeat_interval_ms": 45_000},
             (
                 "heartbeat.interval.ms = 45000 must be less than session.timeout.ms = 45000;"
-                " a third of that is recommended"
+                " at most a third of that is recommended"
             ),
         ),
         (
             {"fetch_max_wait_ms": 30_000},
             (
                 "fetch.max.wait.ms = 30000 must be less than request.timeout.ms = 30000;"
-                " otherwise every fetch without records would time out"
+                " otherwise every fetch that finds no records would time out"
             ),
         ),
         (

@@ -1,4 +1,4 @@
-"""The consumer, which reads records alone or as a member of a group."""
+"""The consumer, which reads records on its own or as a member of a group."""
 
 from __future__ import annotations
 

@@ -55,16 +55,16 @@ def consumer_settings(
     keywords: Mapping[str, object],
     token_provider: TokenProvider | None = None,
 ) -> ConsumerSettings:
-    """Build and check the settings of a consumer.
+    """Build and validate a consumer's settings.
 
     Args:
         config: see :func:`.read_config`; ``partition.assignment.strategy`` may also contain custom
-            assignors. A settings object is also accepted, but only without other settings.
+            assignors. A :class:`.ConsumerSettings` is also accepted, but only on its own.
         keywords: see :func:`.read_config`.
-        token_provider: returns the tokens for OAUTHBEARER.
+        token_provider: returns tokens for OAUTHBEARER authentication.
 
     Raises:
-        TypeError: a settings object is combined with other settings.
+        TypeError: a :class:`.ConsumerSettings` is combined with other settings.
         ConfigError: a key is unknown, a value is not allowed, or values contradict each other; the
             message names the keys and the allowed values.
     """
@@ -92,8 +92,8 @@ def _fetch_settings(config: ClientConfig) -> FetchSettings:
     if config.integer("fetch.max.wait.ms") >= config.integer("request.timeout.ms"):
         raise ConfigError(
             f"fetch.max.wait.ms = {config['fetch.max.wait.ms']} must be less than"
-            f" request.timeout.ms = {config['request.timeout.ms']}; otherwise every fetch without"
-            " records would time out"
+            f" request.timeout.ms = {config['request.timeout.ms']}; otherwise every fetch that"
+            " finds no records would time out"
         )
     # No broker is asked for more than the client accepts in one response.
     response_records_max = config.integer(RESPONSE_LIMIT) - _FETCH_OVERHEAD_BYTES
@@ -144,12 +144,12 @@ def _check_without_group(config: ClientConfig) -> None:
 def _check_group(config: ClientConfig) -> None:
     for key in ("group.id", "group.instance.id"):
         if config[key] == "":
-            raise ConfigError(f"{key} = '' is not allowed; set a name, or leave it out")
+            raise ConfigError(f"{key} = '' is not allowed; set it to a name, or leave it out")
     if config.integer("heartbeat.interval.ms") >= config.integer("session.timeout.ms"):
         raise ConfigError(
             f"heartbeat.interval.ms = {config['heartbeat.interval.ms']} must be less"
-            f" than session.timeout.ms = {config['session.timeout.ms']}; a third of that is"
-            " recommended"
+            f" than session.timeout.ms = {config['session.timeout.ms']}; at most a third of"
+            " that is recommended"
         )
 
 
@@ -159,7 +159,7 @@ def _check_group(config: ClientConfig) -> None:
 def _by_name(
     settings: Mapping[str, object], own: dict[str, Assignor]
 ) -> Iterator[tuple[str, object]]:
-    """Yield the settings with assignors replaced by their names; add the assignors to ``own``."""
+    """Yield the settings, with assignors replaced by their names and added to ``own``."""
     for name, value in settings.items():
         is_strategy = name.replace("_", ".") == _STRATEGY
         if not is_strategy or value is None or isinstance(value, str):
@@ -178,11 +178,11 @@ def _assignors(config: ClientConfig, own: Mapping[str, Assignor]) -> Iterator[As
     known = {**_OF_JAVA, **_ASSIGNORS, **own}
     names = config.names(_STRATEGY)
     if not names:
-        raise ConfigError(f"{_STRATEGY} is empty; allowed: {', '.join(_ASSIGNORS)}")
+        raise ConfigError(f"{_STRATEGY} must name an assignor; allowed: {', '.join(_ASSIGNORS)}")
     for name in dict.fromkeys(names):
         if name not in known:
             raise ConfigError(
                 f"{_STRATEGY} = {name!r}: unknown assignor; allowed: {', '.join(_ASSIGNORS)},"
-                " the names of their Java classes, or a custom assignor"
+                " their Java class names, or a custom assignor"
             )
         yield known[name]

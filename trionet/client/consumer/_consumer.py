@@ -51,11 +51,11 @@ CHECKPOINT_SECONDS: Final = 0.001
 class Consumer:
     """A Kafka consumer. Use :func:`.open_consumer` to open one.
 
-    ``async for record in consumer`` returns one record at a time. A record counts as finished when
+    ``async for record in consumer`` yields one record at a time. A record counts as finished when
     the next record is requested. Only one task at a time may read records; any other task that
     tries gets a ``trio.BusyResourceError``.
 
-    The class has more than 25 methods, as Kafka's consumer does, because users expect one object.
+    Like Kafka's consumer, the class has more than 25 methods, because users expect a single object.
     """
 
     _client: KafkaClient
@@ -93,10 +93,10 @@ class Consumer:
             client: polled by the network task.
             subscriptions: holds the subscription, the assignment and the positions.
             fetcher: fetches records.
-            errors: the errors of the background tasks, which the next call raises.
+            errors: errors of the background tasks, which the next request for a record raises.
             settings: the settings of the consumer.
             parking_lot: where the reading task waits for records.
-            coordinator: the consumer's side of its group; None without a group.
+            coordinator: the consumer's group membership; None without a group.
             offset_fetcher: looks up offsets.
         """
         self = cls.__new__(cls)
@@ -125,26 +125,27 @@ class Consumer:
         on_revoked: RebalanceCallback | None = None,
         on_lost: RebalanceCallback | None = None,
     ) -> None:
-        """Subscribe to topics in place of the current subscription; the group assigns partitions.
+        """Subscribe to topics, replacing any current subscription; the group assigns partitions.
 
         The callbacks run in the task that reads records, before the next record is returned; see
         :class:`.RebalanceCallbacks`.
 
         Args:
-            topics: topic names, or a pattern that must match the whole name of a topic. A pattern
-                also matches topics that are created later.
-            on_assigned: called with partitions that were added. All callbacks may be plain or
-                async.
-            on_revoked: called with partitions that are about to be revoked.
+            topics: topic names, or a pattern that must match a topic's full name. A pattern also
+                matches topics that are created later.
+            on_assigned: called with the partitions that were added. This and the other callbacks
+                may be plain or async functions.
+            on_revoked: called with the partitions that are about to be revoked.
             on_lost: called with partitions that other members may already own; if omitted,
                 ``on_revoked`` is called instead.
 
         Raises:
             ConfigError: there is no ``group.id``.
-            ValueError: ``topics`` is empty, partitions are assigned manually, or the subscription
-                would change from names to a pattern or vice versa. Except for empty ``topics``,
+            ValueError: ``topics`` or a topic name is empty; or partitions are assigned manually, or
+                the subscription would change from names to a pattern or vice versa, in which case
                 call :meth:`unsubscribe` first.
             TypeError: a topic is not a str.
+            trio.ClosedResourceError: the consumer is closed.
         """
         coordinator = self._member()
         if isinstance(topics, re.Pattern):
@@ -157,16 +158,16 @@ class Consumer:
         self._changed()
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Assign exactly these partitions, without a group. An empty list stops reading.
+        """Assign exactly these partitions manually, without using the group.
 
-        Partitions that were assigned before keep their positions.
+        Partitions that are already assigned keep their positions.
 
         Args:
-            partitions: the partitions; their topics need not exist yet.
+            partitions: the partitions, possibly none; their topics need not exist yet.
 
         Raises:
-            ValueError: there is a subscription (call :meth:`unsubscribe` first), or a partition is
-                negative.
+            ValueError: there is a subscription (call :meth:`unsubscribe` first), a topic name is
+                empty, or a partition number is negative.
             TypeError: an item is not a :class:`.TopicPartition`.
             trio.ClosedResourceError: the consumer is closed.
         """
@@ -205,7 +206,7 @@ class Consumer:
         return self._subscriptions.topics
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Stop returning records of these partitions until :meth:`resume`, but keep them assigned.
+        """Stop returning records from these partitions until :meth:`resume`; they stay assigned.
 
         Args:
             partitions: assigned partitions.
@@ -217,7 +218,7 @@ class Consumer:
             self._subscriptions.assignment.pause(each)
 
     def resume(self, *partitions: TopicPartition) -> None:
-        """Resume returning records of these partitions.
+        """Resume returning records from these partitions.
 
         Args:
             partitions: assigned partitions, which need not be paused.
@@ -247,12 +248,15 @@ class Consumer:
         """Commit offsets for the group, and wait for the response.
 
         Args:
-            offsets: the offset of the next record to read in each partition; by default the offsets
-                after all records that were returned, including the current one.
+            offsets: the offset of the next record to read from each partition; by default, the
+                offset after the last record returned from each partition, including the current
+                record.
 
         Raises:
             ConfigError: there is no ``group.id``.
-            ValueError: an offset is negative.
+            ValueError: an offset is negative or too large, or a partition is invalid.
+            TypeError: a partition or an offset is of the wrong type.
+            trio.ClosedResourceError: the consumer is closed.
             CommitFailedError: the consumer is no longer a member of its group.
             RebalanceInProgressError: the group is rebalancing; request the next record, then commit
                 again.
@@ -276,28 +280,31 @@ class Consumer:
             ConfigError: there is no ``group.id``.
             TrionetError: the coordinator cannot be reached, or rejects the request.
             TypeError: an item is not a :class:`.TopicPartition`.
+            ValueError: a topic name is empty, or a partition number is negative.
             trio.ClosedResourceError: the consumer is closed.
 
-        Cancellation: changes nothing.
+        Cancellation: safe at any point; the consumer's state is unchanged.
         """
         return await self._member().committed(topic_partitions(partitions))
 
     def rejoin(self, reason: str) -> None:
-        """Trigger a rebalance of the group (KIP-568).
+        """Rejoin the group at the next request for a record, which triggers a rebalance (KIP-568).
 
         Args:
-            reason: the reason, which the coordinator logs.
+            reason: why the group should rebalance; logged by the coordinator.
 
         Raises:
             ConfigError: there is no ``group.id``.
+            trio.ClosedResourceError: the consumer is closed.
         """
         self._member().rejoin(reason)
 
     def group_metadata(self) -> GroupMetadata:
-        """Return the current identity of this consumer in its group.
+        """Return this consumer's current identity in its group.
 
         Raises:
             ConfigError: there is no ``group.id``.
+            trio.ClosedResourceError: the consumer is closed.
         """
         return self._member().group_metadata
 
@@ -309,23 +316,23 @@ class Consumer:
         Args:
             partition: an assigned partition.
             offset: the offset of the next record to return; 0 or more.
-            leader_epoch: the leader epoch of the preceding record, if known, to detect that the log
-                has been truncated (KIP-320).
+            leader_epoch: the leader epoch of the preceding record, if known, which is used to
+                detect log truncation (KIP-320); -1 if unknown.
 
         Raises:
-            ValueError: the offset is negative or too large, or the partition is not assigned.
+            ValueError: an argument is out of range, or the partition is not assigned.
         """
         position = FetchPosition(checked_offset(offset), checked_epoch(leader_epoch))
         self._subscriptions.assignment.seek(partition, position, is_valid=leader_epoch == NO_EPOCH)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """Set the positions in these partitions to the first existing record.
+        """Move the positions in these partitions to the first available record.
 
-        The offsets are looked up when the next record is requested; that call raises if a look-up
-        fails.
+        The offsets are looked up in the background. If a lookup fails, the next request for a
+        record raises the error.
 
         Args:
-            partitions: assigned partitions; if there are none, all assigned partitions.
+            partitions: assigned partitions; by default, all of them.
 
         Raises:
             ValueError: a partition is not assigned.
@@ -333,14 +340,14 @@ class Consumer:
         self._reset(partitions, EARLIEST)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """Set the positions in these partitions to the offset after the last record.
+        """Move the positions in these partitions to the offset after the last record.
 
         With ``isolation.level=read_committed``, that offset is the start of the first open
         transaction, if there is one. As with :meth:`seek_to_beginning`, the offsets are looked up
-        later.
+        in the background.
 
         Args:
-            partitions: assigned partitions; if there are none, all assigned partitions.
+            partitions: assigned partitions; by default, all of them.
 
         Raises:
             ValueError: a partition is not assigned.
@@ -352,7 +359,7 @@ class Consumer:
             self._subscriptions.assignment.request_reset(each, strategy)
 
     def position(self, partition: TopicPartition) -> int | None:
-        """Return the offset of the next record that will be returned; None while it is not known.
+        """Return the offset of the next record to be returned; None while it is unknown.
 
         Args:
             partition: an assigned partition.
@@ -364,10 +371,10 @@ class Consumer:
         return None if position is None else position.offset
 
     def lag(self, partition: TopicPartition) -> int | None:
-        """Return the number of offsets between the position and the end of the readable records.
+        """Return the number of offsets from the position to the end of the readable records.
 
         The end is taken from the last fetch response for the partition. The lag is None before the
-        first response, and while the position is not known.
+        first response, and while the position is unknown.
 
         Args:
             partition: an assigned partition.
@@ -383,13 +390,13 @@ class Consumer:
         return offset_lag(None if position is None else position.offset, end)
 
     def statistics(self) -> ClientStatistics:
-        """Return the current metrics of the consumer by their Kafka names."""
+        """Return the consumer's current metrics, keyed by Kafka's metric names."""
         return self._client.metrics.statistics(self._clock())
 
     def connection_problem(self) -> str:
-        """Return why a broker cannot be reached; empty if no problem is known.
+        """Return why a broker cannot be reached, or an empty string if no problem is known.
 
-        Useful to explain why a ``trio.move_on_after`` around a call has expired.
+        Useful for explaining why a ``trio.move_on_after`` around a call has expired.
         """
         return self._client.connection_problem()
 
@@ -398,20 +405,21 @@ class Consumer:
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Look up the first record at or after a timestamp in each partition.
+        """Look up the first record at or after the given timestamp in each partition.
 
-        The result is None for a partition without such a record.
+        The result for a partition is None if it has no such record.
 
         Args:
             times: the timestamp for each partition, in milliseconds since 1970; the partitions need
                 not be assigned.
 
         Raises:
-            ValueError: a timestamp is negative.
+            ValueError: a topic name is empty, or a timestamp or partition number is negative.
+            TypeError: a key is not a :class:`.TopicPartition`.
             CallTimedOutError: there was no response within ``default.api.timeout.ms``.
             TrionetError: a broker rejected the request.
 
-        Cancellation: changes nothing.
+        Cancellation: safe at any point; the consumer's state is unchanged.
         """
         if any(each < 0 for each in times.values()):
             raise ValueError("timestamps must be 0 or more, in milliseconds since 1970")
@@ -429,25 +437,27 @@ class Consumer:
 
         Raises:
             TypeError: an item is not a :class:`.TopicPartition`.
+            ValueError: a topic name is empty, or a partition number is negative.
             CallTimedOutError: there was no response within ``default.api.timeout.ms``.
             TrionetError: a broker rejected the request.
 
-        Cancellation: changes nothing.
+        Cancellation: safe at any point; the consumer's state is unchanged.
         """
         return await self._ends(partitions, EARLIEST_TIMESTAMP)
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Look up the offset after the last readable record; see :meth:`seek_to_end`.
+        """Look up the offset after each partition's last readable record; see :meth:`seek_to_end`.
 
         Args:
             partitions: the partitions, which need not be assigned.
 
         Raises:
             TypeError: an item is not a :class:`.TopicPartition`.
+            ValueError: a topic name is empty, or a partition number is negative.
             CallTimedOutError: there was no response within ``default.api.timeout.ms``.
             TrionetError: a broker rejected the request.
 
-        Cancellation: changes nothing.
+        Cancellation: safe at any point; the consumer's state is unchanged.
         """
         return await self._ends(partitions, LATEST_TIMESTAMP)
 
@@ -460,16 +470,16 @@ class Consumer:
         return {each: found_at.offset for each, found_at in found.items() if found_at is not None}
 
     async def partitions_of(self, topic: str) -> list[int]:
-        """Return the numbers of a topic's partitions; empty if the topic does not exist.
+        """Return a topic's partition numbers; an empty list if the topic does not exist.
 
         Args:
             topic: the name of the topic.
 
         Raises:
             CallTimedOutError: there was no response within ``default.api.timeout.ms``.
-            ApiError: the brokers rejected the request.
+            ApiError: a broker rejected the request.
 
-        Cancellation: changes nothing.
+        Cancellation: safe at any point; the consumer's state is unchanged.
         """
         return await self._offset_fetcher.partitions_of(topic)
 
@@ -483,8 +493,8 @@ class Consumer:
 
         Raises:
             PartitionError: a partition cannot be read; see the subclasses.
-            ApiError: the brokers rejected a request.
-            AuthenticationError: the brokers rejected the client's credentials.
+            ApiError: a broker rejected a request.
+            AuthenticationError: a broker rejected the client's credentials.
             CallTimedOutError: the client has never reached a broker, and none could be reached
                 within ``default.api.timeout.ms``; the message says why.
             trio.BusyResourceError: another task is reading.
@@ -502,15 +512,15 @@ class Consumer:
         return await self._loop.wait()
 
     def batches(self) -> AsyncIterator[ConsumerBatch]:
-        """Iterate over batches of records of one partition each, as columns.
+        """Iterate over batches, each of which holds records of one partition, as columns.
 
         A batch has at most ``max.poll.records`` records, and counts as finished when the next batch
-        is requested. Everything else is as in ``async for record in consumer``.
+        is requested. In all other respects, this is like ``async for record in consumer``.
         """
         return BatchLoop(self.next_batch)
 
     async def next_batch(self) -> ConsumerBatch:
-        """Return the next batch, as :meth:`batches` does; the preceding batch counts as finished.
+        """Return the next batch, as in :meth:`batches`; the preceding one then counts as finished.
 
         This is always a full checkpoint.
 
@@ -524,7 +534,7 @@ class Consumer:
         return chunk.take(self._settings.records_max)
 
     async def _next_chunk(self) -> Chunk:
-        """Mark the preceding records as finished, and wait for the next records."""
+        """Mark the preceding records as finished, and wait for more records."""
         with self._single_reader():
             if self._in_hand is not None:
                 self._in_hand.finish()
@@ -589,7 +599,7 @@ class Consumer:
             raise trio.ClosedResourceError("this consumer is closed")
 
     def _changed(self) -> None:
-        """Apply a change to the subscription, the assignment or a position."""
+        """React to a change in the subscription, the assignment or a position."""
         if self._in_hand is not None and not self._in_hand.is_fetchable:
             self._loop.records = NOTHING
         topics = self._subscriptions.metadata_topics
@@ -597,7 +607,7 @@ class Consumer:
             topics |= frozenset(self._offset_fetcher.topics)
         self._client.metadata.set_topics(topics)
         self._client.wakeup()
-        self._parking_lot.unpark_all()  # records of resumed partitions may be there already
+        self._parking_lot.unpark_all()  # records of resumed partitions may already be buffered
 
     # Closing.
 

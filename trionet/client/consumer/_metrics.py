@@ -1,8 +1,8 @@
-"""Kafka's metrics of a consumer: fetches, partitions and the group.
+"""Kafka's consumer metrics: fetches, partitions and the group.
 
-(Kafka: FetchMetricsRegistry, ConsumerCoordinatorMetrics, KafkaConsumerMetrics.) The latencies of
-joins, syncs, commits and heartbeats are the latencies of their requests. Kafka's latencies of whole
-rebalances and of callbacks are not included.
+(Kafka: FetchMetricsRegistry, ConsumerCoordinatorMetrics, KafkaConsumerMetrics.) Join, sync, commit
+and heartbeat latencies are those of the individual requests. Kafka's latency metrics for whole
+rebalances and for callbacks are not provided.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _GROUP = "consumer-coordinator-metrics"
 
 
 class ConsumerMetrics:
-    """The collector of the metrics of one consumer.
+    """A collector of one consumer's metrics.
 
     Args:
-        client: the Kafka client of the consumer.
+        client: the consumer's Kafka client.
         subscriptions: holds the assigned partitions.
         counters: the counters of fetched records.
-        is_read_committed: whether the lag ends at the first open transaction.
+        is_read_committed: whether lag is measured up to the first open transaction.
         polled_at: returns the time at which the user last requested records; None without a group.
     """
 
@@ -102,7 +102,7 @@ def _member_metrics(group: MetricGroup, client: KafkaClient) -> tuple[ApiMetrics
 
 
 class _Consumed:
-    """The metrics of consumed records, for the whole consumer and for each topic."""
+    """Metrics of consumed records, for the whole consumer and for each topic."""
 
     def __init__(self, group: MetricGroup) -> None:
         self._records = group.rated("records-consumed", "Records consumed")
@@ -114,7 +114,7 @@ class _Consumed:
 
 
 class _Fetches:
-    """The metrics of fetch requests and responses."""
+    """Metrics of fetch requests and responses."""
 
     def __init__(self, group: MetricGroup, client: KafkaClient) -> None:
         self._api = client.metrics.counters.api(api_keys.FETCH)
@@ -147,7 +147,7 @@ class _Fetches:
 
 
 class _Positions:
-    """The metrics of the lag and lead of partitions."""
+    """The lag and lead metrics of partitions."""
 
     def __init__(
         self, group: MetricGroup, of_partition: MetricGroup, *, is_read_committed: bool

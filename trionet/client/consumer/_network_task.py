@@ -1,7 +1,7 @@
-"""The network task of a consumer, which sends its requests and polls the client.
+"""A consumer's network task, which sends requests to partition leaders and polls the client.
 
-(Kafka: ConsumerNetworkThread.) It runs in the background, independently of the task that reads
-records.
+(Kafka: ConsumerNetworkThread.) The task runs in the background, independently of the task that
+reads records.
 """
 
 # Compiled by mypyc.
@@ -31,14 +31,14 @@ _FINAL = frozenset({error_codes.TOPIC_AUTHORIZATION_FAILED, error_codes.INVALID_
 
 
 class NetworkTask:
-    """The loop that lets each part of a consumer send requests, and then polls the client.
+    """A loop that has each worker send the requests that are due, and then polls the client.
 
     Args:
         client: polled only by this task.
         subscriptions: holds the assigned partitions.
-        errors: collects the errors that the user's next call raises.
-        workers: the parts that send requests between two polls.
-        find_offsets: called while some partition needs its committed offset.
+        errors: collects errors, which the user's next request for a record raises.
+        workers: the parts of the consumer that send requests between polls.
+        find_offsets: called while any partition still lacks an initial position.
     """
 
     def __init__(
@@ -58,13 +58,13 @@ class NetworkTask:
         self._error: TrionetError | None = None
 
     async def run(self) -> None:
-        """Poll until cancelled."""
+        """Send requests and poll the client until cancelled."""
         while True:
             seconds = self._work(trio.current_time())
             await self._client.poll(seconds)
 
     def _work(self, now: float) -> float:
-        """Send the requests that are due. Returns the seconds until further requests are due."""
+        """Send the requests that are due, and return the seconds until more are due."""
         self._check_metadata()
         if not self._subscriptions.assignment.states:
             return math.inf

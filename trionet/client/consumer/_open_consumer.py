@@ -52,29 +52,35 @@ async def open_consumer(
     """Open a consumer for use in an ``async with`` block.
 
     If the block ends normally, all records that were returned count as finished. If it ends with an
-    error or is cancelled, the last record does not. The consumer then commits finished records if
-    ``enable.auto.commit`` is set, and leaves its group, both within a bounded time.
+    error or is cancelled, the last record or batch does not. In either case, the consumer then
+    commits finished records if ``enable.auto.commit`` is set, and leaves its group, all within a
+    time limit.
 
     Args:
         bootstrap_servers: ``host:port`` strings, or one comma-separated string.
-        config: settings by Kafka's dotted keys, as strings or Python values;
-            ``partition.assignment.strategy`` may contain custom assignors. A settings object is
-            also accepted.
-        topics: the topics to subscribe to; see :meth:`.Consumer.subscribe`, also for the callbacks.
-        on_assigned: called with partitions that were added.
-        on_revoked: called with partitions that are about to be revoked.
+        config: settings keyed by Kafka's dotted names, with strings or Python values;
+            ``partition.assignment.strategy`` may contain custom assignors. A
+            :class:`.ConsumerSettings` is also accepted, but only without other settings.
+        topics: the topics to subscribe to; for this and the callbacks, see
+            :meth:`.Consumer.subscribe`.
+        on_assigned: called with the partitions that were added.
+        on_revoked: called with the partitions that are about to be revoked.
         on_lost: called with partitions that other members may already own.
-        network: opens connections.
-        token_provider: returns the tokens for ``sasl.mechanism=OAUTHBEARER``; plain or async.
-        on_consume: called with the records of one partition before the first of them is returned.
-            Must be a plain, fast function. Its errors are logged.
-        on_commit: called with offsets that were committed. The rules for ``on_consume`` apply.
-        keywords: settings by Kafka's keys with underscores for dots; they take precedence.
+        network: provides connections, the wall-clock time and random numbers.
+        token_provider: a plain or async function that returns tokens for
+            ``sasl.mechanism=OAUTHBEARER``.
+        on_consume: called with records of one partition before the first of them is returned. Must
+            be a plain, fast function. Exceptions that it raises are logged, not propagated.
+        on_commit: called with committed offsets. The same rules apply as for ``on_consume``.
+        keywords: settings keyed by Kafka's names, with underscores in place of dots; they take
+            precedence over ``config``.
 
     Raises:
         ConfigError: ``bootstrap_servers`` is malformed, a key is unknown, a value is not allowed,
-            or values contradict each other.
-        ValueError: ``topics`` is set without ``group.id``.
+            values contradict each other, or ``topics`` is set without ``group.id``.
+        ValueError: ``topics`` or a topic name is empty.
+        TypeError: a topic is not a str, or a :class:`.ConsumerSettings` is combined with other
+            settings.
     """
     settings = consumer_settings(config, keywords, token_provider)
     async with open_kafka_client(
@@ -97,13 +103,13 @@ class _Polling:
         self.scope = trio.CancelScope(shield=True)
 
     async def run(self) -> None:
-        """Poll until the scope is cancelled, soon after the end of the block."""
+        """Poll until the scope is cancelled, which happens soon after the block ends."""
         with self.scope:
             await self._network_task.run()
 
 
 class _Parts:
-    """A consumer and its parts."""
+    """Builds a consumer from its parts, and runs its background tasks."""
 
     def __init__(
         self,
@@ -208,7 +214,7 @@ class _Parts:
             async with trio.open_nursery() as nursery:
                 # A cancelled block leaves its group, too: until then responses have to be read.
                 polling = _Polling(self._network_task)
-                # Nothing has to wait for their start: calls of the consumer queue what they need.
+                # Nothing has to wait for their start: the consumer's methods queue what they need.
                 nursery.start_soon(polling.run)  # noqa: ASYNC113
                 if self._coordinator is not None:
                     nursery.start_soon(self._coordinator.run)  # noqa: ASYNC113
@@ -228,7 +234,7 @@ class _Parts:
 
     @property
     def _cancelled_close_seconds(self) -> float:
-        """The limit for callbacks and LeaveGroup when a block fails or is cancelled."""
+        """The time limit for closing when the block fails or is cancelled, in seconds."""
         group = self._settings.group
         return 0.0 if group is None else 2 * group.cancelled_close_timeout_seconds
 

@@ -1,4 +1,4 @@
-"""The settings of a consumer, in seconds and bytes."""
+"""Consumer settings, with times in seconds and sizes in bytes."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ IN_FLIGHT_MAX = 100
 
 @attrs.frozen(kw_only=True)
 class ConsumerSettings:
-    """The settings of a consumer.
+    """A consumer's settings.
 
     Attributes:
         client: the settings of the Kafka client.
-        fetch: the settings of fetches.
-        reset: where to start without a committed offset, or if the position is out of range
+        fetch: the fetch settings.
+        reset: where to start if there is no committed offset or the position is out of range
             (``auto.offset.reset``).
         records_max: the maximum size of one batch of :meth:`.Consumer.batches`
             (``max.poll.records``).
-        api_timeout_seconds: the limit of a call such as :meth:`.Consumer.end_offsets`, including
-            retries (``default.api.timeout.ms``).
+        api_timeout_seconds: the time limit for a call such as :meth:`.Consumer.end_offsets`,
+            including retries (``default.api.timeout.ms``).
         allow_auto_topic_creation: whether a metadata request for a topic may create the topic
             (``allow.auto.create.topics``).
-        group: the settings of the group; None without ``group.id``.
+        group: the group settings; None without ``group.id``.
     """
 
     client: ClientSettings = attrs.field(

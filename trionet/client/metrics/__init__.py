@@ -1,1 +1,1 @@
-"""Metrics, statistics and telemetry (KIP-714) of clients."""
+"""Client metrics, statistics and telemetry (KIP-714)."""

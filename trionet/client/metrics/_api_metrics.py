@@ -17,10 +17,10 @@ class ApiMetrics:
     Args:
         group: the metric group in which Kafka reports the metrics.
         counters: the client's counters.
-        api_key: the key of the API.
-        count: the prefix of the names of the rate and total, such as ``heartbeat``.
+        api_key: identifies the API whose requests are measured.
+        count: the name prefix of the rate and total, such as ``heartbeat``.
         what: a description of the counted requests.
-        time: the prefix of the names of the latencies, such as ``heartbeat-response-time``.
+        time: the name prefix of the latencies, such as ``heartbeat-response-time``.
         has_average: whether Kafka also reports the average latency.
     """
 

@@ -33,16 +33,16 @@ class MetricsSettings:
 class ClientMetrics:
     """The metrics of one client.
 
-    The metrics of most clients are never read. Collectors are therefore created at the first
-    snapshot, with zero as their value at the opening of the client. Until then, clients only update
-    the counters.
+    The metrics of most clients are never read. Collectors are therefore created only at the first
+    snapshot, and assume that all values were zero when the client was opened. Until then, only the
+    counters are updated.
 
     Args:
         client: the prefix of Kafka's metric names: ``producer``, ``consumer``, ``admin-client``, or
             ``network-client`` for any other client.
         settings: the sampling windows.
         selector: the client's selector.
-        now: the time at which the client was opened, in seconds of the loop's clock.
+        now: the time at which the client was opened, on the event loop's clock, in seconds.
 
     Attributes:
         counters: the client's request counters.
@@ -76,7 +76,7 @@ class ClientMetrics:
         ).collect
 
     def group(self, group: str, *labels: str) -> MetricGroup:
-        """Create a metric group with Kafka's name, such as ``producer-metrics``."""
+        """Create a metric group with the name that Kafka gives it, such as ``producer-metrics``."""
         settings = self._settings
         sampling = Sampling(settings.samples, settings.window_seconds, self._began_at)
         return MetricGroup(self._client, group, *labels, sampling=sampling)
@@ -93,5 +93,5 @@ class ClientMetrics:
         return self._registry.snapshot(now)
 
     def statistics(self, now: float) -> ClientStatistics:
-        """Return all metrics at the time ``now`` by their Kafka names."""
+        """Return all metrics at the time ``now``, keyed by Kafka's metric names."""
         return ClientStatistics(self.snapshot(now))

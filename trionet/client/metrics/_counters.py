@@ -1,4 +1,4 @@
-"""Counters of the requests and responses of a client.
+"""Counters of a client's requests and responses.
 
 (Kafka: the sensors of Selector.SelectorMetrics and NetworkClient.) Counting a request costs a few
 additions. Rates and averages are computed from the counters when metrics are read.
@@ -21,11 +21,11 @@ class NodeCounters:
     Attributes:
         requests: the number of sent requests.
         request_bytes: the total size of the requests, in bytes.
-        largest_request: the largest request of the current window, in bytes.
+        largest_request: the size of the largest request in the current window, in bytes.
         responses: the number of responses received.
-        response_bytes: the total size of the responses.
-        latency_us: the total time from requests to responses, in microseconds.
-        longest_us: the longest latency of the current window, in microseconds.
+        response_bytes: the total size of the responses, in bytes.
+        latency_us: the total latency of the responses, in microseconds.
+        longest_us: the longest latency in the current window, in microseconds.
     """
 
     __slots__ = (
@@ -51,12 +51,12 @@ class ApiCounters:
 
     Attributes:
         responses: the number of responses received.
-        response_bytes: the total size of the responses.
-        largest_response: the largest response of the current window, in bytes.
-        latency_us: the total time from requests to responses, in microseconds.
-        longest_us: the longest latency of the current window, in microseconds.
+        response_bytes: the total size of the responses, in bytes.
+        largest_response: the size of the largest response in the current window, in bytes.
+        latency_us: the total latency of the responses, in microseconds.
+        longest_us: the longest latency in the current window, in microseconds.
         throttle_ms: the total throttle time of the responses, in milliseconds.
-        longest_throttle_ms: the longest throttle time of the current window, in milliseconds.
+        longest_throttle_ms: the longest throttle time in the current window, in milliseconds.
     """
 
     __slots__ = (
@@ -83,8 +83,8 @@ class ClientCounters:
     """The counters of one client.
 
     Attributes:
-        nodes: the counters of each node, by node id.
-        apis: the counters of each API, by API key.
+        nodes: the counters of each node, keyed by node id.
+        apis: the counters of each API, keyed by API key.
     """
 
     __slots__ = ("apis", "nodes")

@@ -1,8 +1,8 @@
-"""Kafka's metrics of the connections, requests and nodes of a client.
+"""Kafka's metrics for a client's connections, requests and nodes.
 
-(Kafka: Selector.SelectorMetrics.) The client shares the event loop with the tasks of the
-application. The metrics that Kafka defines as time spent in ``select`` therefore cover the whole
-time between two polls of the client, in which the loop waits or other tasks run.
+(Kafka: Selector.SelectorMetrics.) The client shares the event loop with the application's tasks.
+The metrics that Kafka defines as time spent in ``select`` therefore cover all the time between two
+polls of the client, during which the loop waits or other tasks run.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _MS_OF_US = 1e-3
 
 
 class NetworkMetrics:
-    """The collector of the network metrics of one client.
+    """A collector of one client's network metrics.
 
     Args:
         client: ``producer``, ``consumer``, ``admin-client`` or ``network-client``.
         selector: the client's selector.
         counters: the client's request counters.
-        began_at: the time at which the client was opened, in seconds of the loop's clock.
+        began_at: the time at which the client was opened, on the event loop's clock, in seconds.
         samples: the number of windows (``metrics.num.samples``).
         seconds: the length of each window (``metrics.sample.window.ms``).
     """
@@ -69,14 +69,20 @@ class NetworkMetrics:
         self._reauthentication_max = group.largest(
             "reauthentication-latency-max", "Longest time of a re-authentication, in ms."
         )
-        self._select = group.rated("select", "Turns of the client")
-        self._io_time_total = group.total("io-time-ns-total", "Total time of the turns, in ns.")
-        self._io_time_avg = group.share("io-time-ns-avg", "Average time of a turn, in ns.")
-        self._io_ratio = group.ratio("io-ratio", "Fraction of the time, 0 to 1, spent in turns.")
-        self._wait_total = group.total("io-wait-time-ns-total", "Time between turns, in ns.")
-        self._wait_avg = group.share("io-wait-time-ns-avg", "Average time between turns, in ns.")
+        self._select = group.rated("select", "Polls by the client")
+        self._io_time_total = group.total("io-time-ns-total", "Total time spent on I/O, in ns.")
+        self._io_time_avg = group.share(
+            "io-time-ns-avg", "Average time spent on I/O per poll, in ns."
+        )
+        self._io_ratio = group.ratio("io-ratio", "Fraction of the time, 0 to 1, spent on I/O.")
+        self._wait_total = group.total(
+            "io-wait-time-ns-total", "Total time not spent on I/O, in ns."
+        )
+        self._wait_avg = group.share(
+            "io-wait-time-ns-avg", "Average time not spent on I/O per poll, in ns."
+        )
         self._wait_ratio = group.ratio(
-            "io-wait-ratio", "Fraction of the time, 0 to 1, between turns."
+            "io-wait-ratio", "Fraction of the time, 0 to 1, not spent on I/O."
         )
         self._traffic = _Traffic(group)
         self._largest_request = group.largest(
@@ -144,7 +150,7 @@ class NetworkMetrics:
 
 
 class _Traffic:
-    """The numbers and sizes of requests and responses, by label."""
+    """The numbers and sizes of requests and responses, for each set of labels."""
 
     def __init__(self, group: MetricGroup) -> None:
         self._request = group.rated("request", "Requests sent")

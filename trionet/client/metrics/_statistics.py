@@ -1,4 +1,4 @@
-"""A snapshot of the metrics of a client, by their Kafka names."""
+"""A snapshot of a client's metrics, keyed by Kafka's metric names."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ WHOLE = ("",)
 
 
 class ClientStatistics(Mapping[str, float]):
-    """A snapshot of all metrics of a client, as a mapping from Kafka's names to values.
+    """A snapshot of all of a client's metrics, as a mapping from Kafka's metric names to values.
 
-    ``statistics["request-total"]`` is the value for the whole client,
-    ``statistics.nodes[1]["request-total"]`` the value for one node. Rates and averages cover the
+    ``statistics["request-total"]`` is the value for the whole client, and
+    ``statistics.nodes[1]["request-total"]`` is the value for one node. Rates and averages cover the
     configured sampling windows, including the current one.
 
     Args:
-        snapshot: the metric families of the client.
+        snapshot: the client's metric families.
 
     Attributes:
-        nodes: the metrics of each node, by node id.
-        topics: the metrics of each topic, by topic name.
+        nodes: the metrics of each node, keyed by node id.
+        topics: the metrics of each topic, keyed by topic name.
         partitions: the metrics of each partition.
         snapshot: the metric families, with all names and kinds;
             :func:`trionet.metrics._prometheus.exposition` formats it for Prometheus.

@@ -58,8 +58,8 @@ class TelemetrySettings:
 
     Attributes:
         is_enabled: whether metrics are pushed (``enable.metrics.push``).
-        labels: the labels of all metrics, by the names of KIP-714: ``client_rack``, ``group_id``,
-            ``group_instance_id``, ``transactional_id``.
+        labels: the labels of all metrics, keyed by their KIP-714 names: ``client_rack``,
+            ``group_id``, ``group_instance_id``, ``transactional_id``.
     """
 
     is_enabled: bool = False
@@ -73,9 +73,10 @@ class Subscription:
     Attributes:
         id: the subscription id.
         interval_seconds: the push interval.
-        bytes_max: the maximum size of the compressed metrics of a push; 0 for no limit.
+        bytes_max: the maximum size of the compressed metrics in a push; 0 for no limit.
         compression: the compression codec of pushes.
-        is_delta: whether a push contains the increase of each counter since the preceding push.
+        is_delta: whether a push contains each counter's increase since the preceding push, rather
+            than its value.
         prefixes: the name prefixes of the requested metrics; empty if none are requested.
     """
 
@@ -102,7 +103,7 @@ class Subscription:
 
 
 def retry_seconds(error_code: int, interval_seconds: float) -> float:
-    """Return the delay before the next request for a subscription; ``math.inf`` for never.
+    """Return the seconds until the next subscription request; ``math.inf`` for never.
 
     (Kafka: ClientTelemetryUtils.maybeFetchErrorIntervalMs.)
     """
@@ -133,12 +134,12 @@ class TelemetryClient(Protocol):
 
 
 class Telemetry:
-    """The telemetry sender of one client.
+    """Pushes one client's metrics to a broker.
 
     Args:
         metrics: the metrics to push.
         labels: the labels of all metrics; see :class:`TelemetrySettings`.
-        network: provides the wall-clock time.
+        network: provides the wall-clock time and random numbers.
 
     Attributes:
         client_instance_id: the id that a broker assigned to this client; None before the first
@@ -163,7 +164,7 @@ class Telemetry:
     async def push_periodically(self, client: TelemetryClient) -> None:
         """Subscribe and push until cancelled, or until a broker permanently rejects telemetry.
 
-        Another task must poll the client meanwhile.
+        Returns when the client is closed, too. Another task must be polling the client.
         """
         await trio.lowlevel.checkpoint()
         seconds = 0.0
@@ -182,7 +183,7 @@ class Telemetry:
                 return  # the client is being closed
 
     async def _subscribe(self, client: TelemetryClient) -> float:
-        """Request a subscription. Returns the delay before the next request, in seconds."""
+        """Request a subscription, and return the delay before the next request, in seconds."""
         known = self.client_instance_id or NO_UUID
         body = GetTelemetrySubscriptionsRequest(client_instance_id=known)
         response = await self._request(client, api_keys.GET_TELEMETRY_SUBSCRIPTIONS, body)
@@ -200,7 +201,7 @@ class Telemetry:
         return found.interval_seconds * self._rng.uniform(*_FIRST_PUSH)
 
     async def _push(self, client: TelemetryClient, subscription: Subscription) -> float:
-        """Push the subscribed metrics. Returns the delay before the next request, in seconds."""
+        """Push the subscribed metrics, and return the delay before the next request, in seconds."""
         await trio.lowlevel.checkpoint()
         body = self._push_request(subscription, is_last=False)
         if body is None:
@@ -215,9 +216,9 @@ class Telemetry:
         seconds = retry_seconds(error_code, self._interval_seconds)
         name = error_codes.name_of(error_code)
         if seconds == math.inf:
-            logger.warning("a broker rejected this client's metrics permanently: %s", name)
+            logger.warning("a broker permanently rejected this client's metrics: %s", name)
         else:
-            logger.info("a broker rejected this client's metrics temporarily: %s", name)
+            logger.info("a broker temporarily rejected this client's metrics: %s", name)
         return seconds
 
     def _push_request(
@@ -235,7 +236,7 @@ class Telemetry:
         data = compress(subscription.compression, metrics_data(points, self._labels))
         if 0 < subscription.bytes_max < len(data):
             logger.warning(
-                "metrics not pushed: they have %d bytes, and the broker accepts at most %d",
+                "not pushing metrics: %d bytes exceed the broker's limit of %d bytes",
                 len(data),
                 subscription.bytes_max,
             )

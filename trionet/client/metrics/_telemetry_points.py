@@ -26,7 +26,7 @@ def telemetry_name(metric: Metric) -> str:
 
 
 class TelemetryPoints:
-    """A converter of snapshots to data points, which keeps the previous values for deltas.
+    """Converts snapshots to data points, keeping the previous values to compute deltas.
 
     Args:
         now_ns: the time at which the client was opened, in nanoseconds since the epoch.
@@ -37,7 +37,7 @@ class TelemetryPoints:
         self._reported: dict[tuple[str, tuple[str, ...]], float] = {}
 
     def forget(self) -> None:
-        """Discard the previous values, so that the next deltas start when the client was opened."""
+        """Discard the previous values, so that the next deltas count from the client's opening."""
         self._reported.clear()
         self._reported_ns = self._opened_ns
 

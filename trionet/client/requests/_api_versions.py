@@ -1,4 +1,4 @@
-"""The API versions of a node, and the choice of a version that both sides support.
+"""The API versions that a node supports, and the choice of a version to use.
 
 (Kafka: NodeApiVersions; KIP-35, KIP-97.)
 """

@@ -20,7 +20,7 @@ from ._version_discovery import response_codec
 class RecordChunks:
     """The records of a batch in several buffers, to be encoded as one chunk of a request.
 
-    Codecs treat this object as a chunk; :func:`encode_request` replaces it by its buffers.
+    Codecs treat this object as a chunk; :func:`encode_request` replaces it with its buffers.
 
     Args:
         chunks: the buffers, in order; bytes-like objects.
@@ -37,7 +37,7 @@ class RecordChunks:
 
 
 def encode_request(request: InFlightRequest, client_id: str) -> bytes | Send:
-    """Encode a request with its size and header: as bytes, or as a Send if it has several chunks.
+    """Encode a request with its size and header: as bytes, or as a Send if in several chunks.
 
     Raises:
         LocalProtocolError: the body cannot be encoded.
@@ -56,10 +56,10 @@ def encode_request(request: InFlightRequest, client_id: str) -> bytes | Send:
 
 
 def decode_response(request: InFlightRequest, received: Frame) -> Any:
-    """Decode a response's body in the version of its request.
+    """Decode a response's body, in the version of its request.
 
     Raises:
-        WireFormatError: the response is malformed, or its correlation id belongs to another
+        WireFormatError: the response is malformed, or its correlation id is not that of the
             request.
     """
     codec = request.codec

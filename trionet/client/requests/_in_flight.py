@@ -1,4 +1,4 @@
-"""The requests to each node that still await a response (Kafka: InFlightRequests)."""
+"""The requests to each node that are still awaiting a response (Kafka: InFlightRequests)."""
 
 # Compiled by mypyc.
 
@@ -19,21 +19,21 @@ class InFlightRequest:
     """An in-flight request.
 
     Args:
-        node_id: the id of the node.
-        correlation_id: the correlation id.
+        node_id: the id of the node to which the request is sent.
+        correlation_id: the id that the response must repeat.
         codec: the codec of the version in which the request is encoded; the response is decoded in
             the same version (KAFKA-2756).
         body: the body of the request.
-        sent_at: the time at which the request was sent, in seconds of the loop's clock.
-        timeout_seconds: the limit for the response, not counting throttling.
-        is_internal: whether the client sent the request for its own use; polls do not return the
-            response of an internal request (KAFKA-6289).
+        sent_at: the time at which the request was sent, on the event loop's clock, in seconds.
+        timeout_seconds: the time limit for the response, not counting throttling.
+        is_internal: whether the client sent the request for its own use, in which case polls do not
+            return its response (KAFKA-6289).
         callback: called with the :class:`.ClientResponse` at the end of a poll.
 
     Attributes:
         is_sent: whether the last byte of the request has been written.
-        throttled_seconds: how long the node was throttled while the request was in flight; extends
-            the timeout (KAFKA-16083).
+        throttled_seconds: how long the node throttled the client while the request was in flight,
+            which extends the timeout (KAFKA-16083).
         expects_response: False for a Produce request with ``acks=0``, which has no response.
     """
 
@@ -77,7 +77,7 @@ class InFlightRequest:
 
     @property
     def expires_at(self) -> float:
-        """The time at which the request times out, in seconds of the loop's clock."""
+        """The time at which the request times out, on the event loop's clock, in seconds."""
         return self.sent_at + self.timeout_seconds + self.throttled_seconds
 
     def __repr__(self) -> str:
@@ -113,7 +113,7 @@ class InFlightRequests:
         self._count += 1
 
     def can_send_more(self, node_id: int) -> bool:
-        """Whether the newest request is fully written, and the node is below its limit."""
+        """Whether the newest request is fully written and the node is below its limit."""
         requests = self._by_node.get(node_id)
         return not requests or (requests[-1].is_sent and len(requests) < self._requests_max)
 
@@ -156,12 +156,12 @@ class InFlightRequests:
                 request.node_id = new_id
 
     def throttled(self, node_id: int, seconds: float) -> None:
-        """Extend the timeouts of the requests to a throttled node."""
+        """Extend the timeouts of the requests to a node that is throttling the client."""
         for request in self._by_node.get(node_id, ()):
             request.throttled_seconds += seconds
 
     def timed_out_nodes(self, now: float) -> list[int]:
-        """Return the ids of nodes with any timed-out request, not only the oldest (KAFKA-7231)."""
+        """Return the ids of nodes with any timed-out request, oldest or not (KAFKA-7231)."""
         late = []
         for node_id, requests in self._by_node.items():
             for each in requests:

@@ -1,4 +1,4 @@
-"""The response to a request or its error (Kafka: ClientResponse), and a callback to await it."""
+"""The response to a request or its error (Kafka: ClientResponse), and a callback to wait for it."""
 
 # Compiled by mypyc.
 
@@ -21,11 +21,11 @@ class ClientResponse:
         request: the body of the request.
         body: the body of the response; None if there is an ``error``, or if the request has no
             response (Produce with ``acks=0``).
-        error: why there is no response: :class:`.UnsupportedVersionError` if the node supports no
-            common version of the API, :class:`.DisconnectedError` if the connection was lost,
-            :class:`.RequestTimedOutError` if there was no response in time,
-            :class:`.WireFormatError` if the response does not decode,
-            :class:`.ResponseTooLargeError` if it exceeds ``receive.message.max.bytes``.
+        error: why there is no response: :class:`.UnsupportedVersionError` if no suitable version of
+            the API is supported by both sides, :class:`.DisconnectedError` if the connection was
+            lost, :class:`.RequestTimedOutError` if no response arrived in time,
+            :class:`.WireFormatError` if the response could not be decoded,
+            :class:`.ResponseTooLargeError` if it exceeded ``receive.message.max.bytes``.
         latency_seconds: the time from sending the request to the response or error.
     """
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from ...protocol import api_keys
 from ...protocol._codec import ApiVersionCodec
 
-#: The client throttles the APIs that are not listed here in all versions.
+#: For APIs that are not listed here, the client enforces the throttle time in all versions.
 _FIRST_VERSION: Final = {
     api_keys.PRODUCE: 6,
     api_keys.FETCH: 8,
@@ -54,7 +54,7 @@ _FIRST_VERSION: Final = {
 
 
 def throttle_seconds(codec: ApiVersionCodec, body: Any) -> float:
-    """Return the throttle time of a response that the client must enforce, in seconds."""
+    """Return how long the client must throttle itself after a response, in seconds."""
     if codec.version < _FIRST_VERSION.get(codec.api_key, 0):
         return 0.0
     return max(0, getattr(body, "throttle_time_ms", 0)) / 1000

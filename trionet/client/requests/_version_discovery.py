@@ -1,8 +1,8 @@
-"""Discovery of API versions on new connections (KIP-35), also with older brokers (KIP-511).
+"""Discovery of API versions on new connections (KIP-35), even to older brokers (KIP-511).
 
 A broker that does not support the version of the ApiVersions request responds in version 0 with
 UNSUPPORTED_VERSION and, if it is new enough, the versions of ApiVersions that it supports. The
-client then sends the request again in an older version. Pure.
+client then sends the request again in an older version.
 """
 
 # Compiled by mypyc.
@@ -27,18 +27,18 @@ class VersionDiscovery:
 
     @property
     def due(self) -> list[int]:
-        """The ids of the nodes to which ApiVersions must be sent when they are ready."""
+        """The ids of the nodes to which ApiVersions must be sent once they are ready."""
         return list(self._due)
 
     def connected(self, node_id: int) -> None:
-        """Record a new connection."""
+        """Schedule ApiVersions for a new connection."""
         self._due[node_id] = schema_versions(api_keys.API_VERSIONS)[-1]
 
     def forget(self, node_id: int) -> None:
         self._due.pop(node_id, None)
 
     def request(self, node_id: int) -> tuple[ApiVersionCodec, ApiVersionsRequest]:
-        """Return the request to send to a node, which is then no longer due."""
+        """Return the ApiVersions request for a node, which then is no longer due."""
         codec = lookup(api_keys.API_VERSIONS, self._due.pop(node_id))
         assert codec is not None
         return codec, ApiVersionsRequest(
@@ -46,7 +46,7 @@ class VersionDiscovery:
         )
 
     def handle_response(self, node_id: int, requested: int, response: ApiVersionsResponse) -> bool:
-        """Handle a response to ApiVersions; schedule a retry if the version was rejected.
+        """Handle an ApiVersions response; schedule a retry if the version was rejected.
 
         Args:
             node_id: the id of the node.
@@ -70,7 +70,7 @@ class VersionDiscovery:
 def response_codec(
     requested: ApiVersionCodec, body: bytes | bytearray, pos: int
 ) -> ApiVersionCodec:
-    """Return the codec of a response, which has version 0 if the error is UNSUPPORTED_VERSION."""
+    """Return the codec for a response, which is in version 0 after UNSUPPORTED_VERSION."""
     error_code = int.from_bytes(body[pos : pos + 2], "big", signed=True)
     if error_code != error_codes.UNSUPPORTED_VERSION or not requested.version:
         return requested

@@ -152,7 +152,7 @@ def test_another_assignor_than_that_of_the_group_is_refused() -> None:
     member = ClassicMember(SETTINGS)
     member.join_request([("range", b"")])
     member.handle_join(JOINED)
-    with pytest.raises(ApiError, match="assignor sticky"):
+    with pytest.raises(ApiError, match="range, but the SyncGroup response names sticky"):
         member.handle_sync(SyncGroupResponse(protocol_name="sticky"))
 
 

@@ -74,8 +74,8 @@ async def test_batch_that_is_too_large_is_an_error_that_says_what_to_set(
         assert len(LARGE) < error.size < len(LARGE) + 512
         assert isinstance(error.__cause__, ResponseTooLargeError)
         assert (
-            "cannot read t-0 at offset 1: the response with its next record batch has"
-            f" {error.size} bytes, more than receive.message.max.bytes = 10000; set"
+            "cannot read t-0 at offset 1: the response with the next record batch is"
+            f" {error.size} bytes long, more than receive.message.max.bytes = 10000; set"
             f" receive.message.max.bytes to {error.size} or more, or seek() past the batch"
         ) == str(error)
 
@@ -254,7 +254,7 @@ async def test_broker_that_sends_more_than_it_was_asked_for_is_an_error_too(
         ) as consumer,
     ):
         consumer.assign([T0])
-        with pytest.raises(FetchTooLargeError, match=r"t-0 .* offset 0: .* has 12\d{3} bytes"):
+        with pytest.raises(FetchTooLargeError, match=r"t-0 .* offset 0: .* is 12\d{3} bytes"):
             await anext(consumer)
 
         assert LIMIT - 512 == logs.nodes[1].last("Fetch").body.max_bytes

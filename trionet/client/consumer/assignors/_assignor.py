@@ -18,17 +18,17 @@ from ...metadata._cluster import Cluster
 NO_GENERATION: Final = -1
 
 PartitionsByTopic: TypeAlias = Mapping[str, Mapping[int, frozenset[str]]]
-"""The racks of the replicas, by topic name and partition number."""
+"""The racks of each partition's replicas, keyed by topic name and partition number."""
 
 
 class RebalanceProtocol(IntEnum):
-    """The set of partitions that a member revokes when a rebalance begins (KIP-429)."""
+    """Which partitions a member revokes in a rebalance, and when (KIP-429)."""
 
     EAGER = 0
-    """All partitions."""
+    """All partitions, when the rebalance begins."""
 
     COOPERATIVE = 1
-    """Only partitions that move to another member, after the new assignment is known."""
+    """Only partitions that move to another member, once the new assignment is known."""
 
 
 def _names(topics: Iterable[str]) -> tuple[str, ...]:
@@ -41,15 +41,15 @@ def _partitions(partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, .
 
 @attrs.frozen
 class MemberSubscription:
-    """The subscription of a group member, and the partitions that the member owns.
+    """A group member's subscription, and the partitions that the member owns.
 
     Attributes:
         topics: the topics to which the member subscribes.
-        user_data: the data that the assignor of the member sends to the assignor of the leader.
+        user_data: the data that the member's assignor sends to the leader's assignor.
         owned_partitions: the partitions that the member still owns; empty unless it uses a
             cooperative assignor.
         generation_id: the generation in which the owned partitions were assigned; -1 before the
-            first.
+            first assignment.
         rack_id: the rack of the member (``client.rack``); None if not set.
         group_instance_id: the ``group.instance.id`` of a static member; None for others.
     """
@@ -64,11 +64,11 @@ class MemberSubscription:
 
 @runtime_checkable
 class Assignor(Protocol):
-    """The interface of assignors. Users can implement custom ones.
+    """The interface of assignors. Users can implement custom assignors.
 
     Attributes:
-        name: the name by which the members of a group agree on an assignor; all assignors with the
-            same name must understand each other's user data.
+        name: the name by which a group's members agree on an assignor. All assignors with the same
+            name must understand each other's user data.
         protocols: the supported rebalance protocols. A member uses the highest protocol that all
             its assignors support.
     """
@@ -99,11 +99,13 @@ class Assignor(Protocol):
         """Assign partitions to members.
 
         Args:
-            partitions_by_topic: the existing topics to which any member subscribes.
+            partitions_by_topic: the existing topics to which any member subscribes, with their
+                partitions.
             subscriptions_by_member_id: the subscriptions of all members; at least one.
 
         Returns:
-            The partitions of each member, which may be empty. No partition may have two members.
+            The partitions of every member, possibly none. No partition may be assigned to more than
+            one member.
         """
         ...
 
@@ -111,10 +113,10 @@ class Assignor(Protocol):
 def partitions_by_topic(
     cluster: Cluster, topics: Iterable[str]
 ) -> dict[str, dict[int, frozenset[str]]]:
-    """Return the partitions of topics, for an assignor; topics that do not exist are omitted.
+    """Return an assignor's input for these topics; topics that do not exist are omitted.
 
     Args:
-        cluster: the metadata of the group's leader.
+        cluster: the metadata that the group's leader has.
         topics: the topics to which members subscribe.
     """
     racks = {node.id: node.rack for node in cluster.nodes.values()}

@@ -1,7 +1,7 @@
 """Implements the messages between the members of a consumer group (Kafka: ConsumerProtocol).
 
-Each message begins with its version. A version that is not known is decoded as the newest known
-version, since new versions only add fields at the end.
+Each message begins with its version. An unknown version is decoded as the newest known version,
+since new versions only add fields at the end.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ PROTOCOL_TYPE: Final = "consumer"
 """The protocol type of consumer groups."""
 
 VERSION: Final = 3
-"""The version of encoded messages, which is the newest version of Kafka's clients."""
+"""The version in which messages are encoded: the newest that Kafka's clients support."""
 
 _VERSION_BYTES: Final = 2
 
 
 def encode_subscription(subscription: MemberSubscription) -> bytes:
-    """Encode the subscription of a member, without its ``group_instance_id``."""
+    """Encode a member's subscription, without its ``group_instance_id``."""
     message = subscriptions.ConsumerProtocolSubscription(
         topics=sorted(subscription.topics),
         user_data=subscription.user_data,
@@ -43,11 +43,11 @@ def encode_subscription(subscription: MemberSubscription) -> bytes:
 
 
 def decode_subscription(raw: bytes, group_instance_id: str | None = None) -> MemberSubscription:
-    """Decode the subscription of a member.
+    """Decode a member's subscription.
 
     Args:
-        raw: the metadata of the member in the JoinGroup response.
-        group_instance_id: the ``group.instance.id`` of the member in the JoinGroup response.
+        raw: the member's metadata in the JoinGroup response.
+        group_instance_id: the member's ``group.instance.id`` in the JoinGroup response.
 
     Raises:
         WireFormatError: the message is malformed.
@@ -68,7 +68,7 @@ def decode_subscription(raw: bytes, group_instance_id: str | None = None) -> Mem
 
 
 def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
-    """Encode the assignment of a member."""
+    """Encode a member's assignment."""
     message = assignments.ConsumerProtocolAssignment(
         assigned_partitions=[
             assignments.TopicPartition(topic=topic, partitions=numbers)
@@ -81,7 +81,7 @@ def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def decode_assignment(raw: bytes) -> list[TopicPartition]:
-    """Decode the assignment of a member; no bytes are an empty assignment.
+    """Decode a member's assignment; an empty byte string is an empty assignment.
 
     Raises:
         WireFormatError: the message is malformed.

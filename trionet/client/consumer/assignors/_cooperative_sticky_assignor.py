@@ -18,7 +18,7 @@ from ._sticky_user_data import decode_generation, encode_generation
 
 
 class CooperativeStickyAssignor:
-    """An assignor of even shares that moves few partitions, each in a second rebalance."""
+    """Assigns even shares and moves few partitions, each of them in a second rebalance."""
 
     name: Final = "cooperative-sticky"
     protocols: Final = (RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER)
@@ -29,7 +29,7 @@ class CooperativeStickyAssignor:
         assigned: Sequence[TopicPartition] | None,  # noqa: ARG002 - as owned_partitions
         generation: int,
     ) -> bytes | None:
-        """Return the generation, for leaders without support for subscriptions of version 2."""
+        """Return the generation, for leaders that do not support version 2 subscriptions."""
         return encode_generation(generation)
 
     def assign(

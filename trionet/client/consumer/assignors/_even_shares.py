@@ -1,9 +1,9 @@
 """An even division of partitions in which few partitions move to another member (KIP-54).
 
-Topics with the same subscribers form a pool; most groups have one. A division is even if no member
-could take a partition from a member that has at least two more partitions. Even divisions with
-fewer moves are preferred: new partitions move before owned partitions, and members do not exchange
-partitions without need.
+Topics with the same subscribers form a pool; most groups have a single pool. A division is even if
+no member could take a partition from a member that has at least two more partitions. Even divisions
+with fewer moves are preferred: new partitions move before owned partitions, and members do not
+exchange partitions needlessly.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Pool:
 
     Attributes:
         members: the ids of the members, in order.
-        partitions: the partitions by number, then by topic, so that topics are interleaved.
+        partitions: the partitions, sorted by number, then topic, so that topics are interleaved.
     """
 
     members: tuple[str, ...]
@@ -37,7 +37,7 @@ def pools_of(
     subscriptions: Mapping[str, MemberSubscription],
     members: Iterable[str],
 ) -> list[Pool]:
-    """Return the pools of a group, ordered by increasing number of members.
+    """Return a group's pools, in increasing order of their number of members.
 
     Args:
         partitions_by_topic: the existing topics.
@@ -67,8 +67,8 @@ class Shares:
         members: the ids of all members, in order.
 
     Attributes:
-        loads: the number of partitions of each member.
-        free: the unassigned partitions, by pool.
+        loads: the number of partitions that each member has.
+        free: the unassigned partitions, keyed by pool.
     """
 
     def __init__(self, pools: Sequence[Pool], members: Sequence[str]) -> None:
@@ -90,7 +90,7 @@ class Shares:
         return {member: sorted(held) for member, held in found.items()}
 
     def give(self, partition: TopicPartition, member: str) -> None:
-        """Assign a free partition to a member."""
+        """Assign an unassigned partition to a member."""
         pool = self._pools[partition.topic]
         del self.free[pool][partition]
         self._held[pool][member][partition] = None
@@ -100,10 +100,10 @@ class Shares:
     def keep(
         self, owners: Mapping[TopicPartition, str], targets: Mapping[str, int] | None = None
     ) -> None:
-        """Assign free partitions to their owners.
+        """Assign unassigned partitions back to their previous owners.
 
         Args:
-            owners: the owner of each partition, which must subscribe to the topic.
+            owners: the previous owner of each partition, which must subscribe to the topic.
             targets: the maximum number of partitions of each member; None for no limit.
         """
         for free in self.free.values():
@@ -113,7 +113,7 @@ class Shares:
                     self.give(partition, owner)
 
     def fill(self, targets: Mapping[str, int] | None = None) -> None:
-        """Assign free partitions to the members with the fewest, or furthest below their target."""
+        """Assign the rest to the members with the fewest partitions or furthest below target."""
         for pool, free in self.free.items():
             heap = [
                 (self.loads[each] - (targets[each] if targets else 0), self._places[each], each)
@@ -135,7 +135,7 @@ class Shares:
 
         Args:
             owners: the owners before the rebalance, which are preferred.
-            earlier: the preceding owners, which are the second choice.
+            earlier: the owners before those, which are the second choice.
         """
         is_moving = True
         while is_moving:
@@ -144,7 +144,7 @@ class Shares:
             is_moving = self._undo_exchanges(owners)
 
     def _even_out(self, pool: Pool, earlier: Mapping[TopicPartition, str]) -> bool:
-        """Even out the loads of the members of a pool. Returns whether any partition was moved."""
+        """Even out the loads of a pool's members, and return whether any partition was moved."""
         loads, held = self.loads, self._held[pool]
         losses = self._losses(pool, earlier)
         fullest = [(-loads[each], self._places[each], each) for each in pool.members]
@@ -169,7 +169,7 @@ class Shares:
     def _losses(
         self, pool: Pool, earlier: Mapping[TopicPartition, str]
     ) -> dict[tuple[str, str], list[TopicPartition]]:
-        """Return the partitions that an earlier owner lost, by current and earlier owner."""
+        """Return the partitions that earlier owners lost, keyed by current and earlier owner."""
         found: dict[tuple[str, str], list[TopicPartition]] = {}
         for partition, member in earlier.items():
             if self._pools.get(partition.topic) is pool and member in self._held[pool]:
@@ -196,7 +196,7 @@ class Shares:
         self.loads[taker] += 1
 
     def _undo_exchanges(self, owners: Mapping[TopicPartition, str]) -> bool:
-        """Undo moves that form a cycle of members. Returns whether there were any."""
+        """Undo moves that form a cycle of members, and return whether there were any."""
         moved: dict[tuple[str, str], list[TopicPartition]] = {}
         givers: dict[str, dict[str, None]] = {}
         for partition, taker in self._holders.items():

@@ -15,7 +15,7 @@ class Claim:
 
     Attributes:
         partitions: the last assignment of the member.
-        generation: the generation of the last assignment; -1 if the member does not report it.
+        generation: the generation of the last assignment; -1 if the member did not report it.
     """
 
     partitions: Sequence[TopicPartition]
@@ -27,9 +27,9 @@ class Ownership:
     """The result of resolving claims.
 
     Attributes:
-        owners: the owner of each partition.
-        earlier: for a partition that is also claimed in an older generation, the member with that
-            claim.
+        owners: the owner of each partition, apart from disputed partitions.
+        earlier: for each partition that is also claimed in an older generation, the member with the
+            newest such claim.
         disputed: partitions that have no owner, because several members claim them in the same
             generation.
     """
@@ -43,7 +43,7 @@ def ownership(claims: Mapping[str, Claim]) -> Ownership:
     """Resolve claims: the newest generation wins (KIP-341).
 
     Args:
-        claims: the claims by member id.
+        claims: the claims, keyed by member id.
     """
     found = Ownership()
     by_age = sorted(claims.items(), key=lambda item: item[1].generation, reverse=True)

@@ -39,7 +39,7 @@ class Racks:
         return self._replicas[partition.topic][partition.partition]
 
     def fill_near(self, shares: Shares, targets: Mapping[str, int]) -> None:
-        """Assign free partitions to members in the rack of a replica, up to their targets.
+        """Assign unassigned partitions to members in the rack of a replica, up to their targets.
 
         Partitions with the fewest candidates are assigned first.
         """
@@ -55,7 +55,7 @@ class Racks:
     def _rooms(
         self, pool: Pool, shares: Shares, targets: Mapping[str, int]
     ) -> dict[str, list[tuple[int, int, str]]]:
-        """Return the members below their target as a heap per rack, the furthest below first."""
+        """Return the members below target, in one heap per rack with the furthest below first."""
         rooms: dict[str, list[tuple[int, int, str]]] = {}
         for place, member in enumerate(pool.members):
             room = targets[member] - shares.loads[member]
@@ -67,7 +67,7 @@ class Racks:
 
 
 def _roomiest(heaps: list[list[tuple[int, int, str]]]) -> str | None:
-    """Pop the member furthest below its target, and push it back with one more partition."""
+    """Return the member furthest below its target, and count a partition towards the target."""
     heap = min((each for each in heaps if each), key=lambda each: each[0], default=None)
     if heap is None:
         return None

@@ -1,7 +1,7 @@
 """The range assignor, which assigns consecutive partitions of each topic (Kafka: RangeAssignor).
 
-Topics with the same partitions and members are divided in the same way. A member then has the same
-partitions of each topic, which joins of topics require.
+Topics with the same partitions and members are divided in the same way. A member then gets the same
+partition numbers in each topic, which joining topics requires.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ._assignor import (
 
 
 class RangeAssignor:
-    """An assignor of ranges, which prefers nearby partitions if shares stay even (KIP-881)."""
+    """Assigns ranges, preferring nearby partitions as long as shares stay even (KIP-881)."""
 
     name: Final = "range"
     protocols: Final = (RebalanceProtocol.EAGER,)
@@ -32,7 +32,7 @@ class RangeAssignor:
         assigned: Sequence[TopicPartition] | None,  # noqa: ARG002
         generation: int,  # noqa: ARG002
     ) -> bytes | None:
-        """Return None, since this assignor has no user data."""
+        """Return None, since this assignor needs no user data."""
         return None
 
     def assign(
@@ -60,11 +60,11 @@ class RangeAssignor:
 
 
 class _Division:
-    """The division of one topic among its members.
+    """The division of one topic among the members that subscribe to it.
 
     Args:
         name: the name of the topic.
-        racks_by_partition: the racks of the replicas, by partition.
+        racks_by_partition: the racks of each partition's replicas, keyed by partition number.
         members: the ids of the members that subscribe to the topic, in order.
         member_racks: the racks of the members that have a rack.
     """
@@ -93,12 +93,12 @@ class _Division:
         return rack is None or rack in self._racks_by_partition[partition]
 
     def room(self, member: str) -> int:
-        """Return how many more partitions a member may get."""
+        """Return the number of partitions that a member may still get."""
         share = self._share + (self._larger_shares > 0)
         return max(0, share - len(self.assigned[member]))
 
     def give(self, member: str, partitions: Sequence[int]) -> None:
-        """Assign free partitions, at most :meth:`room`, to a member."""
+        """Assign unassigned partitions to a member, at most as many as :meth:`room` returns."""
         held = self.assigned[member]
         held += partitions
         if len(held) > self._share:
@@ -107,7 +107,7 @@ class _Division:
             del self._free[partition]
 
     def assign_ranges(self, *, near_only: bool = False) -> None:
-        """Assign the first free partitions to each member, up to its share."""
+        """Assign the first unassigned (and near) partitions to each member, up to its share."""
         for member in self.members:
             candidates = [n for n in self._free if not near_only or self.is_near(member, n)]
             self.give(member, candidates[: self.room(member)])
@@ -138,7 +138,7 @@ def _divided_alike(topics: Sequence[_Division]) -> list[list[_Division]]:
 
 
 def _assign_alike(topics: Sequence[_Division]) -> None:
-    """Assign each partition number in all topics to one member that is near in all, if possible."""
+    """Assign each partition number, in all topics, to a member near in all of them, if any."""
     first = topics[0]
     for partition in first.partitions:
         for member in first.members:

@@ -10,7 +10,7 @@ from ._assignor import MemberSubscription, PartitionsByTopic, RebalanceProtocol,
 
 
 class RoundRobinAssignor:
-    """An assignor that assigns partitions in turn to the members that subscribe to the topic."""
+    """Assigns partitions in turn to the members that subscribe to the topic."""
 
     name: Final = "roundrobin"
     protocols: Final = (RebalanceProtocol.EAGER,)
@@ -21,7 +21,7 @@ class RoundRobinAssignor:
         assigned: Sequence[TopicPartition] | None,  # noqa: ARG002
         generation: int,  # noqa: ARG002
     ) -> bytes | None:
-        """Return None, since this assignor has no user data."""
+        """Return None, since this assignor needs no user data."""
         return None
 
     def assign(

@@ -20,7 +20,7 @@ def still_wanted(
     partitions_by_topic: PartitionsByTopic,
     subscriptions: Mapping[str, MemberSubscription],
 ) -> Ownership:
-    """Resolve the claims to existing partitions of topics to which the member still subscribes."""
+    """Resolve the claims, ignoring deleted partitions and topics no longer subscribed to."""
     kept: dict[str, Claim] = {}
     for member, claim in claims.items():
         topics = {

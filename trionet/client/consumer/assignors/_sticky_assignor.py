@@ -1,4 +1,4 @@
-"""The sticky assignor, with which members first revoke all partitions (Kafka: StickyAssignor)."""
+"""The sticky assignor, for members that revoke all partitions first (Kafka: StickyAssignor)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._sticky_user_data import decode_assigned, encode_assigned
 
 
 class StickyAssignor:
-    """An assignor of even shares that moves as few partitions as possible (KIP-54).
+    """Assigns even shares and moves as few partitions as possible (KIP-54).
 
     A member owns no partitions during a rebalance, so it reports its last assignment as user data.
     """

@@ -1,7 +1,7 @@
 """The user data of the sticky assignors, in Kafka's formats.
 
-The data contain the last assignment by topic and its generation, or only the generation. Malformed
-data are treated as absent, since a faulty member must not disrupt its group.
+The data consists of the last assignment, by topic, and its generation, or only of the generation.
+Malformed data is treated as absent, since a faulty member must not disrupt its group.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _INT: Final = Struct(">i")
 
 
 def encode_assigned(claim: Claim) -> bytes:
-    """Encode the last assignment of a member (Kafka: STICKY_ASSIGNOR_USER_DATA_V1)."""
+    """Encode a member's last assignment (Kafka: STICKY_ASSIGNOR_USER_DATA_V1)."""
     topics = by_topic(claim.partitions)
     encoded = [_INT.pack(len(topics))]
     for topic, partitions in topics.items():
@@ -31,7 +31,7 @@ def encode_assigned(claim: Claim) -> bytes:
 
 
 def decode_assigned(raw: bytes | None) -> Claim:
-    """Decode the last assignment of a member; the first version has no generation."""
+    """Decode a member's last assignment; version 0 of the data has no generation."""
     try:
         return _decode_assigned(raw or b"")
     except (struct.error, UnicodeDecodeError):
@@ -63,5 +63,5 @@ def encode_generation(generation: int) -> bytes:
 
 
 def decode_generation(raw: bytes | None) -> int:
-    """Decode a generation; -1 if the data are absent or malformed."""
+    """Decode a generation; -1 if the data is absent or malformed."""
     return _INT.unpack_from(raw)[0] if raw is not None and len(raw) >= _INT.size else NO_GENERATION

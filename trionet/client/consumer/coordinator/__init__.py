@@ -1,1 +1,1 @@
-"""The group membership of a consumer: rebalances, heartbeats and committed offsets."""
+"""A consumer's group membership: rebalances, heartbeats and committed offsets."""

@@ -1,7 +1,7 @@
 """The state of a member of a classic group, and its requests and responses.
 
-(Kafka: AbstractCoordinator with MemberState and Generation.) Pure. Transient errors are returned as
-a :class:`Verdict`; other errors are raised.
+(Kafka: AbstractCoordinator with MemberState and Generation.) Nothing here performs I/O. For errors
+that a retry can fix, a :class:`Verdict` is returned; other errors are raised.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from ._group_settings import GroupSettings
 
 
 class GroupMetadata(NamedTuple):
-    """The identity of a consumer in its group.
+    """A consumer's identity in its group.
 
     Attributes:
         group_id: the ``group.id``.
-        generation: the id of the generation, which counts the rebalances of the group; -1 outside
-            the group.
-        member_id: the id assigned by the coordinator; empty outside the group.
+        generation: the id of the generation, which increases with each rebalance of the group; -1
+            if the consumer is in no generation.
+        member_id: the id that the coordinator assigned; empty if there is none.
         instance_id: the ``group.instance.id`` of a static member; None for others.
     """
 
@@ -54,13 +54,13 @@ _REASON_CHARACTERS_MAX: Final = 255  # KIP-800
 
 
 class Generation(NamedTuple):
-    """A generation of a group, and the id of the member in the group (Kafka: Generation).
+    """A generation of a group, and this member's id in the group (Kafka: Generation).
 
     Attributes:
-        id: the id of the generation, which counts the rebalances of the group; -1 outside the
-            group.
-        member_id: the member id; empty before the first response.
-        protocol: the assignor that the group has chosen.
+        id: the id of the generation, which increases with each rebalance of the group; -1 if the
+            member is in no generation.
+        member_id: the id that the coordinator assigned; empty if there is none.
+        protocol: the name of the assignor that the group has chosen; None if it is not known.
     """
 
     id: int = NO_GENERATION
@@ -73,9 +73,9 @@ class MemberState(enum.Enum):
 
     UNJOINED = "unjoined"
     PREPARING_REBALANCE = "preparing rebalance"
-    """The member has sent JoinGroup and waits for the other members."""
+    """The member has sent JoinGroup and is waiting for the other members."""
     COMPLETING_REBALANCE = "completing rebalance"
-    """The member has joined and waits for its assignment."""
+    """The member has joined and is waiting for its assignment."""
     STABLE = "stable"
 
 
@@ -95,16 +95,16 @@ _COORDINATOR_MOVED: Final = {error_codes.COORDINATOR_NOT_AVAILABLE, error_codes.
 
 
 class ClassicMember:
-    """The membership of one consumer in a classic group.
+    """One consumer's membership in a classic group.
 
     Args:
-        settings: the settings of the group.
+        settings: the group settings.
 
     Attributes:
-        state: the state of the member.
-        generation: the current generation and the member id.
-        assignment: the assignment of the member in this generation, as encoded by the leader.
-        rejoin_reason: why the member must rejoin; None if it need not rejoin.
+        state: the member's state.
+        generation: the current generation, with the member id.
+        assignment: the member's assignment in this generation, as encoded by the leader.
+        rejoin_reason: why the member must join or rejoin, initially empty; None if it need not.
     """
 
     def __init__(self, settings: GroupSettings) -> None:
@@ -126,21 +126,21 @@ class ClassicMember:
 
     @property
     def has_lost_generation(self) -> bool:
-        """Whether the member is in no generation, so that others may own its partitions."""
+        """Whether the member is in no generation, in which case others may own its partitions."""
         return self.generation.id == NO_GENERATION
 
     def request_rejoin(self, reason: str) -> None:
-        """Request a rejoin, which begins in the user's task with the revocation of partitions."""
+        """Request a rejoin, which the user's task begins; see :meth:`.RebalanceSteps.prepare`."""
         self.rejoin_reason = reason
 
     # Joining.
 
     def join_request(self, protocols: Sequence[tuple[str, bytes]]) -> JoinGroupRequest:
-        """Build a JoinGroup request.
+        """Build a JoinGroup request, and enter the state PREPARING_REBALANCE.
 
         Args:
-            protocols: the names of the assignors, in order of preference, each with the metadata of
-                the member.
+            protocols: the assignors' names, in order of preference, each with this member's encoded
+                subscription.
         """
         self.state = MemberState.PREPARING_REBALANCE
         return JoinGroupRequest(
@@ -158,10 +158,10 @@ class ClassicMember:
         )
 
     def handle_join(self, response: JoinGroupResponse) -> Verdict:
-        """Handle a JoinGroup response. DONE: the member is in a new generation.
+        """Handle a JoinGroup response; DONE means that the member has joined a new generation.
 
         Raises:
-            ApiError, FencedInstanceIdError: the JoinGroup request was rejected.
+            ApiError, FencedInstanceIdError: the request was rejected, and a retry cannot succeed.
         """
         code = response.error_code
         if code == error_codes.NONE:
@@ -197,16 +197,19 @@ class ClassicMember:
         )
 
     def handle_sync(self, response: SyncGroupResponse) -> Verdict:
-        """Handle a SyncGroup response. DONE: the member has its assignment.
+        """Handle a SyncGroup response; DONE means that the member has its assignment.
 
         Raises:
-            ApiError, FencedInstanceIdError: the SyncGroup request was rejected.
+            ApiError, FencedInstanceIdError: the request was rejected, and a retry cannot succeed.
         """
         if response.error_code != error_codes.NONE:
             return self._refused(response.error_code)
         self._check_type(response.protocol_type)
         if response.protocol_name not in {None, self.generation.protocol}:
-            raise self._inconsistent(f"assignor {response.protocol_name}")
+            raise self._inconsistent(
+                f"the group has chosen assignor {self.generation.protocol}, but the SyncGroup"
+                f" response names {response.protocol_name}"
+            )
         self.state = MemberState.STABLE
         self.assignment = bytes(response.assignment)
         self.rejoin_reason = None
@@ -214,14 +217,14 @@ class ClassicMember:
 
     def _check_type(self, protocol_type: str | None) -> None:
         if protocol_type not in {None, PROTOCOL_TYPE}:
-            raise self._inconsistent(f"members of type {protocol_type}")
+            raise self._inconsistent(
+                f"the group is of type {protocol_type}, but this member is of type {PROTOCOL_TYPE}"
+            )
 
     def _inconsistent(self, what: str) -> TrionetError:
-        self.reset("the group has members of another type")
+        self.reset("the group's protocol is inconsistent with this member's")
         return api_error(
-            error_codes.INCONSISTENT_GROUP_PROTOCOL,
-            f"group {self._settings.group_id}",
-            f"the group uses {what}, but this member is of type {PROTOCOL_TYPE}",
+            error_codes.INCONSISTENT_GROUP_PROTOCOL, f"group {self._settings.group_id}", what
         )
 
     def _refused(self, code: int) -> Verdict:
@@ -253,7 +256,7 @@ class ClassicMember:
         )
 
     def handle_heartbeat(self, response: HeartbeatResponse, sent_as: Generation) -> Verdict:
-        """Handle a Heartbeat response. DONE: the coordinator has responded, so no retry is needed.
+        """Handle a Heartbeat response; DONE means that no retry is needed.
 
         Args:
             response: the response to a :meth:`heartbeat_request`.
@@ -261,7 +264,7 @@ class ClassicMember:
                 is ignored.
 
         Raises:
-            ApiError: this member is not allowed in the group.
+            ApiError: the heartbeat was rejected, and a retry cannot succeed.
             FencedInstanceIdError: another consumer uses the same instance id.
         """
         code = response.error_code
@@ -279,17 +282,17 @@ class ClassicMember:
         return Verdict.RETRY_LATER
 
     def dismissed(self, code: int) -> None:
-        """Reset the member, since the coordinator does not know its id or its generation."""
+        """Reset the member, because the coordinator has rejected its id or generation."""
         if code == error_codes.ILLEGAL_GENERATION:
             self.reset("the group has a newer generation", keeps_member_id=True)
         else:
-            self.reset("the group does not know this member: its session may have ended")
+            self.reset("the group does not know this member; its session may have expired")
 
     def leave_request(self, reason: str, version: int) -> LeaveGroupRequest:
         """Build a LeaveGroup request.
 
         Args:
-            reason: the reason, which the broker logs (KIP-800).
+            reason: why the member is leaving; logged by the broker (KIP-800).
             version: the version of the request, which determines how the member is identified.
         """
         member_id = self.generation.member_id
@@ -310,7 +313,7 @@ class ClassicMember:
         """Leave the generation and request a rejoin.
 
         Args:
-            reason: the reason for the rejoin.
+            reason: why the member must rejoin.
             keeps_member_id: whether the coordinator still knows the member id.
         """
         self.generation = Generation(
@@ -322,7 +325,7 @@ class ClassicMember:
 
 
 def raise_unless_passing(code: int, settings: GroupSettings) -> None:
-    """Raise the error of a response unless it is transient.
+    """Raise a response's error unless it is retriable.
 
     Raises:
         FencedInstanceIdError: another consumer uses the same instance id.

@@ -23,15 +23,15 @@ LOGGER: Final = logging.getLogger(__name__)
 
 
 class Commits:
-    """The commits of one consumer, which run one at a time.
+    """One consumer's commits, which run one at a time.
 
     Args:
-        offsets: commits offsets at the coordinator.
+        offsets: sends commits to the coordinator.
         subscription: provides the positions.
-        member: the membership of the consumer.
-        settings: the settings of the group.
+        member: the consumer's group membership.
+        settings: the group settings.
         is_gone: returns whether a partition no longer exists. Auto-commits omit such partitions,
-            whereas Kafka's consumer retries the commit and so delays the rebalance.
+            whereas Kafka's consumer retries the commit, which delays rebalances.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Commits:
         self._settled: dict[TopicPartition, tuple[PartitionState, OffsetAndMetadata]] = {}
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None) -> None:
-        """Commit offsets; None to commit the positions after all records that were returned.
+        """Commit these offsets, or if None, the positions after all records returned so far.
 
         See :meth:`.CommittedOffsets.commit`.
         """
@@ -68,9 +68,9 @@ class Commits:
             self._settled.update((each, finished[each]) for each in offsets if each in finished)
 
     async def commit_finished(self) -> None:
-        """Auto-commit newly finished records, if auto-commit is enabled.
+        """Auto-commit the offsets of newly finished records, if auto-commit is enabled.
 
-        Errors are logged.
+        Errors are logged, not raised.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         if self._settings.auto_commit_seconds is None:
@@ -92,11 +92,11 @@ class Commits:
                 settled.update(new)
 
     def begin_at(self, partition: TopicPartition) -> None:
-        """Record that the position in a partition is the committed offset of the group.
+        """Record that the position in a partition is the group's committed offset.
 
-        The position is not auto-committed until the user has finished more records. Such a commit
-        would cost a request after each rebalance, and would discard the metadata of the committed
-        offset.
+        The position is not auto-committed until the user has finished more records. Committing it
+        again would cost a request after each rebalance, and would discard the metadata of the
+        committed offset.
         """
         self._settled[partition] = self._finished()[partition]
 

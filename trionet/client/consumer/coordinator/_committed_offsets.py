@@ -1,4 +1,4 @@
-"""The committed offsets of a group, kept by its coordinator (OffsetCommit, OffsetFetch)."""
+"""A group's committed offsets, stored by its coordinator (OffsetCommit, OffsetFetch)."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def _never(_: TopicPartition) -> bool:
 
 
 class CommittedOffsets:
-    """Access to the committed offsets of a group at its coordinator.
+    """Reads and writes a group's committed offsets through its coordinator.
 
     Args:
         finder: finds the coordinator and sends requests to it.
         member: provides the generation for commits.
-        settings: the settings of the group.
+        settings: the group settings.
         rng: jitters backoffs.
-        hooks: called with offsets that were committed.
+        hooks: notified of committed offsets.
     """
 
     def __init__(
@@ -77,12 +77,12 @@ class CommittedOffsets:
         *,
         is_gone: Callable[[TopicPartition], bool] = _never,
     ) -> None:
-        """Commit offsets, with retries after transient errors. Must not run concurrently.
+        """Commit offsets, retrying after transient errors. Calls must not overlap.
 
         Args:
             offsets: the offset to commit for each partition.
             generation: the result of :meth:`generation`. If the generation has changed since,
-                nothing is committed, because the partitions may have belonged to another member.
+                nothing is committed, because other members may have owned the partitions meanwhile.
             is_gone: returns whether a partition no longer exists; the offsets of such partitions
                 are omitted.
 
@@ -91,6 +91,7 @@ class CommittedOffsets:
             RebalanceInProgressError: the group is rebalancing.
             FencedInstanceIdError: another consumer uses the same instance id.
             ApiError: the coordinator rejected the request or the offset of a partition.
+            AuthenticationError: every node rejected the client's credentials.
             DisconnectedError: no coordinator responded within ``default.api.timeout.ms``.
 
         Cancellation: the offsets may have been committed.
@@ -125,11 +126,12 @@ class CommittedOffsets:
         """Return the generation in which to commit.
 
         Args:
-            as_member: whether the group assigned the partitions, so that the coordinator checks the
-                generation.
+            as_member: whether the group assigned the partitions, in which case the coordinator
+                checks the generation.
 
         Raises:
-            RebalanceInProgressError, CommitFailedError: the member is in no generation.
+            RebalanceInProgressError: the member is joining or waiting for its assignment.
+            CommitFailedError: the member has not joined the group.
         """
         if not as_member:
             return Generation()
@@ -169,10 +171,10 @@ class CommittedOffsets:
     def _commit_failed(self) -> CommitFailedError:
         return CommitFailedError(
             f"group {self._settings.group_id}: no offset was committed, because this consumer is"
-            " currently not a member of the group, and its partitions may be assigned to another"
-            " member. Either it sent no heartbeat for session.timeout.ms, or more than"
-            " max.poll.interval.ms passed between two requests for a record: raise that limit, or"
-            " do less work per record"
+            " not currently a member of the group, and its partitions may have been assigned to"
+            " another member. It may have sent no heartbeat for session.timeout.ms, or more than"
+            " max.poll.interval.ms may have passed between two requests for a record. In the latter"
+            " case, raise that limit, or do less work per record"
         )
 
     def _in_rebalance(self) -> RebalanceInProgressError:
@@ -184,13 +186,14 @@ class CommittedOffsets:
     async def fetch(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Fetch the last committed offsets of the group.
+        """Fetch the group's last committed offsets, retrying after transient errors.
 
         Returns:
             The committed offset of each partition; None if there is none.
 
         Raises:
             ApiError: the coordinator rejected the request or a partition.
+            AuthenticationError: every node rejected the client's credentials.
             DisconnectedError: no coordinator responded within ``default.api.timeout.ms``.
         """
         wanted = sorted(partitions)
@@ -199,7 +202,7 @@ class CommittedOffsets:
     async def fetch_once(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Fetch the last committed offsets without retries."""
+        """Fetch the group's last committed offsets, without retries."""
         partitions = sorted(partitions)
         response = await self._finder.request(
             OffsetFetchRequest,
@@ -215,7 +218,7 @@ class CommittedOffsets:
         return {each: offsets.get(each) for each in partitions}
 
     async def _until_settled(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Retry after transient errors until ``default.api.timeout.ms`` has passed."""
+        """Call ``ask``, retrying after transient errors for up to ``default.api.timeout.ms``."""
         failures = 0
         last: TrionetError | None = None
         with trio.move_on_after(self._settings.api_timeout_seconds):

@@ -1,15 +1,15 @@
-"""The group membership of a consumer, with its committed offsets (Kafka: ConsumerCoordinator).
+"""A consumer's group membership and its committed offsets (Kafka: ConsumerCoordinator).
 
-There are two kinds of work for a group. Heartbeats, joins, fetches of committed offsets and
+Group membership involves two kinds of work. Heartbeats, joins, fetches of committed offsets and
 auto-commits must not depend on the user's loop, so they run in background tasks
 (:meth:`ConsumerCoordinator.run`). Partitions must not be revoked or assigned while the user's loop
-processes their records, and callbacks belong in the user's task. These steps
+is processing their records, and callbacks belong in the user's task. These steps
 (:class:`.RebalanceSteps`) therefore run when the user's task requests a record
 (:meth:`ConsumerCoordinator.poll`).
 
-Rejected: a single task, as in Kafka's consumer without its heartbeat thread, because a slow loop
-would delay heartbeats and joins. Also rejected: callbacks in a background task, because they would
-race with the loop. Reconsider with KIP-848, where the broker computes assignments.
+Rejected: doing everything in the user's task, because a slow loop would delay heartbeats and joins.
+Also rejected: callbacks in a background task, because they would race with the loop. Reconsider
+with KIP-848, where the broker computes assignments.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ _CLOSED: Final = "the consumer is closed"
 
 
 class ConsumerCoordinator:
-    """The group membership of one consumer, split between background tasks and the user's task.
+    """One consumer's group membership, split between background tasks and the user's task.
 
     Args:
         client: polled by the network task.
-        settings: the settings of the group.
+        settings: the group settings.
         subscription: receives the assignment.
         rng: jitters backoffs.
         notify: called when :attr:`needs_poll` may have become true.
-        hooks: called with offsets that were committed.
+        hooks: notified of committed offsets.
 
     Attributes:
         positions: sets the initial positions of partitions that the group has assigned.
@@ -130,7 +130,7 @@ class ConsumerCoordinator:
 
     @property
     def poll_interval(self) -> PollInterval:
-        """The tracker of the user's requests for records."""
+        """Tracks the time since the user last requested a record."""
         return self._membership.poll_interval
 
     async def wait(self, parking_lot: trio.lowlevel.ParkingLot) -> None:
@@ -160,13 +160,13 @@ class ConsumerCoordinator:
 
     @property
     def group_metadata(self) -> GroupMetadata:
-        """The current identity of this consumer in its group."""
+        """This consumer's current identity in its group."""
         generation, member_id, _ = self._member.generation
         settings = self._settings
         return GroupMetadata(settings.group_id, generation, member_id, settings.instance_id)
 
     def rejoin(self, reason: str) -> None:
-        """Trigger a rebalance of the group (Kafka: enforceRebalance, KIP-568)."""
+        """Request a rejoin, which triggers a rebalance (Kafka: enforceRebalance, KIP-568)."""
         self._member.request_rejoin(reason)
         self._notify()
 
@@ -175,17 +175,17 @@ class ConsumerCoordinator:
     async def poll(self) -> None:
         """Run the steps of a rebalance that belong in the user's task, including callbacks.
 
-        The task that reads records calls this while :attr:`needs_poll` is true. It never waits for
-        other members.
+        The task that reads records calls this while :attr:`needs_poll` is true. This
+        method never waits for other members.
 
         Raises:
             FencedInstanceIdError: another consumer uses the same instance id; the background tasks
                 have ended, and every later call raises this error too.
-            ApiError, AuthenticationError: the member could not join or was rejected; the next call
+            TrionetError: joining, a heartbeat or fetching committed offsets failed; the next call
                 continues.
             Exception: raised by a callback; the next call continues the rebalance.
 
-        Cancellation: the next call repeats the cancelled step and continues.
+        Cancellation: the next call repeats the cancelled step and continues from there.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         while self.needs_poll:
@@ -214,7 +214,7 @@ class ConsumerCoordinator:
     async def run(self) -> None:
         """Run the background work (heartbeats, joins, offsets, auto-commit) until cancelled.
 
-        :meth:`poll` raises the errors.
+        Errors are not raised here, but by :meth:`poll`.
         """
         await trio.lowlevel.checkpoint()
         try:
@@ -245,7 +245,7 @@ class ConsumerCoordinator:
     async def commit(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None
     ) -> None:
-        """Commit offsets, by default the positions after all records that were returned.
+        """Commit offsets, by default the positions after all records returned so far.
 
         See :meth:`.CommittedOffsets.commit`.
         """
@@ -257,20 +257,20 @@ class ConsumerCoordinator:
     async def committed(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return the last committed offsets of the group; see :meth:`.CommittedOffsets.fetch`."""
+        """Return the group's last committed offsets; see :meth:`.CommittedOffsets.fetch`."""
         return await self._offsets.fetch(partitions)
 
     # Closing.
 
     async def close(self, *, is_normal: bool) -> None:
-        """Commit finished records, call ``on_revoked``, and leave the group.
+        """Commit finished records, call ``on_revoked`` or ``on_lost``, and leave the group.
+
+        The time limit is ``close_timeout_seconds``, or ``cancelled_close_timeout_seconds`` if the
+        block did not end normally or the caller is cancelled in the meantime.
 
         Args:
-            is_normal: whether the user's block has ended normally, so that the current record
+            is_normal: whether the user's block ended normally, in which case the current record
                 counts as finished.
-
-        The limit is ``close_timeout_seconds``, or ``cancelled_close_timeout_seconds`` if the block
-        has not ended normally or the caller is cancelled meanwhile.
         """
         self._is_leaving = True
         if is_normal:
@@ -296,12 +296,13 @@ class ConsumerCoordinator:
         """Commit finished records, revoke all partitions, and leave the group.
 
         Args:
-            reason: the reason, which the broker logs.
+            reason: why the member is leaving; logged by the broker.
 
         Raises:
             Exception: raised by a callback; the member has left nevertheless.
 
-        Cancellation: the consumer may still be a member, unless a callback was cancelled.
+        Cancellation: if a callback was cancelled, the member has left nevertheless; otherwise it
+        may still be in the group.
         """
         self._is_leaving = True
         try:

@@ -1,4 +1,4 @@
-"""The look-up of a group's coordinator (Kafka: AbstractCoordinator.lookupCoordinator)."""
+"""Lookup of a group's coordinator (Kafka: AbstractCoordinator.lookupCoordinator)."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _KEY_TYPE_GROUP: Final = 0
 _MANY_KEYS_VERSION: Final = 4
 
 Body = Callable[[int], Message]
-"""A function that builds the request for a version of the API."""
+"""A function that builds the request for a given API version."""
 
 
 class CoordinatorFinder:
-    """The coordinator of one group, which is looked up when needed.
+    """Finds one group's coordinator when it is needed, and sends requests to it.
 
     Args:
         client: polled by the network task.
-        settings: the settings of the group.
+        settings: the group settings.
         rng: jitters backoffs.
 
     Attributes:
-        node: the coordinator; None if it is not known.
+        node: the coordinator; None if it is unknown.
     """
 
     def __init__(self, client: KafkaClient, settings: GroupSettings, rng: random.Random) -> None:
@@ -56,9 +56,9 @@ class CoordinatorFinder:
         """Find the coordinator, retrying until it is found.
 
         Raises:
-            ApiError: the request was rejected, for example because this client may not use the
-                group.
-            AuthenticationError: every node rejected the credentials of the client.
+            ApiError: the request was rejected, for example because the client is not authorized to
+                use the group.
+            AuthenticationError: every node rejected the client's credentials.
             trio.ClosedResourceError: the client is closed.
         """
         async with self._finding:
@@ -106,7 +106,7 @@ class CoordinatorFinder:
             request: the class of the request.
             body: builds the request.
             version_max: the newest version that can carry the request; None for no limit.
-            timeout_seconds: the limit for the response, in place of ``request.timeout.ms``.
+            timeout_seconds: the time limit for the response; None for ``request.timeout.ms``.
 
         Raises:
             DisconnectedError: no response was received; the next call looks up the coordinator
@@ -142,7 +142,7 @@ class CoordinatorFinder:
         return await response.wait()
 
     def forget(self, node: Node | None, reason: str) -> None:
-        """Forget the coordinator and disconnect, if the coordinator is this node."""
+        """If this node is the coordinator, forget it and close the connection to it."""
         if node is None or node is not self.node:
             return
         LOGGER.info("group %s: lost coordinator %s: %s", self._settings.group_id, node, reason)

@@ -1,6 +1,6 @@
-"""The subscription of a member, and the assignments that a leader computes.
+"""The subscription that a member sends, and the assignments that a leader computes.
 
-(Kafka: ConsumerCoordinator.metadata, onLeaderElected, MetadataSnapshot.) Pure.
+(Kafka: ConsumerCoordinator.metadata, onLeaderElected, MetadataSnapshot.)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..assignors._consumer_protocol import (
 LOGGER: Final = logging.getLogger(__name__)
 
 Snapshot: TypeAlias = Mapping[str, Mapping[int, frozenset[str]]]
-"""The input of an assignor: the racks of the replicas, by topic name and partition number."""
+"""An assignor's input: the racks of each partition's replicas, by topic and partition number."""
 
 
 def rebalance_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:
@@ -39,20 +39,20 @@ def rebalance_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:
     names = [each.name for each in assignors]
     if not names or len(set(names)) < len(names):
         raise ConfigError(
-            f"partition.assignment.strategy = {', '.join(names) or 'nothing'} must list"
-            " one or more assignors, each only once"
+            "partition.assignment.strategy must list one or more assignors, each only once; it"
+            f" lists {', '.join(names) or 'none'}"
         )
     common = frozenset.intersection(*(frozenset(each.protocols) for each in assignors))
     if not common:
         raise ConfigError(
             f"partition.assignment.strategy = {', '.join(names)}: these assignors have no rebalance"
-            " protocol in common; choose assignors that have one"
+            " protocol in common; choose assignors that share one"
         )
     return max(common)
 
 
 class GroupAssignment:
-    """The assignors of a member, which provide its user data and compute assignments.
+    """A member's assignors, which provide its user data and compute assignments.
 
     Args:
         assignors: the assignors, in order of preference.
@@ -69,7 +69,7 @@ class GroupAssignment:
     def protocols(
         self, topics: Iterable[str], owned: Iterable[TopicPartition]
     ) -> list[tuple[str, bytes]]:
-        """Return the protocols for JoinGroup: assignor names, each with the encoded subscription.
+        """Return the protocols for JoinGroup: assignor names, each with an encoded subscription.
 
         Args:
             topics: the topics to which this member subscribes.
@@ -94,7 +94,7 @@ class GroupAssignment:
         ]
 
     def assigned(self, partitions: Sequence[TopicPartition], generation: int) -> None:
-        """Record the partitions that were assigned to this member."""
+        """Record the partitions that were assigned to this member in a generation."""
         self._assigned, self._generation = partitions, generation
 
     def knows(self, name: str | None) -> bool:
@@ -104,12 +104,12 @@ class GroupAssignment:
     def assign(
         self, name: str, subscriptions: Mapping[str, MemberSubscription], cluster: Cluster
     ) -> dict[str, bytes]:
-        """Compute the assignment of each member, encoded.
+        """Compute and encode each member's assignment.
 
         Args:
             name: the name of the assignor that the group has chosen.
             subscriptions: the subscriptions of the members.
-            cluster: the metadata, which includes all topics of the subscriptions.
+            cluster: the cluster's metadata, which must include all subscribed topics that exist.
         """
         topics = wanted_topics(subscriptions)
         partitions = snapshot(cluster, topics)
@@ -124,9 +124,9 @@ class GroupAssignment:
 def subscriptions_of(
     members: Iterable[JoinGroupResponseMember],
 ) -> dict[str, MemberSubscription]:
-    """Decode the subscriptions of members. Returns them by member id.
+    """Decode the members' subscriptions, and return them keyed by member id.
 
-    Malformed metadata are decoded as a subscription to no topics, so that the other members still
+    Malformed metadata is treated as a subscription to no topics, so that the other members still
     get partitions.
     """
     found: dict[str, MemberSubscription] = {}
@@ -147,5 +147,5 @@ def wanted_topics(subscriptions: Mapping[str, MemberSubscription]) -> frozenset[
 
 
 def snapshot(cluster: Cluster, topics: Iterable[str]) -> Snapshot:
-    """Return the input of an assignor for these topics."""
+    """Return an assignor's input for these topics."""
     return partitions_by_topic(cluster, topics)

@@ -23,14 +23,14 @@ LOGGER: Final = logging.getLogger(__name__)
 
 
 class GroupLeader:
-    """The part of a member that computes assignments if the member is elected as leader.
+    """The part of a member that computes assignments if the member is elected leader.
 
     Args:
         client: provides the metadata.
         subscription: the user's subscription.
         member: the member, which must rejoin when topics change.
         assignment: runs the assignors.
-        settings: the settings of the group.
+        settings: the group settings.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class GroupLeader:
     # Topics.
 
     async def until_topics_known(self) -> None:
-        """Wait until a pattern can be matched against all topics of the cluster."""
+        """Update the topics to subscribe to; for a pattern, first wait for the cluster's topics."""
         await trio.lowlevel.checkpoint_if_cancelled()
         metadata = self._client.metadata
         metadata.set_topics(self._subscription.metadata_topics)
@@ -63,7 +63,7 @@ class GroupLeader:
         self.check_metadata()
 
     def check_metadata(self) -> None:
-        """Make the member rejoin if the topics of the last assignment have changed."""
+        """Make the member rejoin if the topics or partitions to assign have changed."""
         metadata = self._client.metadata
         if metadata.updates == self._updates_seen:
             return
@@ -85,7 +85,11 @@ class GroupLeader:
     # Assignments.
 
     async def assignments(self, response: JoinGroupResponse) -> dict[str, bytes]:
-        """Compute the assignments of all members; empty if this member is not the leader.
+        """Compute the assignments of all members, if this member is the leader.
+
+        Returns:
+            The encoded assignments, keyed by member id; empty if this member is not the leader, or
+            if the coordinator keeps the previous assignments (KIP-814).
 
         Raises:
             LocalProtocolError: the group has chosen an assignor that this member does not support.

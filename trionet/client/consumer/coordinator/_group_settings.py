@@ -1,4 +1,4 @@
-"""The group settings of a consumer."""
+"""A consumer's group settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _default_assignors() -> tuple[Assignor, ...]:
 
 @attrs.frozen(kw_only=True)
 class GroupSettings:
-    """The group settings of a consumer.
+    """A consumer's group settings.
 
     Attributes:
         group_id: the id of the group (``group.id``).
@@ -25,7 +25,7 @@ class GroupSettings:
             the member (``session.timeout.ms``).
         heartbeat_seconds: the heartbeat interval (``heartbeat.interval.ms``).
         max_poll_interval_seconds: the maximum time between two requests for a record, after which
-            the consumer leaves the group; also the time for which a rebalance waits for a member
+            the consumer leaves the group; also how long a rebalance waits for a member
             (``max.poll.interval.ms``).
         assignors: the assignors in order of preference (``partition.assignment.strategy``).
         auto_commit_seconds: the auto-commit interval (``auto.commit.interval.ms``); None disables
@@ -33,16 +33,16 @@ class GroupSettings:
         exclude_internal_topics: whether patterns exclude Kafka's internal topics
             (``exclude.internal.topics``).
         retry: the backoff after failed requests (``retry.backoff.ms``, ``retry.backoff.max.ms``).
-        request_timeout_seconds: the limit for a response (``request.timeout.ms``); a JoinGroup
+        request_timeout_seconds: the time limit for a response (``request.timeout.ms``); a JoinGroup
             response may take as long as a rebalance.
-        api_timeout_seconds: the limit of a user's call, including retries
+        api_timeout_seconds: the time limit for a call by the user, including retries
             (``default.api.timeout.ms``).
-        close_timeout_seconds: the limit for closing at the end of the block, including the last
-            commit and LeaveGroup (Kafka: the timeout of close).
-        cancelled_close_timeout_seconds: the limit for closing if the block ends with an error or is
-            cancelled.
-        blocked_seconds: a task that blocks the event loop for longer is logged; infinite to
-            disable.
+        close_timeout_seconds: the time limit for closing at the end of the block, including the
+            last commit and LeaveGroup (Kafka: the timeout of close).
+        cancelled_close_timeout_seconds: the time limit for closing if the block ends with an error
+            or is cancelled.
+        blocked_seconds: a warning is logged for any task that blocks the event loop for longer
+            than this; infinity disables the check.
     """
 
     group_id: str

@@ -1,6 +1,6 @@
 """The timers for heartbeats, the session and the poll interval (Kafka: Heartbeat).
 
-Pure: ``now`` is a parameter, in seconds of the loop's clock.
+Nothing here reads a clock: ``now`` is the current time on the event loop's clock, in seconds.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import math
 
 
 class Heartbeat:
-    """The timers for heartbeats and the session of a member.
+    """A member's heartbeat and session timers.
 
     Args:
         seconds: the heartbeat interval.
@@ -35,7 +35,7 @@ class Heartbeat:
         self._heard_at = now
 
     def failed(self, now: float, wait_seconds: float) -> None:
-        """Schedule the retry of a failed heartbeat."""
+        """Schedule a retry after a failed heartbeat."""
         self._due_at = now + wait_seconds
 
     def due_in(self, now: float) -> float:
@@ -51,7 +51,7 @@ class PollInterval:
     """The time since the user last requested a record (``max.poll.interval.ms``).
 
     Args:
-        seconds_max: the limit after which the member leaves its group.
+        seconds_max: the time limit, after which the member leaves its group.
 
     Attributes:
         polled_at: the time at which the user last requested a record.
@@ -70,13 +70,13 @@ class PollInterval:
         self.polled_at = now
 
     def left(self, now: float) -> float:
-        """Return the seconds until the limit is exceeded; infinite while the user waits."""
+        """Return the seconds until the limit is exceeded; infinite while the user is waiting."""
         if self.is_waiting:
             return math.inf
         return max(0.0, self.polled_at + self._seconds_max - now)
 
     def next_check_in(self, now: float) -> float:
-        """Return the seconds until the limit can be exceeded at the earliest."""
+        """Return the seconds until the limit could be exceeded at the earliest."""
         return self._seconds_max if self.is_waiting else self.left(now)
 
     def stop_waiting(self, now: float) -> None:

@@ -28,11 +28,11 @@ Offsets = Mapping[TopicPartition, OffsetAndMetadata | None]
 
 
 class OffsetPrefetch:
-    """The prefetch of committed offsets for the partitions that a leader assigns to itself.
+    """Prefetches the committed offsets of the partitions that a leader assigns to itself.
 
     The leader knows its assignment before the SyncGroup response. It fetches the committed offsets
     while it waits for that response, which saves a round trip before the first record. No other
-    member can change the offsets meanwhile: after the JoinGroup response, the coordinator rejects
+    member can change the offsets in between: after the JoinGroup response, the coordinator rejects
     commits of older generations, and members commit in the new generation only after SyncGroup.
     Prefetched offsets are used once, in the generation in which they were fetched.
 
@@ -42,7 +42,7 @@ class OffsetPrefetch:
         subscription: provides the partitions that are already assigned.
 
     Attributes:
-        expected: the partitions whose offsets will be fetched.
+        expected: the partitions whose offsets are to be prefetched.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class OffsetPrefetch:
         self.expected: frozenset[TopicPartition] = frozenset()
 
     def expect(self, assignment: bytes) -> None:
-        """Record the encoded assignment of this leader, whose offsets will be prefetched."""
+        """Record this leader's own encoded assignment, whose offsets are to be prefetched."""
         self._found = {}
         self.expected = (
             frozenset(decode_assignment(assignment)) - self._subscription.assignment.partitions
@@ -67,7 +67,7 @@ class OffsetPrefetch:
         self._generation = self._member.generation
 
     async def fetch_expected(self) -> None:
-        """Prefetch the offsets of the expected partitions; :meth:`fetch` raises errors."""
+        """Prefetch the offsets of the expected partitions; :meth:`fetch` raises any errors."""
         await trio.lowlevel.checkpoint_if_cancelled()
         expected, self.expected = self.expected, frozenset()
         if not expected:
@@ -85,14 +85,14 @@ class OffsetPrefetch:
             self._found = found
 
     def forget(self) -> None:
-        """Discard prefetched offsets, since a commit of this consumer may make them stale."""
+        """Discard prefetched offsets, since a commit by this consumer may make them stale."""
         self._found = {}
         self._generation = Generation()
 
     async def fetch(self, wanted: Collection[TopicPartition]) -> Offsets:
         """Return the committed offsets of assigned partitions, fetching them unless prefetched.
 
-        Raises as :meth:`.CommittedOffsets.fetch` does.
+        Raises the same errors as :meth:`.CommittedOffsets.fetch`.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         found, self._found = self._found, {}
@@ -134,7 +134,7 @@ class InitialPositions:
         self._wanted = trio.Event()
 
     def find_soon(self) -> None:
-        """Wake :meth:`run`, since partitions may have no position."""
+        """Wake :meth:`run`, because some partitions may have no position yet."""
         self._wanted.set()
 
     def expect(self, assignment: bytes) -> None:
@@ -144,7 +144,7 @@ class InitialPositions:
             self._wanted.set()
 
     async def run(self) -> None:
-        """Set positions after each call of :meth:`find_soon`, until cancelled."""
+        """Set positions after each call to :meth:`find_soon`, until cancelled."""
         while True:
             await self._wanted.wait()
             self._wanted = trio.Event()

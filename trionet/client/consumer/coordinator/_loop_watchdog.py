@@ -2,7 +2,7 @@
 
 The coordinator removes a member whose heartbeats are late, and the user sees only repeated
 rebalances. The watchdog names the blocking task in the log. It is a trio instrument, which trio
-calls at every step of every task.
+calls for every step of every task.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class LoopWatchdog(trio.abc.Instrument):
     """An instrument that times the steps of all tasks, shared by the consumers of a trio run.
 
     Attributes:
-        limits: the limit of each consumer for the duration of a step, in seconds.
+        limits: each consumer's limit on the duration of a step, in seconds.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class LoopWatchdog(trio.abc.Instrument):
         trio.lowlevel.add_instrument(self)
 
     def changed(self) -> None:
-        """Apply a change to the limits."""
+        """Update the effective limit after a change to :attr:`limits`."""
         self._limit = min(self.limits, default=0.0)
 
     # Called in every step, and so kept minimal: a step ends where the next one begins.
@@ -72,7 +72,7 @@ class LoopWatchdog(trio.abc.Instrument):
 
 
 def whereabouts(coroutine: Any) -> str:
-    """Return the innermost line of user code at which a coroutine waits; empty if there is none."""
+    """Return the innermost line of user code in a suspended coroutine; empty if there is none."""
     found = ""
     while coroutine is not None:
         frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "ag_frame", None)
@@ -88,13 +88,13 @@ _WATCH: Final = trio.lowlevel.RunVar[LoopWatchdog]("trionet.client.consumer.loop
 
 @contextmanager
 def watching_loop(seconds: float) -> Iterator[None]:
-    """Log a warning for each step of a task that exceeds a limit, until the block ends.
+    """Within the block, log a warning for each step of a task that exceeds a time limit.
 
     Args:
         seconds: the limit. Among concurrent blocks, the lowest limit applies. Infinity disables the
-            watchdog, which costs some 10,000 instructions per step of any task. This is one to two
+            watchdog. The watchdog costs some 10,000 instructions per step of any task: one to two
             microseconds, or two fifths of a bare checkpoint, most of which trio spends on calling
-            an instrument.
+            the instrument.
     """
     if seconds == math.inf:
         yield

@@ -27,7 +27,7 @@ from ._heartbeat import Heartbeat, PollInterval
 LOGGER: Final = logging.getLogger(__name__)
 
 JOIN_GROUP_LAPSE_SECONDS: Final = 5.0
-"""The time to wait for a JoinGroup response after the rebalance timeout (KAFKA-7610)."""
+"""How much longer than the rebalance timeout to wait for a JoinGroup response (KAFKA-7610)."""
 
 
 class Membership:
@@ -35,9 +35,9 @@ class Membership:
 
     Args:
         finder: finds the coordinator and sends requests to it.
-        member: the state of the member.
+        member: the member's state.
         leader: computes the assignments if this member is the leader.
-        settings: the settings of the group.
+        settings: the group settings.
         rng: jitters backoffs.
         protocols: returns the protocols for JoinGroup.
         on_leading: called with the encoded assignment of this member if it is the leader.
@@ -46,7 +46,7 @@ class Membership:
     Attributes:
         poll_interval: tracks the time since the user last requested a record.
         is_joining: whether a join is due or in progress.
-        joined: the generation whose assignment the user's task must still handle; None if there is
+        joined: the generation whose assignment the user's task has yet to handle; None if there is
             none.
         failure: an error to raise in the user's task.
     """
@@ -81,7 +81,7 @@ class Membership:
         self.failure: TrionetError | None = None
 
     def join(self) -> None:
-        """Start joining the group, since the user's task is ready."""
+        """Start joining the group, now that the user's task is ready."""
         self.is_joining = True
         changed, self._changed = self._changed, trio.Event()
         changed.set()
@@ -130,9 +130,9 @@ class Membership:
         self._notify()
 
     async def _join_keeping_state(self) -> bool:
-        """Retry until the member has joined; return False if the group has removed the member.
+        """Try until the member has joined; return False if the group has removed the member.
 
-        After a removal, the user's task must first report the partitions as lost that a cooperative
+        After a removal, the user's task must first report as lost the partitions that a cooperative
         member keeps while it joins (Kafka: resetStateAndRejoin).
         """
         had_generation = not self._member.has_lost_generation
@@ -188,7 +188,7 @@ class Membership:
     # Staying.
 
     async def _stay(self) -> None:
-        """Send the heartbeat or leave the group if that is due; otherwise wait."""
+        """Send a heartbeat if one is due, leave the group if the user is too slow, or wait."""
         now = trio.current_time()
         if self.poll_interval.left(now) <= 0:
             await self._leave_slow_user(now)
@@ -234,7 +234,7 @@ class Membership:
             self._notify()
 
     async def _leave_slow_user(self, now: float) -> None:
-        """Leave the group because the user does not request records.
+        """Leave the group because the user has not requested a record in time.
 
         Other members then get the partitions. A static member sends no LeaveGroup request and keeps
         its partitions until its session ends (Kafka: handlePollTimeoutExpiry).
@@ -256,7 +256,7 @@ class Membership:
     # Leaving.
 
     async def leave(self, reason: str) -> None:
-        """Leave the group until :meth:`join`. A static member sends no request (KIP-345).
+        """Leave the group until :meth:`join` is called. A static member sends no request (KIP-345).
 
         The request is not retried: if the coordinator cannot be reached, the session times out.
         """

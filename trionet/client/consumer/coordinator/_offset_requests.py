@@ -1,4 +1,4 @@
-"""The requests and responses of OffsetCommit and OffsetFetch. Pure."""
+"""Builds OffsetCommit and OffsetFetch requests, and parses their responses."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from ._classic_member import Generation
 from ._group_settings import GroupSettings
 
 NAMES_VERSION_MAX: Final = 9
-"""The newest version of both APIs with topic names. Names are used so that offsets can be committed
-for topics whose ids this client does not know."""
+"""The newest version of both APIs that uses topic names. Names are used so that offsets can be
+committed for topics whose ids this client does not know."""
 
 _GROUPS_VERSION: Final = 8  # of OffsetFetch: from here on for several groups
 _STABLE_VERSION: Final = 7  # of OffsetFetch: KIP-447
@@ -81,9 +81,9 @@ def _partition(number: int, offset: OffsetAndMetadata) -> OffsetCommitRequestPar
 
 
 def refusal(response: OffsetCommitResponse) -> tuple[int, str] | None:
-    """Return an error code of an OffsetCommit response and its partition; None without an error.
+    """Return an error code in an OffsetCommit response and its partition; None if there is none.
 
-    An error of the group takes precedence over an error of a partition.
+    Errors that concern the whole group take precedence over errors of single partitions.
     """
     found = [
         (each.error_code, str(TopicPartition(topic.name, each.partition_index)))
@@ -97,7 +97,7 @@ def refusal(response: OffsetCommitResponse) -> tuple[int, str] | None:
 def fetch_request(
     settings: GroupSettings, partitions: Iterable[TopicPartition], version: int
 ) -> OffsetFetchRequest:
-    """Build an OffsetFetch request for stable offsets, without pending transactions (KIP-447)."""
+    """Build an OffsetFetch request, which requires stable offsets from version 7 on (KIP-447)."""
     wanted = by_topic(partitions).items()
     if version >= _GROUPS_VERSION:
         topics = [OffsetFetchRequestTopics(name=t, partition_indexes=p) for t, p in wanted]
@@ -113,7 +113,7 @@ def fetch_request(
 def fetched(
     response: OffsetFetchResponse,
 ) -> tuple[dict[TopicPartition, OffsetAndMetadata | None], dict[TopicPartition, TrionetError]]:
-    """Return the committed offset, or None, of each partition, and the errors of other partitions.
+    """Return each partition's committed offset, or None, and the errors of the other partitions.
 
     Raises:
         ApiError: the request was rejected.

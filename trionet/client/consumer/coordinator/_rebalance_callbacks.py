@@ -21,14 +21,14 @@ RebalanceCallback: TypeAlias = Callable[[list[TopicPartition]], Awaitable[None] 
 
 @attrs.frozen(kw_only=True)
 class RebalanceCallbacks:
-    """The callbacks of a rebalance, called in the task that reads records.
+    """The user's callbacks for rebalances, called in the task that reads records.
 
     Callbacks run when the task requests a record. An error in a callback is raised by that request,
     and the next request continues the rebalance. A cancelled callback is called again with the same
     partitions.
 
     Attributes:
-        assigned: called with partitions that were added.
+        assigned: called with the partitions that were added.
         revoked: called with partitions that are about to be revoked; this member still owns them
             and may commit their offsets.
         lost: called with partitions that other members may already own, since this member was
@@ -66,7 +66,7 @@ _RUNNING: Final[ContextVar[frozenset[object]]] = ContextVar("_RUNNING", default=
 
 
 class RebalanceListenerInvoker:
-    """The caller of the rebalance callbacks of one consumer.
+    """Calls one consumer's rebalance callbacks, one at a time.
 
     Args:
         subscription: provides the states of partitions, which stay assigned while callbacks run.
@@ -83,12 +83,12 @@ class RebalanceListenerInvoker:
         self.callbacks = RebalanceCallbacks()
 
     async def assigned(self, partitions: Iterable[TopicPartition]) -> None:
-        """Report added partitions, after any callback that is running in another task."""
+        """Report added partitions, after waiting for any callback running in another task."""
         async with self._calling():
             await self.callbacks.call_assigned(partitions)
 
     async def given_up(self, partitions: frozenset[TopicPartition], *, are_lost: bool) -> None:
-        """Report revoked or lost partitions that were not reported yet.
+        """Report revoked or lost partitions that have not been reported yet.
 
         Cancellation: the next call reports the same partitions again.
         """

@@ -30,13 +30,13 @@ Step: TypeAlias = Callable[[], Awaitable[None]]
 class RebalanceSteps:
     """A queue of the remaining steps of a rebalance in the user's task.
 
-    With a queue, the next call repeats a cancelled step, and a failed step does not discard the
-    remaining steps.
+    Because of the queue, the next :meth:`take` repeats a cancelled step, and a failed step does not
+    discard the remaining steps.
 
     Args:
-        settings: the settings of the group.
+        settings: the group settings.
         subscription: receives the assignment.
-        member: the membership of the consumer.
+        member: the consumer's group membership.
         assignment: encodes the subscription and records the assigned partitions.
         commits: commits finished records before partitions are revoked.
         listeners: calls the user's callbacks.
@@ -90,7 +90,7 @@ class RebalanceSteps:
         Raises:
             Exception: raised by a callback; the step counts as done.
 
-        Cancellation: the next call runs the same step.
+        Cancellation: the next call runs the same step again.
         """
         step = self.queue[0]
         try:
@@ -111,11 +111,11 @@ class RebalanceSteps:
         self._joined_topics = None
 
     def prepare(self) -> None:
-        """Queue the steps before joining (Kafka: onJoinPrepare)."""
+        """Queue the pre-join steps (Kafka: onJoinPrepare)."""
         assigned = self._subscription.assignment.partitions
         if self._member.has_lost_generation:
             if assigned:
-                self._log_rejoin("partitions were lost to other members", logging.WARNING)
+                self._log_rejoin("partitions may have been lost to other members", logging.WARNING)
                 self.queue.append(lambda: self._listeners.given_up(assigned, are_lost=True))
                 self.queue.append(self._assign_step(()))
         else:
@@ -136,7 +136,7 @@ class RebalanceSteps:
         self._join_group()
 
     def complete(self, joined: Generation) -> None:
-        """Queue the steps after joining (Kafka: onJoinComplete); none for a stale assignment.
+        """Queue the post-join steps (Kafka: onJoinComplete), or nothing if the assignment is stale.
 
         Args:
             joined: the generation that the member has joined.
@@ -146,7 +146,7 @@ class RebalanceSteps:
             return
         given = decode_assignment(self._member.assignment)
         if not self._subscription.fits_subscription(given):
-            self._member.request_rejoin("the subscription has changed during the rebalance")
+            self._member.request_rejoin("the subscription changed during the rebalance")
             return
         before = self._subscription.assignment.partitions
         given_up = before - frozenset(given)

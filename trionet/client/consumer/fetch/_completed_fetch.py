@@ -1,7 +1,7 @@
 """The fetched records of one partition from one response (Kafka: CompletedFetch, FetchConfig).
 
-Pure. When a response arrives, only the headers of its batches are read. Records are decoded when
-they are requested, in parts of limited size.
+When a response arrives, only its batch headers are read. Records are decoded when they are
+requested, in parts of limited size.
 """
 
 # Compiled by mypyc.
@@ -32,15 +32,17 @@ DECODED_RECORDS_MAX: Final = 2000
 
 @attrs.frozen(kw_only=True)
 class FetchSettings:
-    """The fetch settings of a consumer.
+    """A consumer's fetch settings.
 
     Attributes:
-        bytes_min: the minimum size of a response, for which a node waits (``fetch.min.bytes``).
-        bytes_max: the limit for one response, and for all buffered records (``fetch.max.bytes``).
-        partition_bytes_max: the limit for one partition in a response. A partition with this many
-            buffered bytes is not fetched (``max.partition.fetch.bytes``).
-        wait_seconds: how long a node may wait for ``bytes_min`` bytes (``fetch.max.wait.ms``).
-        is_read_committed: whether to skip records of aborted and open transactions
+        bytes_min: how many bytes a node waits for before it responds (``fetch.min.bytes``).
+        bytes_max: the size limit for one response, and for all buffered records
+            (``fetch.max.bytes``).
+        partition_bytes_max: the size limit for one partition in a response. While a partition has
+            this many bytes buffered, nothing is fetched from its node
+            (``max.partition.fetch.bytes``).
+        wait_seconds: the longest that a node waits for ``bytes_min`` bytes (``fetch.max.wait.ms``).
+        is_read_committed: whether to omit the records of aborted and open transactions
             (``isolation.level``).
         checks_crcs: whether to verify the checksum of each batch (``check.crcs``).
         rack: the rack of this consumer, used to fetch from a nearby replica (``client.rack``,
@@ -64,8 +66,9 @@ class CompletedFetch:
         state: the state of the partition.
         position: the position from which the partition was fetched.
         records: the batches; the last one may be incomplete.
-        aborted: the aborted transactions in the batches, with ``isolation.level=read_committed``.
-        settings: the settings of fetches.
+        aborted: the aborted transactions in the batches; used only with
+            ``isolation.level=read_committed``.
+        settings: the fetch settings.
 
     Raises:
         CorruptRecordError: the header of the first batch is malformed, or the batch is incomplete.
@@ -73,12 +76,12 @@ class CompletedFetch:
     Attributes:
         name: the partition.
         state: the state of the partition.
-        chunk: the decoded records that are being handed out.
+        chunk: the decoded records that are being handed out; None if there are none.
         decompression: a decompression that must run before more records can be decoded; None if
             none is needed.
         position: the position after the decoded records.
         end: the position after the last complete batch.
-        size: the size of the batches that are not decoded yet, in bytes.
+        size: the total size of the batches that are not completely decoded yet, in bytes.
     """
 
     __slots__ = (
@@ -134,11 +137,11 @@ class CompletedFetch:
 
     @property
     def is_current(self) -> bool:
-        """Whether the fetched records are still useful; see :attr:`.PartitionState.jumps`."""
+        """Whether the fetched records are still valid; see :attr:`.PartitionState.jumps`."""
         return self._jumps == self.state.jumps
 
     def next_chunk(self, records_wanted: int) -> Chunk | None:
-        """Decode the next records; None if there are none, or :attr:`decompression` must run first.
+        """Decode the next records; None if none are left or :attr:`decompression` must run first.
 
         Args:
             records_wanted: the number of records after which no further batch is joined to the
@@ -166,7 +169,7 @@ class CompletedFetch:
         return self.chunk
 
     def _next_part(self, found: _Together | None) -> _Together | None:
-        """Decode the next visible records, joined to ``found``; None if there are none to join."""
+        """Decode the next visible records and join them to ``found``; None if there are none."""
         while self._opened is not None or self._next < len(self._batches):
             opened = self._opened
             if opened is None:
@@ -200,7 +203,8 @@ class CompletedFetch:
             )
         if header.count < 0 or header.last_offset > OFFSET_MAX:
             raise self._corrupt(
-                f"a batch of {header.count} records has last offset {header.last_offset}"
+                f"a batch header contains an invalid number of records, {header.count}, or last"
+                f" offset, {header.last_offset}"
             )
         if self._settings.checks_crcs and not check_crc(self._records, start, header):
             raise self._corrupt("the checksum of a batch does not match")
@@ -253,8 +257,8 @@ class CompletedFetch:
 
     def _corrupt(self, why: str) -> CorruptRecordError:
         return CorruptRecordError(
-            f"cannot read {self.name} at offset {self.position.offset}: {why}; seek() past it to"
-            " continue",
+            f"cannot read {self.name} at offset {self.position.offset}: {why}; seek() past that"
+            " offset to continue",
             self.name.topic,
             self.name.partition,
             self.position.offset,
@@ -262,7 +266,7 @@ class CompletedFetch:
 
 
 class _Together:
-    """The joined columns of small batches."""
+    """The records of one or more batches, joined into single columns."""
 
     def __init__(self, header: BatchHeader, columns: Columns) -> None:
         self.timestamp_type = header.timestamp_type

@@ -1,6 +1,6 @@
 """Counters of fetched records, for metrics (Kafka: FetchMetricsManager).
 
-Counting a fetched partition or a decoded chunk costs two additions.
+Counting a fetched partition or a decoded chunk costs a dict lookup and an addition.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class TopicCounters:
 
     Attributes:
         records: the number of decoded records.
-        bytes_: the size of the fetched batches.
+        bytes_: the total size of the fetched batches, in bytes.
     """
 
     __slots__ = ("bytes_", "records")
@@ -27,18 +27,18 @@ class FetchCounters:
     """The counters of fetched records.
 
     Attributes:
-        topics: the counters of each topic, by topic name.
+        topics: each topic's counters, keyed by topic name.
     """
 
     def __init__(self) -> None:
         self.topics: dict[str, TopicCounters] = {}
 
     def fetched(self, fetch: CompletedFetch) -> None:
-        """Count the fetched batches of a partition."""
+        """Add the size of a partition's fetched batches to its topic's byte count."""
         self._topic(fetch.name.topic).bytes_ += fetch.size
 
     def decoded(self, chunk: Chunk) -> None:
-        """Count decoded records."""
+        """Add the number of decoded records to their topic's record count."""
         self._topic(chunk.name.topic).records += chunk.count
 
     def _topic(self, name: str) -> TopicCounters:

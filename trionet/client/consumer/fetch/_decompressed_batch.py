@@ -46,7 +46,7 @@ class DecompressedBatch:
             records_max: the maximum number of records to decode.
 
         Raises:
-            WireFormatError: a record is malformed; no records were read.
+            WireFormatError: a record is malformed; nothing is skipped, so the next call fails too.
         """
         header = self.header
         count = min(self.left, records_max)

@@ -15,7 +15,7 @@ from ._decompressed_batch import DecompressedBatch
 #: 0.85 ms, zstd 0.3 ms, lz4 0.1 to 0.3 ms and snappy 0.2 ms. A thread costs 0.1 ms.
 INFLATED_BYTES_MAX: Final = 256 * 1024
 
-#: The maximum compressed size of a batch for which decompression inline is tried. JSON that gzip
+#: The maximum compressed size of a batch for which inline decompression is tried. JSON that gzip
 #: compresses to this size decompresses to about INFLATED_BYTES_MAX.
 PACKED_BYTES_MAX: Final = 64 * 1024
 
@@ -23,7 +23,7 @@ PACKED_BYTES_MAX: Final = 64 * 1024
 def decompressed_inline(
     records: memoryview, start: int, header: BatchHeader
 ) -> DecompressedBatch | None:
-    """Decompress a batch if it takes at most about a millisecond; None if a thread is needed.
+    """Decompress a batch if that takes at most about a millisecond; otherwise, return None.
 
     Args:
         records: the buffer that contains the batch.
@@ -48,8 +48,8 @@ class Decompression:
         start: the index at which the batch starts.
 
     Attributes:
-        opened: the decompressed batch; None before, and after an error.
-        error: why the batch cannot be decompressed; None otherwise.
+        opened: the decompressed batch; None before :meth:`run`, and after an error.
+        error: why the batch cannot be decompressed; None if there was no error.
     """
 
     def __init__(self, records: memoryview, start: int) -> None:
@@ -59,9 +59,10 @@ class Decompression:
         self.error: WireFormatError | None = None
 
     async def run(self) -> None:  # noqa: ASYNC910 -- a thread is waited for
-        """Decompress the batch. At most one decompression per processor runs at a time.
+        """Decompress the batch. At most one decompression runs per processor at a time.
 
-        Cancellation: changes nothing; has no effect once the thread has started.
+        Cancellation: until the thread has started, nothing is changed; after that, cancellation has
+        no effect.
         """
         try:
             self.opened = await trio.to_thread.run_sync(

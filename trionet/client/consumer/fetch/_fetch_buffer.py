@@ -16,13 +16,13 @@ from ._decompression import Decompression
 
 
 class FetchBuffer:
-    """A queue of completed fetches. Pure.
+    """A queue of completed fetches.
 
     When :meth:`next_chunk` reaches a fetch, it drops the fetch if the partition was revoked or its
     position has moved, and skips it if the partition is paused.
 
     Args:
-        hooks: called with decoded records.
+        hooks: notified of decoded records.
 
     Attributes:
         counters: the counters of fetched and decoded records.
@@ -41,7 +41,7 @@ class FetchBuffer:
         self.counters.fetched(fetch)
 
     def next_chunk(self, records_wanted: int) -> Chunk | None:
-        """Return the next records; None if there are none, or :attr:`decompression` must run first.
+        """Return the next records; None if there are none or :attr:`decompression` must run first.
 
         Args:
             records_wanted: the number of records after which no further batch is joined to the
@@ -82,7 +82,7 @@ class FetchBuffer:
         return chunk
 
     def ends(self) -> dict[TopicPartition, tuple[int, FetchPosition]]:
-        """Return the number of buffered bytes and the next position to fetch for each partition."""
+        """Return each partition's number of buffered bytes and next position to fetch."""
         found: dict[TopicPartition, tuple[int, FetchPosition]] = {}
         for fetch in self._fetches:
             if fetch.is_current:

@@ -1,4 +1,4 @@
-"""Error codes of fetched partitions (Kafka: FetchCollector.handleInitializeErrors)."""
+"""Partition errors in fetch responses (Kafka: FetchCollector.handleInitializeErrors)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FetchErrorAction(NamedTuple):
     """The action to take after a fetch error.
 
     Attributes:
-        is_metadata_old: whether the metadata are stale and must be refreshed.
+        is_metadata_old: whether the metadata is stale and must be refreshed.
         error: the error to raise in the user's task; None to retry.
     """
 
@@ -44,12 +44,12 @@ def fetch_error_action(
     state: PartitionState,
     subscriptions: SubscriptionState,
 ) -> FetchErrorAction:
-    """Return the action for an error; reset a position that is out of range, if configured.
+    """Return the action for an error; if so configured, reset a position that is out of range.
 
     Args:
         name: the partition.
         position: the position in the fetch request.
-        error_code: the error code in the response; not 0.
+        error_code: the partition's error code in the response; not 0.
         state: the state of the partition.
         subscriptions: holds the assigned partitions.
     """
@@ -85,10 +85,10 @@ def _out_of_range(
 def batch_too_large(
     name: TopicPartition, position: FetchPosition, error: ResponseTooLargeError
 ) -> FetchTooLargeError:
-    """Return the error for a response with a single partition that exceeds the client's limit."""
+    """Return the error for a single-partition response that exceeds the client's size limit."""
     found = FetchTooLargeError(
-        f"cannot read {name} at offset {position.offset}: the response with its next record batch"
-        f" has {error.size} bytes, more than {RESPONSE_LIMIT} = {error.bytes_max}; set"
+        f"cannot read {name} at offset {position.offset}: the response with the next record batch"
+        f" is {error.size} bytes long, more than {RESPONSE_LIMIT} = {error.bytes_max}; set"
         f" {RESPONSE_LIMIT} to {error.size} or more, or seek() past the batch",
         *name,
         position.offset,

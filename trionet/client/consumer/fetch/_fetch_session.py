@@ -1,6 +1,6 @@
 """Incremental fetch sessions, in which requests contain only the partitions that have changed.
 
-(KIP-227; topic ids KIP-516; Kafka: FetchSessionHandler.) Pure. The next request of a session may be
+(KIP-227; topic ids: KIP-516; Kafka: FetchSessionHandler.) The next request of a session may be
 built only after the preceding request has succeeded or failed.
 """
 
@@ -39,10 +39,11 @@ class RequestedPartition(NamedTuple):
     """The parameters of one partition in a fetch request (Kafka: FetchRequest.PartitionData).
 
     Attributes:
-        topic_id: the id of the topic; zeros if it is not known.
+        topic_id: the id of the topic; all zeros if it is unknown.
         offset: the first offset to fetch.
-        bytes_max: the limit for this partition in a response.
-        leader_epoch: the leader epoch in the metadata, which the node checks; -1 for no check.
+        bytes_max: the size limit for this partition in a response.
+        leader_epoch: the leader epoch in the client's metadata, which the node checks; -1 to skip
+            the check.
     """
 
     topic_id: bytes
@@ -81,7 +82,7 @@ class FetchSession:
 
     @property
     def is_beginning(self) -> bool:
-        """Whether the last or next request is a full request, which begins a session."""
+        """Whether the request in flight, or else the next one, is full and so begins a session."""
         return self._epoch == FIRST_EPOCH
 
     # Requests.
@@ -90,7 +91,7 @@ class FetchSession:
         """Fill in a request: all partitions, or the changes since the last request.
 
         Args:
-            request: the request; its session, topics and forgotten topics are set.
+            request: the request, whose session, topics and forgotten topics are set.
             wanted: all partitions to fetch, in the order in which the node should serve them.
         """
         uses_topic_ids = all(each.topic_id != NO_UUID for each in wanted.values())
@@ -117,7 +118,7 @@ class FetchSession:
         return self.partitions.get(partition) != value
 
     def _forgotten(self, wanted: RequestedPartitions) -> list[ForgottenTopic]:
-        """Return the partitions to remove from the session, including any of re-created topics."""
+        """Return the partitions to forget, including those of re-created topics."""
         found: dict[tuple[str, bytes], list[int]] = {}
         for partition, before in self.partitions.items():
             now = wanted.get(partition)
@@ -142,7 +143,7 @@ class FetchSession:
         was_full = self._epoch == FIRST_EPOCH
         if found is None or not self._fits(found, was_full):
             logger.warning(
-                "node %d responded with partitions that were not requested", self._node_id
+                "node %d responded with partitions other than those requested", self._node_id
             )
             self.failed()
             return None

@@ -10,7 +10,7 @@ Rejected: omitting partitions without space from a fetch. The node may hold such
 ``fetch.max.wait.ms``, which would delay the records of an omitted partition that has space again.
 Reconsider if clients can cancel a fetch that a broker is holding.
 
-No function here waits. The network task calls :meth:`Fetcher.send` between two polls.
+Nothing here is async or blocks: the network task calls :meth:`Fetcher.send` between polls.
 """
 
 # Compiled by mypyc.
@@ -67,23 +67,23 @@ class PendingFetch(NamedTuple):
 
     @property
     def is_current(self) -> bool:
-        """Whether the response is still useful; see :attr:`.PartitionState.jumps`."""
+        """Whether the response is still valid; see :attr:`.PartitionState.jumps`."""
         return self.state.jumps == self.jumps
 
 
 class Fetcher:
-    """A sender of fetch requests, which buffers the fetched records.
+    """Sends fetch requests and buffers the fetched records.
 
     Args:
         client: sends the requests.
         subscriptions: holds the assigned partitions.
-        settings: the settings of fetches.
-        errors: collects the errors that the user's next call raises.
+        settings: the fetch settings.
+        errors: collects errors, which the user's next request for a record raises.
         replica_seconds: how long to prefer a nearby replica (``metadata.max.age.ms``).
-        retry: the backoff of a partition after a failed fetch.
+        retry: the backoff for a partition after a failed fetch.
         rng: jitters the backoff.
         notify: called when records may be available.
-        hooks: called with decoded records.
+        hooks: notified of decoded records.
     """
 
     def __init__(
@@ -120,16 +120,16 @@ class Fetcher:
 
     @property
     def decompression(self) -> Decompression | None:
-        """The decompression to run before the next :meth:`next_chunk`; None if not needed."""
+        """The decompression to run before the next :meth:`next_chunk`; None if none is needed."""
         return self._buffer.decompression
 
     def next_chunk(self, records_wanted: int, now: float) -> Chunk | None:
-        """Return the next records; None if there are none, or :attr:`decompression` must run first.
+        """Return the next records; None if there are none or :attr:`decompression` must run first.
 
         Args:
             records_wanted: the number of records after which no further batch is joined to the
                 chunk.
-            now: the current time, in seconds of the loop's clock.
+            now: the current time on the event loop's clock, in seconds.
 
         Raises:
             CorruptRecordError: the next batch cannot be read.
@@ -142,7 +142,7 @@ class Fetcher:
     # Requests.
 
     def send(self, now: float) -> float:
-        """Send a fetch to each node that is ready for a request.
+        """Send a fetch to each node that is ready for one.
 
         Returns:
             The seconds until the next call is due, unless an event makes one due earlier.
@@ -171,7 +171,7 @@ class Fetcher:
     def _plan(
         self, ends: dict[TopicPartition, tuple[int, FetchPosition]], now: float
     ) -> tuple[dict[Node, dict[TopicPartition, PendingFetch]], set[int], float]:
-        """Return the partitions to fetch from each node, the nodes without space, and the delay."""
+        """Return the partitions to fetch, by node; the nodes to skip; the seconds until a retry."""
         wanted: dict[Node, dict[TopicPartition, PendingFetch]] = {}
         alone: dict[Node, TopicPartition] = {}
         full: set[int] = set()
@@ -200,7 +200,7 @@ class Fetcher:
         return wanted, full, seconds
 
     def _node(self, name: TopicPartition, state: PartitionState, now: float) -> Node | None:
-        """Return the node to fetch from: the preferred replica, if available, or the leader."""
+        """Return the preferred replica if available, or else the leader; None if it is unknown."""
         metadata = self._client.metadata
         leader = metadata.cluster.leader(*name)
         if leader is None:
@@ -317,7 +317,7 @@ class Fetcher:
     def _look_for_large(
         self, asked: dict[TopicPartition, PendingFetch], error: ResponseTooLargeError, now: float
     ) -> None:
-        """Fetch each partition of a response that was too large separately.
+        """After a response that was too large, fetch each of its partitions separately.
 
         A broker returns the first batch even if it exceeds the limits (KIP-74). Separate fetches
         identify the partition of that batch, and the other partitions can still be read.
@@ -402,7 +402,7 @@ class Fetcher:
     # Closing.
 
     def close(self) -> None:
-        """Clear the buffer, and close the sessions of connected nodes (KIP-227)."""
+        """Clear the buffer, and close the sessions with connected nodes (KIP-227)."""
         self._buffer.clear()
         self._is_closed = True
         sessions, self._sessions = self._sessions, {}  # includes nodes that left the cluster

@@ -11,10 +11,11 @@ from ....protocol.records._records import decode_batch
 
 
 class TransactionFilter:
-    """A filter for the batches of one partition in a response, which must be passed in order.
+    """A filter for one partition's batches in a response, to which they must be passed in order.
 
     Args:
-        aborted: the aborted transactions in the batches, with ``isolation.level=read_committed``.
+        aborted: the aborted transactions in the batches; used only with
+            ``isolation.level=read_committed``.
         is_read_committed: whether to skip aborted transactions; transaction markers are always
             skipped.
     """

@@ -1,1 +1,1 @@
-"""Offset look-ups, and the reset and validation of positions."""
+"""Offset lookups, position resets and position validation."""

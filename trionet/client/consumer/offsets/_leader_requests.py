@@ -1,4 +1,4 @@
-"""The common part of requests to the leaders of partitions (Kafka: OffsetFetcherUtils)."""
+"""What all requests to partition leaders have in common (Kafka: OffsetFetcherUtils)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..state._pending_errors import PendingErrors
 def by_leader(
     cluster: Cluster, partitions: Iterable[TopicPartition]
 ) -> tuple[dict[Node, list[TopicPartition]], list[TopicPartition]]:
-    """Group partitions by their leader. Returns the groups, and the partitions without a leader."""
+    """Group partitions by leader; return the groups, and the partitions without a leader."""
     found: dict[Node, list[TopicPartition]] = {}
     unknown: list[TopicPartition] = []
     for each in partitions:
@@ -36,14 +36,14 @@ def by_leader(
 
 
 def leader_epoch(cluster: Cluster, partition: TopicPartition) -> int:
-    """Return the leader epoch of a partition; -1 if it is not known."""
+    """Return the leader epoch of a partition; -1 if it is unknown."""
     topic = cluster.topics.get(partition.topic)
     known = topic.partitions.get(partition.partition) if topic is not None else None
     return known.leader_epoch if known is not None else -1
 
 
 def is_gone(cluster: Cluster, partition: TopicPartition) -> bool:
-    """Whether the topic is known but has no such partition, for example because it was deleted."""
+    """Whether the topic is known to have no such partition, for example after its deletion."""
     topic = cluster.topics.get(partition.topic)
     return topic is not None and partition.partition not in topic.partitions
 
@@ -59,7 +59,7 @@ class InFlightPartition(Protocol):
 
 
 class LeaderPartition(Protocol):
-    """The response of a leader for one partition."""
+    """A leader's response for one partition."""
 
     error_code: int
 
@@ -72,7 +72,7 @@ class Ready(NamedTuple):
     """The leaders that are ready for a request.
 
     Attributes:
-        leaders: the partitions of each ready leader.
+        leaders: each ready leader, with its partitions.
         seconds: the seconds until another leader may be ready.
     """
 
@@ -81,11 +81,11 @@ class Ready(NamedTuple):
 
 
 class LeaderRequests:
-    """The look-up of leaders and the handling of their responses.
+    """Finds the leaders of partitions, and handles their responses.
 
     Args:
         client: sends the requests.
-        errors: collects the errors that the user's next call raises.
+        errors: collects errors, which the user's next request for a record raises.
         retry: the backoff before the retry of a partition.
         rng: jitters the backoff.
     """
@@ -103,7 +103,7 @@ class LeaderRequests:
         self._rng = rng
 
     def ready(self, names: Iterable[TopicPartition]) -> Ready:
-        """Return the leaders that are ready for a request; start connecting to the others."""
+        """Return the leaders that are ready for a request, and start connecting to the others."""
         metadata = self._client.metadata
         leaders, unknown = by_leader(metadata.cluster, names)
         if unknown:
@@ -126,13 +126,13 @@ class LeaderRequests:
         partitions_of: Callable[[Any], Mapping[TopicPartition, B]],
         on_success: Callable[[TopicPartition, A, B], None],
     ) -> None:
-        """Handle a response, ignoring partitions whose position has changed meanwhile.
+        """Handle a response, ignoring partitions whose position has changed since the request.
 
         Args:
-            in_flight: the partitions of the request.
-            response: the response of the leader.
-            partitions_of: returns the response for each partition from the body.
-            on_success: called with each partition without an error.
+            in_flight: the partitions in the request.
+            response: the leader's response.
+            partitions_of: extracts the response for each partition from the body.
+            on_success: called for each partition that has no error.
         """
         found: Mapping[TopicPartition, B] = {}
         if response.error is None:

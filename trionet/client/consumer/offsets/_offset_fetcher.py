@@ -1,4 +1,4 @@
-"""Offset look-ups for the user (Kafka: OffsetFetcher.fetchOffsetsByTimes)."""
+"""Offset lookups for the user (Kafka: OffsetFetcher.fetchOffsetsByTimes)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class OffsetAndTimestamp(NamedTuple):
     Attributes:
         offset: the offset of the record.
         timestamp: the timestamp of the record, in milliseconds since 1970.
-        leader_epoch: the leader epoch of the record; -1 if it is not known.
+        leader_epoch: the leader epoch of the record; -1 if it is unknown.
     """
 
     offset: int
@@ -48,17 +48,17 @@ class _Attempt:
 
 
 class OffsetFetcher:
-    """The look-up of offsets by timestamp, and of the partitions of topics.
+    """Looks up offsets by timestamp, and the partitions of topics.
 
     Args:
         client: polled by the network task.
-        timeout_seconds: the limit of a call, including retries (``default.api.timeout.ms``).
-        is_read_committed: whether the end of a log is the start of its first open transaction.
+        timeout_seconds: the time limit for a call, including retries (``default.api.timeout.ms``).
+        is_read_committed: whether a log is taken to end where its first open transaction starts.
         retry: the backoff between attempts.
         rng: jitters backoffs.
 
     Attributes:
-        topics: the topics of pending calls, whose metadata is needed.
+        topics: the topics whose metadata is needed, with the number of pending calls for each.
     """
 
     def __init__(
@@ -80,13 +80,13 @@ class OffsetFetcher:
     async def fetch(
         self, timestamps: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Look up the first record at or after a timestamp in each partition.
+        """Look up the first record at or after the given timestamp in each partition.
 
-        The result is None for a partition without such a record.
+        The result for a partition is None if it has no such record.
 
         Args:
-            timestamps: the timestamps, in milliseconds since 1970; -1 for the end of the log, -2
-                for the start of the log.
+            timestamps: the timestamp for each partition, in milliseconds since 1970; -1 for the end
+                of the log, -2 for its start.
 
         Raises:
             CallTimedOutError: not all offsets could be looked up within
@@ -119,11 +119,11 @@ class OffsetFetcher:
         }
 
     async def partitions_of(self, topic: str) -> list[int]:
-        """Return the numbers of a topic's partitions; empty if the topic does not exist.
+        """Return a topic's partition numbers; an empty list if the topic does not exist.
 
         Raises:
             CallTimedOutError: there was no response within ``default.api.timeout.ms``.
-            ApiError: the brokers rejected the request.
+            ApiError: a broker rejected the request.
         """
         await trio.lowlevel.checkpoint()
         with self._with_metadata_of([TopicPartition(topic, 0)]):

@@ -1,6 +1,6 @@
-"""The reset of positions, which looks up offsets by the reset strategy (Kafka: OffsetFetcher).
+"""Position resets, for which offsets are looked up by reset strategy (Kafka: OffsetFetcher).
 
-No function here waits. The network task calls :meth:`OffsetReset.send` between two polls.
+Nothing here is async or blocks: the network task calls :meth:`OffsetReset.send` between polls.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class _InFlight(NamedTuple):
 
 
 class OffsetReset:
-    """A sender of requests that reset positions by their reset strategy.
+    """Looks up offsets with ListOffsets, and resets positions to them.
 
     Args:
         client: sends the requests.
         subscriptions: holds the assigned partitions.
-        errors: collects the errors that the user's next call raises.
+        errors: collects errors, which the user's next request for a record raises.
         requests: finds leaders and handles their responses.
-        is_read_committed: whether the end of a log is the start of its first open transaction.
+        is_read_committed: whether a log is taken to end where its first open transaction starts.
         now_ms: returns the wall-clock time in milliseconds since 1970.
     """
 
@@ -77,7 +77,7 @@ class OffsetReset:
         self._now_ms = now_ms
 
     def send(self, now: float) -> float:
-        """Send requests to reset positions. Returns the seconds until the next call is due."""
+        """Send requests to reset positions; return the seconds until the next call is due."""
         due: list[TopicPartition] = []
         seconds = math.inf
         for name in self._subscriptions.assignment.to_reset(now):
@@ -148,7 +148,7 @@ def _offsets(body: ListOffsetsResponse) -> dict[TopicPartition, ListOffsetsParti
 
 
 def version_min(is_read_committed: bool) -> int:
-    """Return the oldest version of ListOffsets that can carry the request."""
+    """Return the oldest ListOffsets version that can carry the request."""
     return VERSION_MIN_READ_COMMITTED if is_read_committed else VERSION_MIN
 
 
@@ -160,7 +160,7 @@ def list_offsets_request(
     Args:
         timestamps: the timestamp to look up in each partition; see :class:`.ListOffsetsPartition`.
         cluster: the metadata of the cluster.
-        is_read_committed: whether the end of a log is the start of its first open transaction.
+        is_read_committed: whether a log is taken to end where its first open transaction starts.
     """
     topics: dict[str, ListOffsetsTopic] = {}
     for name, timestamp in timestamps.items():

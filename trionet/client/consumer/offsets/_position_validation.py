@@ -1,7 +1,7 @@
-"""The validation of positions with new leaders, whose logs may be truncated (KIP-320).
+"""Validation of positions against new leaders, whose logs may have been truncated (KIP-320).
 
-(Kafka: OffsetsForLeaderEpochClient, SubscriptionState.maybeCompleteValidation.) No function here
-waits. The network task calls :meth:`PositionValidator.send` between two polls.
+(Kafka: OffsetsForLeaderEpochClient, SubscriptionState.maybeCompleteValidation.) Nothing here is
+async or blocks: the network task calls :meth:`PositionValidator.send` between polls.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class _InFlight(NamedTuple):
 
 
 class PositionValidator:
-    """A sender of requests that check whether new leaders have the records that were read.
+    """Checks whether new leaders have the records that were read; if not, resets the position.
 
     Args:
         client: sends the requests.
         subscriptions: holds the assigned partitions.
-        errors: collects the errors that the user's next call raises.
+        errors: collects errors, which the user's next request for a record raises.
         requests: finds leaders and handles their responses.
     """
 
@@ -69,7 +69,7 @@ class PositionValidator:
         self._requests = requests
 
     def send(self, now: float) -> float:
-        """Send requests to validate positions. Returns the seconds until the next call is due."""
+        """Send requests to validate positions; return the seconds until the next call is due."""
         due = [
             each
             for each in self._subscriptions.assignment.to_validate(now)
@@ -136,7 +136,9 @@ class PositionValidator:
             divergent = None if is_unknown else partition.end_offset
             self._errors.add_partition(name, in_flight.state, _truncated(name, position, divergent))
         elif is_unknown:
-            logger.warning("%s no longer has records of epoch %d", name, position.epoch)
+            logger.warning(
+                "%s no longer has records of epoch %d; resetting the position", name, position.epoch
+            )
             self._subscriptions.assignment.request_reset(name)
         else:
             logger.warning(

@@ -1,1 +1,1 @@
-"""Fetched records in the forms that users receive: one by one, or in batches."""
+"""Fetched records in the forms in which users receive them: one by one, or in batches."""

@@ -19,7 +19,7 @@ _new: Final = tuple.__new__
 
 
 class Chunk:
-    """Decoded records of one partition, and the number that were handed out.
+    """Decoded records of one partition, and how many of them have been handed out.
 
     The number is derived from the iterators, so that handing out a record costs no more than
     creating it.
@@ -30,11 +30,11 @@ class Chunk:
         timestamp_type: the timestamp type of all the records.
         epoch: the leader epoch of all the records.
         start: the position before the first record.
-        end: the position after the last record; compaction may have removed the next offsets.
+        end: the position after the last record, past any offsets that compaction has removed.
 
     Attributes:
         name: the partition.
-        records: an iterator over the records that were not handed out yet.
+        records: an iterator over the records that have not been handed out yet.
     """
 
     __slots__ = (
@@ -94,7 +94,7 @@ class Chunk:
 
     @property
     def count(self) -> int:
-        """The number of all records, handed out or not."""
+        """The total number of records, handed out or not."""
         return self._count
 
     @property
@@ -106,7 +106,7 @@ class Chunk:
 
     @property
     def is_done(self) -> bool:
-        """Whether all records were handed out."""
+        """Whether all records have been handed out."""
         return self.taken == self._count
 
     def position(self) -> FetchPosition:
@@ -123,7 +123,7 @@ class Chunk:
         self._in_hand = 1
 
     def stop(self) -> None:
-        """Stop handing out records: exhaust the iterators."""
+        """Stop handing out records, by exhausting the iterators."""
         self._stopped_at = self.taken
         deque(self._offsets, maxlen=0)
 
@@ -168,7 +168,7 @@ class Chunk:
 
 
 def sliced(columns: Columns, start: int, end: int) -> Columns:
-    """Return a slice of the columns, without a copy if the slice includes all records."""
+    """Return a slice of the columns, without copying if it includes all records."""
     if start == 0 and end == len(columns.offsets):
         return columns
     return Columns(
@@ -181,7 +181,7 @@ def sliced(columns: Columns, start: int, end: int) -> Columns:
 
 
 def joined(columns: Columns, more: Columns) -> Columns:
-    """Concatenate columns; the lists of the first are extended in place."""
+    """Concatenate columns, extending the lists of ``columns`` in place."""
     columns.timestamps.extend(more.timestamps)
     columns.keys.extend(more.keys)
     columns.values.extend(more.values)

@@ -1,7 +1,7 @@
 """The user's hooks for records and commits (Kafka: ConsumerInterceptor).
 
-Hooks cannot change records, since the user's loop can. As in Kafka, errors in hooks are logged and
-have no other effect.
+Hooks cannot modify records; the user's loop can do that instead. As in Kafka, errors in hooks are
+logged and have no other effect.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ConsumerHooks:
             logger.exception("on_consume failed")
 
     def committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Call ``on_commit`` with offsets that were committed."""
+        """Call ``on_commit`` with committed offsets."""
         if self._on_commit is None:
             return
         try:

@@ -24,7 +24,7 @@ class ConsumerRecord(NamedTuple):
         value: the value; None for null.
         headers: the names and values of the headers, in order; names may repeat.
         timestamp_type: 0 if the producer set the timestamp, 1 if the broker did.
-        leader_epoch: the leader epoch in which the record was appended; -1 if it is not known
+        leader_epoch: the leader epoch in which the record was appended; -1 if it is unknown
             (KIP-320).
     """
 
@@ -46,7 +46,7 @@ class ConsumerRecord(NamedTuple):
 
 @attrs.frozen(kw_only=True, eq=False)
 class ConsumerBatch:
-    """Records of one partition, as columns of the same length.
+    """Records of one partition, as columns of equal length.
 
     Attributes:
         topic: the name of the topic.
@@ -56,7 +56,7 @@ class ConsumerBatch:
         timestamps: the timestamps, in milliseconds since 1970.
         keys: the keys; None for null.
         values: the values; None for null.
-        headers: the names and values of the headers of each record; empty for a record without
+        headers: the names and values of each record's headers; empty for a record without
             headers.
         timestamp_type: 0 if the producers set the timestamps, 1 if the broker did.
         leader_epoch: the leader epoch of all records; see :class:`ConsumerRecord`.
@@ -93,9 +93,9 @@ class ConsumerBatch:
         )
 
     def arrow(self) -> Any:
-        """Convert the columns to a ``pyarrow.RecordBatch``: offset, timestamp, key, value, headers.
+        """Convert to a ``pyarrow.RecordBatch`` with columns offset, timestamp, key, value, headers.
 
-        Timestamps are in milliseconds, in UTC. The headers of a record without headers are null.
+        Timestamps are UTC, in milliseconds. A record without headers has null headers.
 
         Raises:
             ImportError: pyarrow or numpy is not installed (``pip install trionet[spark]``).

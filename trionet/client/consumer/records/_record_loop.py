@@ -2,9 +2,9 @@
 
 Handing out a record must cost little more than creating it. A C iterator in the chunk creates the
 records. The loop around it is compiled, because a compiled coroutine costs less than half as much
-as an interpreted coroutine, and this module contains no other code. Two checks are made cheaper:
-the cancellation check uses the task that waited last instead of looking up the current task, and
-the clock is read only every few records, because reading it costs as much as creating a record.
+as an interpreted one. Two checks are made cheaper: the cancellation check uses the task that waited
+last instead of looking up the current task, and the clock is read only every few records, because
+reading it costs as much as creating a record.
 
 Rejected: an async generator, which the caller would have to close after leaving the loop, and a
 full checkpoint for each record, which costs 3 microseconds. Reconsider if a trio checkpoint costs
@@ -37,14 +37,14 @@ _RUN_SECONDS: Final = 0.000_1
 
 
 class RecordLoop:
-    """An iterator over records, which executes a checkpoint from time to time.
+    """An iterator over records that executes a checkpoint from time to time.
 
     Args:
         next_chunk: marks the preceding records as finished and waits for the next records.
 
     Attributes:
         records: an iterator over the records that may be handed out without a checkpoint.
-        checkpoint_at: the time on the loop's clock at which a checkpoint becomes due.
+        checkpoint_at: the time on the event loop's clock at which a checkpoint becomes due.
     """
 
     def __init__(self, next_chunk: Callable[[], Awaitable[Chunk]]) -> None:
@@ -85,7 +85,7 @@ class RecordLoop:
         return next(self.records)
 
     def _has_time(self) -> bool:
-        """Return whether records may be handed out without a checkpoint, by reading the clock."""
+        """Read the clock, and return whether records may be handed out without a checkpoint."""
         now = self._clock()
         if now - self._looked_at < _RUN_SECONDS:
             self._run = min(2 * self._run + 1, _RUN_MAX)
@@ -100,7 +100,7 @@ class BatchLoop:
     """An iterator over batches.
 
     Args:
-        next_batch: the :meth:`.Consumer.next_batch` of the consumer.
+        next_batch: the consumer's :meth:`.Consumer.next_batch`.
     """
 
     __slots__ = ("_next_batch",)

@@ -1,7 +1,7 @@
 """The partitions assigned to a consumer, with their positions.
 
-(Kafka: PartitionStates, and the part of SubscriptionState for positions.) Pure: ``now`` is a
-parameter, in seconds of the loop's clock.
+(Kafka: PartitionStates, and the part of SubscriptionState for positions.) Nothing here reads a
+clock: ``now`` is the current time on the event loop's clock, in seconds.
 """
 
 # Compiled by mypyc.
@@ -88,7 +88,7 @@ class AssignedPartitions:
     # Positions.
 
     def position(self, partition: TopicPartition) -> FetchPosition | None:
-        """Return the position of the next record to hand out; None if it is not known.
+        """Return the position of the next record to hand out; None if it is unknown.
 
         Raises:
             ValueError: the partition is not assigned.
@@ -116,8 +116,8 @@ class AssignedPartitions:
         Args:
             partition: an assigned partition.
             position: the new position.
-            is_valid: whether the position needs no validation by the leader. A committed position
-                with a leader epoch needs validation.
+            is_valid: whether the leader need not validate the position. A committed offset with a
+                leader epoch must be validated.
         """
         self._state(partition).seek(position, is_valid=is_valid)
         self.on_change()
@@ -125,7 +125,7 @@ class AssignedPartitions:
     def request_reset(
         self, partition: TopicPartition, strategy: ResetStrategy | None = None
     ) -> None:
-        """Start the reset of a position, by default with the default strategy."""
+        """Start resetting a position, by default with the default strategy."""
         self._state(partition).request_reset(strategy or self.default_reset)
         self.on_change()
 
@@ -145,7 +145,7 @@ class AssignedPartitions:
     # Positions to fetch, reset or validate.
 
     def initializing(self) -> list[TopicPartition]:
-        """Return the partitions whose committed offset must be fetched."""
+        """Return the partitions that have no initial position yet."""
         return self._in_state(FetchState.INITIALIZING)
 
     def to_reset(self, now: float) -> list[TopicPartition]:
@@ -157,12 +157,12 @@ class AssignedPartitions:
         return self._due(FetchState.AWAIT_VALIDATION, now)
 
     def seconds_to_retry(self, now: float) -> float:
-        """Return the seconds until the next backoff of a partition ends."""
+        """Return the seconds until the first backoff of any partition ends."""
         waits = (state.retry_at - now for state in self._states.values())
         return min((each for each in waits if each > 0), default=math.inf)
 
     def validate_positions_of_new_leaders(self, cluster: Cluster) -> None:
-        """Mark the positions in partitions with a new leader for validation (KIP-320)."""
+        """Mark positions for validation in partitions that have a new leader (KIP-320)."""
         for partition, state in self._states.items():
             topic = cluster.topics.get(partition.topic)
             known = topic.partitions.get(partition.partition) if topic is not None else None

@@ -1,7 +1,7 @@
 """The state of one assigned partition, with its position.
 
-(Kafka: SubscriptionState.TopicPartitionState, FetchPosition.) Pure: ``now`` is a parameter, in
-seconds of the loop's clock.
+(Kafka: SubscriptionState.TopicPartitionState, FetchPosition.) Nothing here reads a clock: ``now``
+is the current time on the event loop's clock, in seconds.
 """
 
 # Compiled by mypyc.
@@ -18,7 +18,7 @@ from ._reset_strategy import ResetStrategy
 
 NO_EPOCH: Final = -1
 OFFSET_MAX: Final = 2**63 - 2
-"""The largest offset of a record. The position after that record still fits into 64 bits."""
+"""The largest offset of a record: the position after it is the largest signed 64-bit integer."""
 
 
 class FetchPosition(NamedTuple):
@@ -27,7 +27,7 @@ class FetchPosition(NamedTuple):
     Attributes:
         offset: the offset of the next record.
         epoch: the leader epoch of the preceding record, used to detect truncation (KIP-320); -1 if
-            it is not known.
+            it is unknown.
     """
 
     offset: int
@@ -38,11 +38,11 @@ class FetchState(enum.Enum):
     """The state of a position (Kafka: FetchStates)."""
 
     INITIALIZING = "initializing"
-    """The position is not known; the committed offset of the group must be fetched."""
+    """The position is unknown; the group's committed offset must be fetched."""
     AWAIT_RESET = "await reset"
-    """The position is not known; the offset for a :class:`.ResetStrategy` must be looked up."""
+    """The position is unknown; the offset for a :class:`.ResetStrategy` must be looked up."""
     AWAIT_VALIDATION = "await validation"
-    """The leader has changed, and may not have all records that were read."""
+    """The leader may lack records that precede the position, and must be asked."""
     FETCHING = "fetching"
     """The position is valid."""
 
@@ -74,21 +74,21 @@ class PartitionState:
         state: the state of the position.
         strategy: the reset strategy while a reset is pending; otherwise None.
         is_paused: whether the user has paused the partition.
-        is_revocation_pending: whether the partition is about to be revoked, so that its records are
-            not handed out.
-        jumps: the number of times that fetched records became useless, because of a seek, a reset
+        is_revocation_pending: whether the partition is about to be revoked, in which case its
+            records are not handed out.
+        jumps: how many times the fetched records were invalidated, for example by a seek, a reset
             or a validation.
         leader_epoch: the newest leader epoch for which the position is valid; -1 for none.
-        retry_at: the end of the backoff for a reset, validation or fetch.
+        retry_at: the time at which the backoff before a reset, validation or fetch ends.
         failures: the number of consecutive failures of resets, validations or fetches.
         is_request_in_flight: whether a request to reset or validate the position is in flight.
-        is_fetched_alone: whether the partition is fetched separately, since the last response was
-            too large, perhaps because of this partition.
+        is_fetched_alone: whether the partition is fetched separately, because a response was too
+            large, perhaps due to this partition.
         high_watermark: the offset after the last fully replicated record; None before the first
             fetch.
-        last_stable_offset: the offset before which all transactions have ended; None if it is not
-            known.
-        log_start_offset: the first offset of the log; None if it is not known.
+        last_stable_offset: the offset before which all transactions have ended; None if it is
+            unknown.
+        log_start_offset: the first offset of the log; None if it is unknown.
     """
 
     __slots__ = (
@@ -136,12 +136,12 @@ class PartitionState:
 
     @property
     def position(self) -> FetchPosition | None:
-        """The position of the next record to hand out; None if it is not known."""
+        """The position of the next record to hand out; None if it is unknown."""
         return self._position if self._handing_out is None else self._handing_out.position()
 
     @property
     def finished(self) -> FetchPosition | None:
-        """The position after the finished records, which is safe to commit; None if not known.
+        """The position after the finished records, which is safe to commit; None if unknown.
 
         A record is finished when the user's loop requests the next record.
         """
@@ -168,7 +168,7 @@ class PartitionState:
             self._finished = self._position
 
     def read_to(self, position: FetchPosition) -> None:
-        """Move the position past records that are invisible or were handed out."""
+        """Move the position past records that were handed out or are invisible."""
         self._finished = self.finished
         self._handing_out = None
         self._position = position
@@ -178,7 +178,7 @@ class PartitionState:
 
         Args:
             position: the new position.
-            is_valid: whether the position needs no validation by the leader.
+            is_valid: whether the leader need not validate the position.
         """
         self._forget_fetched()
         self._position = self._finished = position
@@ -186,14 +186,14 @@ class PartitionState:
         self.strategy = None
 
     def request_reset(self, strategy: ResetStrategy) -> None:
-        """Start a reset, for which the offset must be looked up."""
+        """Start a reset, for which an offset must be looked up."""
         self._forget_fetched()
         self._position = self._finished = None
         self.state = FetchState.AWAIT_RESET
         self.strategy = strategy
 
     def refetch(self) -> None:
-        """Discard the fetched records; they will be fetched again."""
+        """Discard the fetched records, which will be fetched again."""
         position, finished = self.position, self.finished
         self._forget_fetched()
         self._position, self._finished = position, finished
@@ -223,7 +223,7 @@ class PartitionState:
         """Mark the position for validation if the leader epoch is new.
 
         Args:
-            leader_epoch: the leader epoch in the metadata; -1 if it is not known.
+            leader_epoch: the leader epoch in the metadata; -1 if it is unknown.
         """
         position = self.position
         if position is None:
@@ -251,7 +251,7 @@ class PartitionState:
     # The preferred read replica (KIP-392).
 
     def prefer_replica(self, node_id: int, until: float) -> None:
-        """Prefer to fetch from this node until the time ``until``."""
+        """Prefer fetching from this node until the time ``until``."""
         self._preferred_replica = node_id
         self._preferred_until = until
 
@@ -262,6 +262,6 @@ class PartitionState:
         return self._preferred_replica
 
     def forget_replica(self) -> int | None:
-        """Fetch from the leader again. Returns the id of the replica preferred before, or None."""
+        """Fetch from the leader again; return the formerly preferred replica's id, or None."""
         replica, self._preferred_replica = self._preferred_replica, None
         return replica

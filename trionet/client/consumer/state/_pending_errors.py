@@ -1,4 +1,4 @@
-"""Errors of background tasks, kept until the user's next call raises them."""
+"""Errors of background tasks, kept until the user's next request for a record raises them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ._partition_state import PartitionState
 class PendingErrors:
     """A collection of errors for the task that reads records.
 
-    A failed partition is not retried until its error has been raised, so that the same error does
-    not recur. A seek discards the error.
+    A failed partition is not retried until its error has been raised, so that the same error is not
+    collected repeatedly. A seek discards the error.
 
     Args:
         on_failure: called when an error is added.
@@ -26,12 +26,12 @@ class PendingErrors:
         self._of_client: TrionetError | None = None
 
     def add(self, error: TrionetError) -> None:
-        """Add an error that concerns the whole consumer; it replaces an earlier error."""
+        """Add an error that concerns the whole consumer, replacing any earlier one."""
         self._of_client = error
         self._on_failure()
 
     def add_if_final(self, error: TrionetError | None) -> bool:
-        """Add the error of a request, unless the error is retriable.
+        """Add the error of a request if it is one that a retry cannot fix.
 
         Returns:
             Whether the error was added.
@@ -44,7 +44,7 @@ class PendingErrors:
     def add_partition(
         self, name: TopicPartition, state: PartitionState, error: TrionetError
     ) -> None:
-        """Add an error that concerns one partition; it replaces an earlier error."""
+        """Add an error that concerns one partition, replacing any earlier one."""
         self._of_partitions[name] = state, state.jumps, error
         self._on_failure()
 

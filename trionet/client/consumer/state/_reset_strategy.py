@@ -29,7 +29,7 @@ class ResetStrategy:
 
     Attributes:
         name: ``earliest``, ``latest``, ``none`` or ``by_duration``.
-        duration_ms: for ``by_duration``, the age of the oldest records to read, in milliseconds.
+        duration_ms: for ``by_duration``, the maximum age of the records to read, in milliseconds.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""The subscription of a consumer and its assigned partitions.
+"""A consumer's subscription and assigned partitions.
 
-(Kafka: SubscriptionState.) Pure. The user assigns partitions (:meth:`SubscriptionState.assign`), or
-subscribes to topic names (:meth:`SubscriptionState.subscribe`) or to a pattern
+(Kafka: SubscriptionState.) Either the user assigns partitions (:meth:`SubscriptionState.assign`);
+or the user subscribes to topic names (:meth:`SubscriptionState.subscribe`) or to a pattern
 (:meth:`SubscriptionState.subscribe_pattern`), and a group assigns the partitions.
 """
 
@@ -19,24 +19,24 @@ from ._reset_strategy import ResetStrategy
 
 
 class SubscriptionType(enum.Enum):
-    """The way in which partitions are assigned."""
+    """How partitions are assigned."""
 
-    NONE = "none"
-    TOPICS = "topics"
-    PATTERN = "pattern"
-    USER = "user"
+    NONE = "nothing"
+    TOPICS = "a subscription to topics"
+    PATTERN = "a subscription to a pattern"
+    USER = "manual assignment"
 
 
 class SubscriptionState:
-    """The subscription and the assigned partitions of a consumer.
+    """A consumer's subscription and assigned partitions.
 
     Args:
         default_reset: the default reset strategy (``auto.offset.reset``).
 
     Attributes:
         type: how partitions are assigned.
-        topics: the topics of the subscription: the topics that the user named, or the current
-            topics that match the pattern.
+        topics: the topics of the subscription: those that the user named, or those that currently
+            match the pattern.
         pattern: the topic pattern; None if there is none.
         assignment: the assigned partitions, with their positions.
     """
@@ -57,16 +57,16 @@ class SubscriptionState:
             Whether the topics have changed.
 
         Raises:
-            ValueError: partitions are assigned manually, or there is a subscription to a pattern.
+            ValueError: partitions are assigned manually, or there is a pattern subscription.
         """
         self._become(SubscriptionType.TOPICS)
         return self._change_topics(frozenset(topics))
 
     def subscribe_pattern(self, pattern: re.Pattern[str]) -> None:
-        """Subscribe to all topics whose whole name matches a pattern.
+        """Subscribe to all topics whose full names match a pattern.
 
         Raises:
-            ValueError: partitions are assigned manually, or there is a subscription to topic names.
+            ValueError: partitions are assigned manually, or there is a subscription by name.
         """
         self._become(SubscriptionType.PATTERN)
         self.pattern = pattern
@@ -105,8 +105,8 @@ class SubscriptionState:
     def _become(self, type: SubscriptionType) -> None:
         if self.type not in {SubscriptionType.NONE, type}:
             raise ValueError(
-                "subscriptions to topics, to a pattern and manual assignment of partitions are"
-                f" mutually exclusive, and this consumer uses {self.type.value}; call"
+                "subscribing to topics, subscribing to a pattern and assigning partitions manually"
+                f" are mutually exclusive, and this consumer has {self.type.value}; call"
                 " unsubscribe() first"
             )
         self.type = type
@@ -143,11 +143,11 @@ class SubscriptionState:
         return self._group_topics != before
 
     def reset_group_subscription(self) -> None:
-        """Include only the topics of this member, which is not the leader, in metadata requests."""
+        """Include only this member's topics in metadata requests, since it is not the leader."""
         self._group_topics = self.topics
 
     def assign_from_group(self, partitions: Iterable[TopicPartition]) -> None:
-        """Assign the partitions of the group's assignment; see :meth:`.AssignedPartitions.replace`.
+        """Assign the partitions that the group assigned; see :meth:`.AssignedPartitions.replace`.
 
         Raises:
             ValueError: there is no subscription.
@@ -164,7 +164,7 @@ class SubscriptionState:
 
     @property
     def metadata_topics(self) -> frozenset[str] | None:
-        """The topics whose metadata are needed; None for all topics, to match a pattern."""
+        """The topics whose metadata is needed; None for all topics, to match a pattern."""
         if self.type is SubscriptionType.PATTERN:
             return None
         if self.type is SubscriptionType.USER:
