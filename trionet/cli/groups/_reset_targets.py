@@ -1,4 +1,4 @@
-"""Look-up of the partitions and the offsets of a reset."""
+"""Looks up the partitions and offsets for a reset."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Found(NamedTuple):
     """The result of :func:`find`.
 
     Attributes:
-        requested: the requested offsets by partition.
+        requested: the requested offsets, keyed by partition.
         committed: the current committed offsets.
-        limits: the start and end offsets by partition.
+        limits: the start and end offsets, keyed by partition.
         errors: the errors of failed partitions.
     """
 
