@@ -1,4 +1,4 @@
-"""A list of the model, with the state of the reads."""
+"""A list of the model, with the state of its reads."""
 
 from __future__ import annotations
 

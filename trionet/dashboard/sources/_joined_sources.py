@@ -100,7 +100,7 @@ class DeferredSource:
     Args:
         module: the module of the part, in this package.
         name: the class of the part.
-        keywords: the arguments of the class.
+        keywords: the keyword arguments for the class.
         sections: the sections that cause the part to be created when they are shown; empty to
             create the part as soon as it runs.
     """

@@ -22,7 +22,7 @@ def is_interactive() -> bool:
 
 
 def color_system() -> ColorSystem | None:
-    """Return the colour system that the terminal supports, or None with NO_COLOR."""
+    """Return the colour system that the terminal supports, or None if NO_COLOR is set."""
     if os.environ.get("NO_COLOR"):
         return None
     # As in rich's Console; importing it would take a tenth of the time to the first frame.

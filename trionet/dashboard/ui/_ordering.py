@@ -1,4 +1,4 @@
-"""Filtering and sorting of table rows in steps, so that keys do not wait.
+"""Filters and sorts table rows in steps, so that keys do not have to wait.
 
 A filter takes one or two microseconds per row, which exceeds the time of a frame for thousands of
 rows. Sorting is a single call and takes a fifth of that time.
