@@ -132,7 +132,7 @@ def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
 def client_settings(
     arguments: argparse.Namespace, keys: ClientKeys | None = None
 ) -> dict[str, str]:
-    """Return a client's settings, keyed by Kafka's names, as ``open_producer`` etc. take them.
+    """Return a client's settings, keyed by Kafka's names, as ``open_producer`` expects them.
 
     Args:
         arguments: the arguments parsed with :func:`add_connection_arguments`.

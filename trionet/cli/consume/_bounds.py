@@ -122,7 +122,7 @@ class Ends:
     """The end offsets of the partitions that have not been read up to the end.
 
     Attributes:
-        left: the end offset by partition.
+        left: the end offsets, keyed by partition.
     """
 
     left: dict[TopicPartition, int]

@@ -81,7 +81,7 @@ async def find(
             raise ConfigError(f"group {arguments.from_group} has no committed offsets")
     selected = _selected(topics, committed if given is None else given)
     if not selected and given is not None:
-        raise ConfigError("no offsets to reset to for these topics (--topics)")
+        raise ConfigError("there are no offsets to reset these topics to (--topics)")
     if not selected and not topics:
         raise ConfigError(
             f"group {arguments.group} has no committed offsets; name the topics (--topics)"

@@ -39,8 +39,9 @@ class ProduceOptions:
     Attributes:
         servers: the bootstrap servers.
         settings: the settings of the producer.
-        topic: the topic for records without a topic; None if all records have one.
-        partition: the partition for records without a partition.
+        topic: the topic for records that do not name one; None if all do.
+        partition: the partition for records that do not name one; None to let the partitioner
+            choose.
         sources: the files to read.
         input: parses records from the input.
         shape: the properties common to all records that are whole files.

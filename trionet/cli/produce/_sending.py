@@ -46,8 +46,9 @@ class RecordSender:
 
     Args:
         producer: the producer to use.
-        topic: the topic for records without a topic; None if all records must have one.
-        partition: the partition for records without a partition.
+        topic: the topic for records that do not name one; None if all must.
+        partition: the partition for records that do not name one; None to let the partitioner
+            choose.
         servers: the bootstrap servers, for error messages.
         timeout_seconds: the time limit for the metadata of a topic.
         keeps_going: whether to continue after a record fails.

@@ -90,7 +90,8 @@ def _text(verb: Verb, field: str, is_sized: bool, following: Part) -> tuple[Step
         return sized_text_step(verb, field), False
     if isinstance(following, Verb):
         raise ConfigError(
-            f"{verb}: its end is undefined; add a text after it or a length before it"
+            f"{verb}: the format does not define where it ends; add text after it or its length "
+            "before it"
         )
     return text_step(verb, field, following), bool(following)
 

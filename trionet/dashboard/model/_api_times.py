@@ -74,7 +74,7 @@ class ApiTimes:
         return self._row(kept[0], now, rate, values.get("errors", 0))
 
     def mark_unknown(self, row: ApiRow) -> ApiRow:
-        """Return the row to show while the broker cannot be read, which keeps only the counters."""
+        """Return the row to show while the broker cannot be read, with only the counters known."""
         self._history.mark_unknown()
         self._spreads.append(None)
         return ApiRow(

@@ -74,26 +74,26 @@ class Model:
     Attributes:
         about: the broker or cluster that is shown.
         version: incremented with every change.
-        figures: the figures of the overview by name, with histories.
-        apis: request counts and times by API name.
-        connections: open connections by number.
-        closed: closed connections by number, the most recent first.
-        close_reasons: the numbers of closed connections by the name of the reason.
-        processors: network processors by number.
-        fetch_sessions: incremental fetch sessions by number.
-        log: lines of the broker's log by number, the newest first.
-        tasks: trio's tasks by number, in the order of the task tree.
-        brokers: the brokers of the cluster by id.
-        topics: topics by name.
-        partitions: partitions of the shown topics, by topic and number.
-        groups: groups by name.
-        configs: the configs of :attr:`configs_of`, by name.
+        figures: the figures of the overview, keyed by name, with histories.
+        apis: request counts and times, keyed by API name.
+        connections: the open connections, keyed by number.
+        closed: closed connections, keyed by number, the most recent first.
+        close_reasons: the number of closed connections, keyed by the name of the reason.
+        processors: the network processors, keyed by number.
+        fetch_sessions: the incremental fetch sessions, keyed by number.
+        log: lines of the broker's log, keyed by number, the newest first.
+        tasks: trio's tasks, keyed by number, in the order of the task tree.
+        brokers: the brokers of the cluster, keyed by id.
+        topics: the topics, keyed by name.
+        partitions: the partitions of the shown topics, keyed by topic and number.
+        groups: the groups, keyed by name.
+        configs: the configs of :attr:`configs_of`, keyed by name.
         configs_of: ``("topic", name)`` or ``("broker", id)``.
-        quotas: quotas by entity and key: connection quotas if a broker reports them, followed by
-            client quotas.
+        quotas: the quotas, keyed by entity and key: connection quotas if a broker reports them,
+            followed by client quotas.
         client_quotas_missing: why client quotas are unavailable; None if they are available.
-        tail: records by sequence number, the newest first.
-        tail_of: the topic of :attr:`tail`, and the partition or None for all.
+        tail: records, keyed by sequence number, the newest first.
+        tail_of: the topic of :attr:`tail` and its partition, or None for all partitions.
         tail_skipped: the number of records skipped because they arrived too fast.
         pipeline: the results of ``trionet pipeline run``.
         alarms: the problems that the user must notice, as sentences keyed by subject.

@@ -38,7 +38,7 @@ class JoinedSource:
         name: the name of the broker or cluster.
         parts: the sources of the parts.
         actions: the available operations.
-        prepare: called first with the model, to mark data that no part can read.
+        prepare: called with the model before any part runs, to mark data that no part can read.
     """
 
     def __init__(

@@ -76,7 +76,7 @@ def watch_broker(
         broker: a running broker.
         settings: the settings, keyed by Kafka's names, of the clients that read topics, groups and
             records; by default the clients connect to a listener without TLS and SASL, if any.
-        pipeline_topic: the topic with results of ``trionet pipeline run``; None to search for it.
+        pipeline_topic: the results topic of ``trionet pipeline run``; None to search for it.
         log: the log lines to show; by default the lines logged after this call.
     """
     with broker.watch(log) as metrics:
@@ -124,7 +124,7 @@ async def open_remote(
         metrics_token: the token of the metrics listener.
         metrics_tls: the TLS context for the metrics listener; by default, the system's certificate
             authorities are trusted.
-        pipeline_topic: the topic with results of ``trionet pipeline run``; None to search for it.
+        pipeline_topic: the results topic of ``trionet pipeline run``; None to search for it.
         network: opens the connections.
 
     Raises:

@@ -36,7 +36,7 @@ class PipelineSource:
     Args:
         bootstrap_servers: the bootstrap servers of the cluster.
         settings: the client settings, keyed by Kafka's names.
-        topic: the topic with results; None to search for it.
+        topic: the results topic; None to search for it.
         network: opens the connections.
         now_ms: returns the time in ms since the epoch.
     """

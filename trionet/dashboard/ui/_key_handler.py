@@ -36,7 +36,7 @@ class KeyHandler:
 
         Args:
             event: the key, mouse event or pasted text.
-            model: the model, on which the availability of actions depends.
+            model: the model, which determines which actions are available.
 
         Returns:
             The effect that the application must carry out; None if there is none.

@@ -110,7 +110,7 @@ def _is_searched(column: Column[Any], rows: Sequence[Any]) -> bool:
 
 
 def _first_value(column: Column[Any], rows: Sequence[Any]) -> object:
-    """Return the first value that is not None, whose type is that of all values."""
+    """Return the first value that is not None; all values have its type."""
     if column.value is None:
         return None
     return next((value for row in rows if (value := column.value(row)) is not None), None)

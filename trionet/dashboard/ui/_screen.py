@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: The minimum size of the screen.
 COLUMNS_MIN: Final = 60
 LINES_MIN: Final = 15
-#: The minimum number of lines that the summary of a view leaves to its table.
+#: The minimum number of lines that the summary of a view leaves for its table.
 TABLE_LINES_MIN: Final = 5
 #: The minimum age of data that the header shows, in seconds.
 STALE_SECONDS: Final = 3.0
@@ -52,7 +52,7 @@ def draw(
     """Draw a frame of the dashboard.
 
     Args:
-        ui: the state to show, in which :attr:`.Ui.hits` is updated.
+        ui: the state to show; its :attr:`.Ui.hits` is updated.
         model: the data to show.
         width: the width of the screen, in cells.
         height: the height of the screen, in lines.
@@ -90,7 +90,7 @@ def _too_small(width: int, height: int) -> Frame:
 
 
 def failed_frame(ui: Ui, model: Model, name: str, width: int, height: int, glyphs: Glyphs) -> Frame:
-    """Draw the frame for a view that raised an exception, which is logged as a bug.
+    """Draw the frame shown in place of a view that raised an exception.
 
     The view is not called. Alarms and messages are shown as usual.
     """

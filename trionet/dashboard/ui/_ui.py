@@ -212,12 +212,12 @@ class Ui:
     # Actions.
 
     def begin(self, action: Action, answers: Sequence[str], model: Model) -> Effect | None:
-        """Start an action, which asks for missing fields and for confirmation first.
+        """Start an action, asking for missing fields and for confirmation first.
 
         Args:
             action: an action of the current view.
             answers: the values of the first fields, as typed in a command.
-            model: the model, on which the availability of the action depends.
+            model: the model, which determines whether the action is available.
         """
         refused = action.refused(model)
         row = self.current.selected if action.needs_row else None
