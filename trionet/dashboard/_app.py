@@ -175,7 +175,7 @@ class Dashboard:
         return self._status
 
     async def _feed(self) -> None:
-        """Run the source after the first frame, because loading the source would delay the frame."""
+        """Run the source after the first frame, because loading the source would delay it."""
         await self._has_drawn.wait()
         await self._source.run(self._model, self._changed)
 

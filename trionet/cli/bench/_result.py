@@ -35,7 +35,7 @@ def ranges(counts: Sequence[int], rows_max: int = ROWS_MAX) -> list[Range]:
 
     Args:
         counts: the counts in the buckets of a :class:`trionet.metrics._histogram.Histogram`.
-        rows_max: the maximum number of ranges; at least 8, which covers values up to a minute.
+        rows_max: the maximum number of ranges.
     """
     filled = [number for number, count in enumerate(counts) if count]
     if not filled:

@@ -110,7 +110,7 @@ async def run_load(run: Run, work: Callable[[Run], Awaitable[Result]]) -> Result
 
 
 def is_unicode(encoding: str | None) -> bool:
-    """Return whether the encoding is a UTF, which can represent bars and Greek letters."""
+    """Return whether the encoding is a UTF encoding, which can represent bars and Greek letters."""
     return (encoding or "").lower().replace("-", "").startswith("utf")
 
 

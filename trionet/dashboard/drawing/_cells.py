@@ -224,6 +224,6 @@ def _cell_of_column(steps: int, glyphs: Glyphs) -> str:
 
 
 def heat(values: Iterable[float], top: float, glyphs: Glyphs = UNICODE) -> str:
-    """Draw one cell per value, the denser the larger the value is, up to ``top``."""
+    """Draw one cell per value; the larger the value, up to ``top``, the denser the cell."""
     steps = len(glyphs.shades) - 1
     return "".join(glyphs.shades[_step(value, top, steps) if value > 0 else 0] for value in values)

@@ -34,7 +34,7 @@ _VARINT_BITS_MAX: Final = 63
 
 
 class Allowance:
-    """How many records and decompressed bytes one entry may still contain."""
+    """How many more records and decompressed bytes to decode for one entry."""
 
     def __init__(self) -> None:
         self._records = RECORDS_SHOWN_MAX
