@@ -1,4 +1,4 @@
-"""Decodes frames to entries, identifying each response by the request that it answers."""
+"""Decodes frames to entries, identifying each response by its request."""
 
 from __future__ import annotations
 

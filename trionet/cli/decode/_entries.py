@@ -31,7 +31,7 @@ class Selection(NamedTuple):
 def entries(sources: Iterable[tuple[Source, Kind]], selection: Selection) -> Iterator[Entry]:
     """Yield the selected entries of all sources in order.
 
-    A response may answer a request from an earlier source.
+    The request for a response may be in an earlier source.
     """
     conversation = Conversation(selection.expected)
     skip = selection.skip
