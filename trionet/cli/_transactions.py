@@ -162,7 +162,7 @@ def _add_abort_hanging_arguments(parser: argparse.ArgumentParser) -> None:
         type=bounded_int(0, INT64_MAX),
         required=True,
         metavar="OFFSET",
-        help="offset of its first record",
+        help="offset of the transaction's first record",
     )
     add_confirmation_argument(parser)
     add_format_arguments(parser)
@@ -170,7 +170,7 @@ def _add_abort_hanging_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_abort_hanging(arguments: argparse.Namespace) -> int:
-    """Run the command and return the exit status: 0 if aborted, 1 if it does not exist."""
+    """Run the command and return the exit status: 0 if aborted, 1 if not found or declined."""
     from trionet.client._topic_partition import TopicPartition
 
     from .arguments._topic_partitions import parse_topic
@@ -188,7 +188,7 @@ async def _abort_hanging(arguments: argparse.Namespace, key: TopicPartition, adm
     found = [each for each in producers if each.transaction_start_offset == arguments.start_offset]
     if not found:
         print_message(
-            arguments, f"no open transaction of {key} starts at offset {arguments.start_offset}"
+            arguments, f"no open transaction in {key} starts at offset {arguments.start_offset}"
         )
         return 1
     [producer] = found

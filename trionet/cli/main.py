@@ -6,7 +6,7 @@ A subcommand is a module with two functions::
     def run(args: argparse.Namespace) -> int                     # the exit status
 
 Data goes to stdout and messages go to stderr. The exit status is 0 for success, 2 for an invalid
-command line or setting, 1 for any other error with a message, and 130 after Ctrl-C.
+command line or setting, 1 for any other error, and 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from trionet.errors import ConfigError, TrionetError
 
 from .arguments._parser import Parser
 
-#: The summaries of subcommands by name. ``trionet --help`` must not import any subcommand.
+#: The summaries of subcommands, here because ``trionet --help`` must not import any subcommand.
 COMMANDS = {
     "broker": "run a broker that speaks Kafka's wire protocol",
     "dashboard": "watch a broker or a cluster in the terminal",
@@ -76,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status.
 
     Raises:
-        SystemExit: argparse exits after ``--help``, ``--version`` and on invalid usage.
+        SystemExit: argparse exits after ``--help`` and ``--version``, and on invalid usage.
     """
     arguments = sys.argv[1:] if argv is None else list(argv)
     # Options before the subcommand take no values, so the first word is the subcommand.
@@ -91,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(subcommand: Subcommand, args: argparse.Namespace, chosen: str) -> int:
-    """Run the subcommand, and convert errors to a message and an exit status."""
+    """Run the subcommand, and turn an error into a message and an exit status."""
     try:
         status = subcommand.run(args)
         if sys.stdout is not None:  # None if it is closed

@@ -1,12 +1,12 @@
 """The running dashboard: the tasks that drive the user interface.
 
 The problem: keys must be handled immediately even if a broker is slow, a list has 10,000 rows, or
-the terminal has stopped reading (Ctrl-S, a stuck ssh). Whether a key, a signal, an error or Ctrl-Z
-ends the program, the screen and the keyboard of the shell must be restored.
+the terminal has stopped reading (Ctrl-S, a stuck ssh). Whether the program ends by a key, a signal
+or an error, or is suspended by Ctrl-Z, the shell must get back its screen and keyboard.
 
 The choice: one task reads keys, one draws, one handles signals, one runs the sources, and each
 action runs in a separate task. The tasks share the model and the state of the user interface
-without locks, because they run in one loop. Changes trigger drawing, not a timer. Changes are
+without locks, because they run in one loop. Changes trigger drawing; no timer does. Changes are
 coalesced for a sixtieth of a second, unless a key is pressed. After a slow frame, drawing rests, so
 that it takes at most a tenth of the loop's time.
 
@@ -52,15 +52,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("trionet.dashboard")
 
-#: The time for which changes of the model are coalesced into a frame, unless a key is pressed.
+#: How long changes of the model are coalesced into one frame, unless a key is pressed.
 COALESCE_SECONDS: Final = 1 / 60
-#: The maximum share of the loop's time for drawing.
+#: The maximum share of the loop's time that drawing takes.
 DRAWING_SHARE: Final = 0.1
-#: The interval at which the header is checked for stale data.
+#: The interval at which to check whether the header must show that data is stale.
 STALE_CHECK_SECONDS: Final = 1.0
 #: The number of refresh intervals without a change after which data is stale.
 STALE_INTERVALS: Final = 3
-#: The maximum number that an export adds to a file name.
+#: The number that an export adds to make a file name unique is below this.
 FILES_MAX: Final = 1000
 
 _STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
@@ -89,13 +89,13 @@ class DashboardSettings:
 async def run_dashboard(
     source: Source, settings: DashboardSettings | None = None, views: Sequence[View] | None = None
 ) -> int:
-    """Show the data of a source on the terminal of standard output until the user quits.
+    """Show a source on the terminal that standard output refers to, until the user quits.
 
     The screen is restored in all cases: after a key, a signal, an error or cancellation.
 
     Args:
         source: the source to show.
-        settings: the settings of the dashboard.
+        settings: the initial view and appearance; None for the defaults.
         views: the views with tabs, in order; None for all.
 
     Returns:
@@ -122,7 +122,7 @@ class Dashboard:
 
     Args:
         source: the source to show.
-        settings: the settings of the dashboard.
+        settings: the initial view and appearance.
         tty: the terminal; the caller closes it.
         views: the views with tabs.
     """
@@ -175,7 +175,7 @@ class Dashboard:
         return self._status
 
     async def _feed(self) -> None:
-        """Run the source after the first frame, which loading the source would delay."""
+        """Run the source after the first frame, because loading the source would delay it."""
         await self._has_drawn.wait()
         await self._source.run(self._model, self._changed)
 
@@ -319,7 +319,7 @@ class Dashboard:
                 seconds = await self._show()
 
     async def _show(self) -> float:
-        """Draw a frame, and return the delay before the next frame in seconds."""
+        """Draw a frame, and return how long to wait before the next one, in seconds."""
         if not self._tty.is_entered:
             await trio.lowlevel.checkpoint()
             return COALESCE_SECONDS  # suspended; resuming requests a frame
@@ -338,7 +338,7 @@ class Dashboard:
             is_urgent: whether the user is waiting; otherwise the task rests between steps.
 
         Returns:
-            False if a key was pressed, in which case the update is incomplete.
+            False if a key interrupted the update, otherwise True.
         """
         place = self._ui.current
         await trio.lowlevel.checkpoint()
@@ -368,7 +368,7 @@ class Dashboard:
             return failed_frame(self._ui, self._model, name, *size, self._glyphs)
 
     def _log_failure(self, error: Exception) -> str:
-        """Log the first failure of the current view, and return the name of the view."""
+        """Log the current view's failure if it is the first, and return the view's name."""
         name = self._ui.current.view.name
         if name not in self._failed:
             self._failed.add(name)
@@ -384,10 +384,10 @@ class Dashboard:
 
 
 def _rest(began: float, share: float) -> float:
-    """Return the time to rest in seconds, so that work takes ``share`` of the time.
+    """Return how long to rest, in seconds, so that work takes only ``share`` of the time.
 
     Args:
-        began: the start of the work, in seconds of ``perf_counter``.
+        began: the value of ``perf_counter`` when the work started.
         share: the share of the time for work, 0 to 1.
     """
     spent = perf_counter() - began
@@ -395,7 +395,7 @@ def _rest(began: float, share: float) -> float:
 
 
 def write_new_file(path: Path, text: str) -> Path:
-    """Write a new file, adding a number to the name if the file exists, and return the path.
+    """Write a new file, adding a number to its name if the file exists, and return its path.
 
     Raises:
         OSError: the file cannot be written.

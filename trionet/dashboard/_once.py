@@ -39,7 +39,7 @@ WAIT_SECONDS: Final = 15.0
 #: The number of lines of figures after which the headings are repeated.
 HEADINGS_EVERY: Final = 20
 
-#: The headings and widths of the figures in a line, by name.
+#: The headings and widths of the figures in a line, keyed by name.
 ROLLING: Final[Mapping[str, tuple[str, int]]] = {
     "requests": ("REQUESTS", 10),
     "errors": ("ERRORS", 8),
@@ -64,7 +64,7 @@ ROLLING_FORMS: Final = ("text", "json", "csv")
 
 
 class NoDataError(TrionetError):
-    """Raised when the data of a view could not be read or is not available from the source."""
+    """Raised when a view's data cannot be read or is not available from the source."""
 
 
 class NotATableError(Exception):
@@ -98,7 +98,7 @@ class OnceOptions:
 
 
 async def render_once(source: Source, options: OnceOptions) -> str:
-    """Read a source twice within a second, and return the rendered view.
+    """Read a source until rates are known, and return the rendered view.
 
     Args:
         source: the source to show.
@@ -135,7 +135,7 @@ async def render_once(source: Source, options: OnceOptions) -> str:
 
 
 async def _read(source: Source, model: Model, view: View, nursery: trio.Nursery) -> None:
-    """Run the source until the view has data and the figures have been read twice."""
+    """Run the source until the view has data and rates are known, or time is up."""
     changed = trio.Event()
 
     def on_change() -> None:
@@ -157,7 +157,7 @@ async def _read(source: Source, model: Model, view: View, nursery: trio.Nursery)
 
 
 def has_data(model: Model, view: View) -> bool:
-    """Return whether the model has the data of a view, or the reason why the data is missing."""
+    """Return whether the model has a view's data or knows why the data is missing."""
     section = _section(model, view)
     if section is None:
         return bool(model.figures or model.alarms)
@@ -165,7 +165,7 @@ def has_data(model: Model, view: View) -> bool:
 
 
 def has_rates(model: Model) -> bool:
-    """Return whether rates are known, or the source does not report a broker's internals."""
+    """Return whether rates are known, or none are expected because no internals were read."""
     return model.apis.updated_at is None or "requests" in model.figures
 
 
@@ -212,17 +212,17 @@ def _lines(state: ViewState, model: Model, pen: Pen) -> list[Line]:
 async def roll(
     source: Source, interval_seconds: float, count: int | None, form: str, out: TextIO
 ) -> None:
-    """Write a line of figures at an interval.
+    """Write a line of figures at regular intervals.
 
     Args:
         source: the source to show.
         interval_seconds: the time between two lines, in seconds.
         count: the number of lines; None to continue until cancelled.
-        form: the format, one of :data:`ROLLING_FORMS`; JSON has a document per line.
+        form: the format, one of :data:`ROLLING_FORMS`; JSON is one document per line.
         out: the output, which is flushed after each line.
 
     Raises:
-        OSError: ``out`` cannot be written.
+        OSError: ``out`` cannot be written to.
     """
     model = Model()
     writer = _WRITERS[form](out)
@@ -242,7 +242,7 @@ async def roll(
 
 
 class _TextLines:
-    """A writer of the reported figures as aligned columns."""
+    """Writes the reported figures as aligned columns."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -268,7 +268,7 @@ def _cell(name: str, value: float | None) -> str:
 
 
 class _JsonLines:
-    """A writer of all known figures as one JSON document per line."""
+    """Writes all known figures as one JSON document per line."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -282,7 +282,7 @@ class _JsonLines:
 
 
 class _CsvLines:
-    """A writer of all figures as CSV, including unknown figures, so that columns never change."""
+    """Writes all figures as CSV, including unknown ones, so that the columns never change."""
 
     def __init__(self, out: TextIO) -> None:
         self._writer = csv.writer(out, lineterminator="\n")

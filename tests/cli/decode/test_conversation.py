@@ -152,7 +152,7 @@ def test_an_unknown_version_shows_the_header_and_which_are_known() -> None:
     found = only(decoded(framed(bytes(asked))))
 
     assert ("request", "Metadata", 60) == (found["kind"], found["api"], found["version"])
-    assert "unknown version 60 of Metadata; known: 0 to 13" == found["problem"]["text"]
+    assert "unsupported version 60 of Metadata; expected 0 to 13" == found["problem"]["text"]
     assert "shop" == found["header"]["client_id"]
 
 

@@ -156,7 +156,7 @@ def test_a_record_that_grows_too_large_is_reported() -> None:
     [
         ("", "at least one verb"),
         ("text", "at least one verb"),
-        ("%k%v", "its end is undefined"),
+        ("%k%v", "does not define where it ends"),
         ("%k %k", "twice"),
         ("%v %s", "twice"),
         ("%k %K", "must precede the field it measures"),

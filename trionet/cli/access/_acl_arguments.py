@@ -1,4 +1,4 @@
-"""Parsing of ACLs on a command line, with the options of kafka-acls and rpk."""
+"""Parses ACLs on the command line, with the options of kafka-acls and rpk."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from trionet.client.admin.calls._enums import AclOperation
 
 
-#: The name of the cluster resource.
+#: Kafka's name for the resource that stands for the cluster.
 CLUSTER: Final = "kafka-cluster"
 PATTERNS: Final = ("literal", "prefixed")
 FILTER_PATTERNS: Final = (*PATTERNS, "any", "match")
@@ -77,7 +77,8 @@ def bindings(arguments: argparse.Namespace) -> list[AclBinding]:
     """Return the ACLs to create: the product of principals, hosts, operations and resources.
 
     Raises:
-        ConfigError: the resource or the principal is missing, or an operation is unknown.
+        ConfigError: no resource or principal is given, a host is given without a principal, or an
+            operation is unknown.
     """
     from trionet.client.admin.access._acls import AclBinding, AclPermission
 
@@ -114,7 +115,7 @@ def bindings(arguments: argparse.Namespace) -> list[AclBinding]:
 
 
 def filters(arguments: argparse.Namespace) -> list[AclFilter]:
-    """Return filters that match the selected ACLs. An option that is not given matches anything.
+    """Return filters that match the selected ACLs. An omitted option matches anything.
 
     Raises:
         ConfigError: an operation is unknown.
@@ -185,7 +186,7 @@ def _operations(arguments: argparse.Namespace) -> list[AclOperation]:
 
 
 def _operations_of(text: str) -> list[AclOperation]:
-    """Parse comma-separated operations: ``describe_configs`` or ``DescribeConfigs``."""
+    """Parse comma-separated operations, such as ``describe_configs`` or ``DescribeConfigs``."""
     from trionet.client.admin.calls._enums import AclOperation
 
     known = {each.name.replace("_", ""): each for each in AclOperation if each > AclOperation.ANY}
@@ -200,7 +201,7 @@ def _operations_of(text: str) -> list[AclOperation]:
 
 
 def _principal(name: str) -> str:
-    """Return a principal in Kafka's form, with the type ``User`` for a bare name."""
+    """Return a principal in the form ``TYPE:NAME``; a bare name gets the type ``User``."""
     return name if ":" in name else f"User:{name}"
 
 

@@ -47,10 +47,10 @@ def add_entity_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def entity_parts(arguments: argparse.Namespace) -> dict[str, str | None]:
-    """Return the names of the entity by type, with None for the default entity of a type.
+    """Return the name given for each type, or None for the default entity of that type.
 
     Raises:
-        ConfigError: a type is unknown or given twice.
+        ConfigError: a name is not ``TYPE=NAME``, or a type is unknown or given twice.
     """
     pairs: list[tuple[str, str | None]] = [key_value(text, "--name") for text in arguments.names]
     pairs += [(kind, None) for kind in arguments.defaults]
@@ -159,7 +159,7 @@ def _run_alter(arguments: argparse.Namespace) -> int:
     for text in arguments.set:
         key, value = key_value(text, "--set")
         if key in values:
-            raise ConfigError(f"{key} is changed more than once; keep one of the changes")
+            raise ConfigError(f"{key} is changed more than once; specify each quota only once")
         values[key] = _number(key, value)
     if not values:
         raise ConfigError("nothing to change: use --set or --delete")

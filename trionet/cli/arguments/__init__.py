@@ -1,1 +1,1 @@
-"""Parsing of command-line arguments: numbers, times, partitions, names and config changes."""
+"""Parses command-line arguments: numbers, times, partitions, names and config changes."""

@@ -34,7 +34,7 @@ def add_change_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def changes(arguments: argparse.Namespace) -> Changes:
-    """Return the requested changes by key; None deletes a setting.
+    """Return the requested changes, keyed by setting; None deletes the setting.
 
     Raises:
         ConfigError: a change does not have the form KEY=VALUE, or a key occurs twice.
@@ -54,7 +54,7 @@ def changes(arguments: argparse.Namespace) -> Changes:
         pairs.append((key, Subtract(value)))
     for key, change in pairs:
         if key in found:
-            raise ConfigError(f"{key} is changed more than once; keep one of the changes")
+            raise ConfigError(f"{key} is changed more than once; specify each key only once")
         found[key] = change
     return found
 

@@ -1,4 +1,4 @@
-"""Parsing of names on a command line: lists, patterns for topics and groups, and API names."""
+"""Parses names on the command line: lists, topic and group patterns, and API names."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def api_key(name: str, hint: str) -> int:
 
     Args:
         name: the name of the API, in any case, or its key.
-        hint: ends the error message if no known name is similar.
+        hint: how the error message ends if no known name is similar.
 
     Raises:
         ConfigError: the API is unknown.

@@ -12,7 +12,7 @@ INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
 
 _NUMBER: Final = re.compile(r"-?[0-9]+")
-#: The maximum length of a number that is parsed, longer than any limit.
+#: The maximum number of characters that are parsed as a number; no limit needs as many.
 _DIGITS_MAX: Final = 40
 
 
@@ -20,9 +20,10 @@ def bounded_int(least: int, most: int, *, default: int | None = None) -> Callabl
     """Return an argparse ``type`` that accepts an integer within limits.
 
     Args:
-        least: the smallest value.
-        most: the largest value.
-        default: a value outside the limits that selects the broker's default.
+        least: the smallest accepted value.
+        most: the largest accepted value.
+        default: a value outside the limits that is also accepted and selects the broker's default;
+            None if there is none.
     """
 
     def number(text: str) -> int:

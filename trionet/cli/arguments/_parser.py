@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 class Parser(argparse.ArgumentParser):
     """An ArgumentParser that accepts options between positional arguments.
 
-    In ``produce TOPIC -H a=b FILE``, argparse would set the optional FILE to its default at
-    ``-H`` and reject the later value.
+    In ``produce TOPIC -H a=b FILE``, argparse would set the optional FILE to its default
+    on reaching ``-H`` and then reject the value that follows.
     """
 
     _is_retrying = False
@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _has_options(words: Sequence[str]) -> bool:
-    """Return whether the words contain an option, which argparse then rejects as unknown."""
+    """Return whether any of the words is an option, which argparse then rejects as unknown."""
     return any(word.startswith("-") and word != "-" for word in words)
 
 
@@ -54,7 +54,7 @@ class Subcommands:
     """The subcommands of a command.
 
     Args:
-        commands: the subcommands by name.
+        commands: the subcommands, keyed by name.
     """
 
     def __init__(self, commands: Mapping[str, Verb]) -> None:

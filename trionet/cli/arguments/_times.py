@@ -1,4 +1,4 @@
-"""Parsing of times on a command line, in milliseconds since 1970."""
+"""Parses times on the command line into milliseconds since 1970."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def parse_time(text: str, now: datetime) -> int:
     """Parse a time and return it in milliseconds since 1970.
 
     Args:
-        text: an ISO 8601 day or time; a duration before now (``2h``); ``now``; or seconds or
+        text: an ISO 8601 date or time; a duration before now (``2h``); ``now``; or seconds or
             milliseconds since 1970.
-        now: the current time, with a time zone.
+        now: the current time, timezone-aware.
 
     Raises:
         ConfigError: the text is none of these.
@@ -61,7 +61,7 @@ def parse_time(text: str, now: datetime) -> int:
 
 
 def time_text(milliseconds: int) -> str:
-    """Format a record's timestamp as ISO 8601."""
+    """Format a timestamp as ISO 8601, or as a number if it is outside the years 1 to 9999."""
     try:
         time = _EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:  # before the year 1, or after 9999

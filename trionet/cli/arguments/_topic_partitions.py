@@ -1,4 +1,4 @@
-"""Parsing of partitions on a command line (``orders:0,2``) and of offsets in files."""
+"""Parses partitions on the command line (``orders:0,2``) and offsets in files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trionet.errors import ConfigError
 
 from ._numbers import INT32_MAX, INT64_MAX, is_natural
 
-#: The maximum size of a file of offsets in bytes.
+#: The maximum size of an offsets file in bytes.
 FILE_BYTES_MAX: Final = 64 * 1024 * 1024
 _FIELDS: Final = ("topic", "partition", "offset")
 _EXPECTED: Final = "expected rows of topic, partition and offset, as CSV or JSON with these names"
@@ -33,7 +33,7 @@ def parse_topic(text: str) -> tuple[str, list[int] | None]:
 
 
 def parse_partitions(texts: Iterable[str]) -> list[int]:
-    """Parse partition numbers from several texts, each comma-separated, without duplicates.
+    """Parse comma-separated partition numbers into a sorted list without duplicates.
 
     Raises:
         ConfigError: a text is not a partition number.
@@ -49,11 +49,12 @@ def parse_partitions(texts: Iterable[str]) -> list[int]:
 
 
 def read_offsets(name: str) -> dict[TopicPartition, int]:
-    """Read the offsets of partitions from a file, or from standard input if it is ``-``.
+    """Read partition offsets from a file, or from standard input if ``name`` is ``-``.
 
-    Each row is ``topic,partition,offset``, separated by commas or blanks. A header may name more
-    columns, as in the output of ``--format csv``. The file may also contain JSON objects with
-    these names.
+    Each row consists of topic, partition and offset, separated by commas or whitespace. A header
+    may name additional columns, as in the output of ``--format csv``. Alternatively, the file may
+    contain a JSON array of objects with these keys, or an object with such an array under
+    ``partitions``.
 
     Raises:
         ConfigError: the file cannot be read or a row is invalid; the message names the row.
@@ -95,7 +96,7 @@ def _read(name: str) -> str:
 
 
 def _of_json(name: str, text: str) -> dict[TopicPartition, int]:
-    """Parse rows from a JSON array, or from the array ``partitions`` of an object as in Kafka."""
+    """Parse rows from a JSON array, or from an object's ``partitions`` array, as in Kafka."""
     try:
         document: Any = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -32,12 +32,12 @@ class Source:
 
     Attributes:
         servers: ``bootstrap.servers``.
-        settings: the consumer settings by Kafka's keys.
+        settings: the consumer settings, keyed by Kafka's setting names.
         topic: the name of the topic.
-        partition: the number of the partition; None for all.
+        partition: the partition to read; None for all.
         at_end: whether to start at the end of the log.
         until_end: whether to stop at the end offsets that the log has at the start of the run.
-        idle_seconds_max: the time without a record after which the run stops, in seconds.
+        idle_seconds_max: the run stops if no record arrives for this long, in seconds.
     """
 
     servers: str
@@ -75,7 +75,7 @@ class ConsumeLoad:
         self._is_complete = False
 
     async def run(self, run: Run) -> Result:
-        """Read records until the plan is fulfilled.
+        """Read records until the run is over, the end is reached or no more records arrive.
 
         Raises:
             ConfigError: the topic or partition does not exist.

@@ -85,7 +85,7 @@ def _measure(arguments: argparse.Namespace, server: str) -> int:
 
 @contextmanager
 def _own_server() -> Iterator[str]:
-    """Run an echo server in a separate process, and yield the address."""
+    """Run an echo server in a separate process, and yield its address."""
     command = [sys.executable, "-m", "trionet", "bench", "echo", "--serve", "127.0.0.1:0"]
     # In its own session, so that Ctrl-C reaches only this process, which then stops the server.
     with subprocess.Popen(

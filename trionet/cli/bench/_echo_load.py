@@ -24,7 +24,7 @@ from ._result import Result
 from ._run import Run
 
 SIZE_BYTES: Final = 4
-#: The time that a poll waits for responses before the load checks whether the run is over.
+#: How long a poll waits for responses before the load checks whether the run is over.
 CHECK_SECONDS: Final = 0.05
 #: The time limits for opening all connections and for receiving the last responses.
 CONNECT_SECONDS: Final = 10.0
@@ -49,7 +49,7 @@ class Echo:
 
     @property
     def target(self) -> str:
-        """The name of the server in results."""
+        """The server's name in the results."""
         return f"{self.host}:{self.port}"
 
 
@@ -150,7 +150,7 @@ class EchoLoad:
             run.tally.fail(len(self._pending), "no response", run.now())
 
     def _send_due(self, selector: Selector, run: Run, pace: Pace | None) -> float:
-        """Send the due requests on idle connections, and return the timeout of the next poll."""
+        """Send the due requests on idle connections, and return the timeout for the next poll."""
         selector.look_at_clock()
         now = run.now()
         while self._free and self._sent < run.plan.records_max:

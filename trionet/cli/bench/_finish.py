@@ -1,4 +1,4 @@
-"""Running a benchmark and printing the result."""
+"""Runs a benchmark and prints its result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ._result import Result
     from ._run import Run
 
-#: The default interval of progress lines.
+#: The default interval between progress lines.
 INTERVAL_SECONDS = 1.0
 
 
@@ -46,7 +46,8 @@ def finish(
     """Run the benchmark and print the result.
 
     Returns:
-        The exit status: 0, 1 if something failed, or 128 + N if signal N ended the run.
+        The exit status: 0, 1 if something failed or is missing, or 128 + N if signal N ended the
+        run.
     """
     import trio
 

@@ -1,4 +1,4 @@
-"""The schedule of records at a requested rate. Pure.
+"""Schedules records at a requested rate; performs no I/O.
 
 Records are scheduled in groups, because a loop cannot schedule 100,000 records a second one by one.
 If a group waits because earlier groups took too long, the wait is part of its latency. Otherwise a
@@ -34,7 +34,7 @@ class Pace:
         return self._began + self._number * self._interval
 
     def take(self) -> int:
-        """Advance to the next group, and return the number of records in this one."""
+        """Return the number of records in the next group, and advance past that group."""
         count = self._until(self._number + 1) - self._until(self._number)
         self._number += 1
         return count

@@ -1,4 +1,4 @@
-"""Record values: random values of a fixed size, or the values in a file, repeated. Pure."""
+"""Record values: random ones of a fixed size, or those in a file, used repeatedly."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Final
 
-#: Limits of the pool of random values, which is generated before the run (at least one value).
+#: Limits on the pool of random values, which is generated before the run (at least one value).
 POOL_BYTES: Final = 1 << 20
 POOL_VALUES: Final = 10_000
 #: Fixed, so that runs can be compared, as in Kafka's tool.
@@ -44,7 +44,7 @@ class Payloads:
 
 
 def random_payloads(size: int) -> Payloads:
-    """Return random values of capital letters, as Kafka's tool does.
+    """Return random values that consist of capital letters, as Kafka's tool does.
 
     Args:
         size: the size of each value in bytes.
@@ -56,7 +56,7 @@ def random_payloads(size: int) -> Payloads:
 
 
 def payloads_of(content: bytes, delimiter: bytes) -> Payloads | None:
-    """Split the content of a file into values, or None if there are none.
+    """Split the content of a file into values; return None if there are none.
 
     Empty values are skipped, as in Kafka's tool.
     """

@@ -1,4 +1,4 @@
-"""The amount of load, from the options common to all benchmarks."""
+"""The limits and the rate of a run, given by options common to all benchmarks."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def natural_int(text: str) -> int:
 
 
 def positive_float(text: str) -> float:
-    """Parse a number above 0, for argparse."""
+    """Parse a positive number, for argparse."""
     number = float(text)
     if not 0 < number < math.inf:
         raise argparse.ArgumentTypeError(f"must be a number above 0, not {text}")

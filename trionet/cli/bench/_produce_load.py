@@ -1,9 +1,9 @@
 """The load of ``trionet bench produce``: as fast as the producer accepts records, or at a rate.
 
 To measure the latency of records, this module matches acknowledgements with sent records. Each
-acknowledgement covers a number of records of one partition. Records of a partition keep their
-order, so an acknowledgement covers the oldest unacknowledged records. An acknowledgement may arrive
-before the call that sent the records returns their partition.
+acknowledgement states how many records of one partition it covers. Records of a partition keep
+their order, so these are the oldest unacknowledged ones. An acknowledgement may arrive before the
+call that sent the records returns their partition.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Acknowledged:
 
 
 class Acknowledgements:
-    """A matcher of sent records with acknowledgements.
+    """Matches sent records with their acknowledgements.
 
     Args:
         tally: the counts to update with each match.
@@ -57,12 +57,12 @@ class Acknowledgements:
         self._acknowledged: dict[int, deque[_Acknowledged]] = {}
 
     def sent(self, partition: int, records: int, bytes: int, began: float) -> None:
-        """Note that records of a partition were sent, which were due at ``began``."""
+        """Note that records due at ``began`` were sent to a partition."""
         self._sent.setdefault(partition, deque()).append(_Sent(records, bytes, began))
         self._match(partition)
 
     def acknowledged(self, partition: int, records: int, at: float, error: str = "") -> None:
-        """Note that the oldest records of a partition were written, or failed with an error."""
+        """Note that a partition's oldest unacknowledged records were written or failed."""
         queue = self._acknowledged.setdefault(partition, deque())
         queue.append(_Acknowledged(records, at, error))
         self._match(partition)
@@ -93,7 +93,7 @@ class Acknowledgements:
                 acknowledged.popleft()
 
 
-#: The limits of a batch enqueued in one call without a rate, less than a millisecond of work.
+#: The limits on what one call enqueues if no rate is set: less than a millisecond of work.
 GROUP_RECORDS: Final = 500
 GROUP_BYTES: Final = 256 * 1024
 #: The time limit for the topic's metadata. It is short because the address may be mistyped.
@@ -106,9 +106,9 @@ class Target:
 
     Attributes:
         servers: ``bootstrap.servers``.
-        settings: the producer settings by Kafka's keys.
+        settings: the producer settings, keyed by Kafka's setting names.
         topic: the name of the topic.
-        partition: the number of the partition; None to let the partitioner choose.
+        partition: the partition to write to; None to let the partitioner choose.
     """
 
     servers: str
@@ -146,11 +146,11 @@ class ProduceLoad:
         self._acknowledgements: Acknowledgements | None = None
 
     async def run(self, run: Run) -> Result:
-        """Produce records until the plan is fulfilled.
+        """Produce records until the run is over.
 
         Raises:
             CallTimedOutError: no metadata for the topic could be fetched.
-            TrionetError: a record is rejected, or the producer has failed.
+            TrionetError: a warm-up record is rejected, or the producer has failed.
         """
         target = self._target
         clock = run.now

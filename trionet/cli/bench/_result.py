@@ -1,4 +1,4 @@
-"""The result of a run as figures for programs, or as text with a histogram. Pure."""
+"""Formats the result of a run as figures for programs, or as text with a histogram."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Range:
 def ranges(counts: Sequence[int], rows_max: int = ROWS_MAX) -> list[Range]:
     """Merge the buckets of a histogram into at most ``rows_max`` ranges.
 
-    The ranges extend from the first to the last non-empty bucket. Each spans an eighth of a power
-    of two, or a multiple of an eighth.
+    The ranges extend from the first to the last non-empty bucket. Each covers the same number of
+    adjacent buckets, which is a power of two.
 
     Args:
         counts: the counts in the buckets of a :class:`trionet.metrics._histogram.Histogram`.
-        rows_max: the maximum number of ranges; at least 8, which covers values up to a minute.
+        rows_max: the maximum number of ranges.
     """
     filled = [number for number, count in enumerate(counts) if count]
     if not filled:
@@ -77,7 +77,7 @@ def _bar(share: float, *, is_unicode: bool) -> str:
 
 
 def duration(microseconds: float, *, is_unicode: bool) -> str:
-    """Format a time with three significant digits and a suitable unit: ``12.3 ms``."""
+    """Format a duration with three significant digits and a suitable unit: ``12.3 ms``."""
     value = microseconds
     if value < 999.5:
         return f"{value:.0f} {'µs' if is_unicode else 'us'}"
@@ -105,10 +105,10 @@ class Result:
         things: the plural noun for the counted items, such as ``records``.
         latency: the measured interval, such as ``from due to acknowledged``.
         tally: the counts.
-        more: the other figures by name, in seconds.
-        notes: the messages about the run.
+        more: other figures, in seconds, keyed by name.
+        notes: messages about the run.
         is_complete: whether the run processed everything requested, successfully or not.
-        metrics: the client's metrics by Kafka's names; None if not requested.
+        metrics: the client's metrics, keyed by Kafka's metric names; None if not requested.
     """
 
     command: str
@@ -122,7 +122,7 @@ class Result:
     metrics: Mapping[str, float] | None = None
 
     def document(self) -> dict[str, object]:
-        """Return the run as a JSON document."""
+        """Return the result as a JSON document."""
         tally = self.tally
         found: dict[str, object] = {
             "command": self.command,
@@ -142,7 +142,7 @@ class Result:
         return found
 
     def table(self) -> Table:
-        """Return the run as one row of figures, for CSV."""
+        """Return the result as one row of figures, for CSV."""
         document = self.document()
         latencies = cast(dict[str, float], document.pop("latency_ms"))
         kept = {name: value for name, value in document.items() if name not in _NO_FIGURES}
@@ -150,7 +150,7 @@ class Result:
         return Table(list(kept), [cast(list[Value], list(kept.values()))])
 
     def lines(self, *, is_unicode: bool) -> Iterator[str]:
-        """Yield the run as lines of text."""
+        """Yield the result as lines of text."""
         tally = self.tally
         records = counted(tally.records, self.things.removesuffix("s"))
         yield (
@@ -181,7 +181,7 @@ def progress(things: str, second: int, window: Window, seconds: float, *, is_uni
 
 
 def rates(things: str, count: int, size: int, seconds: float) -> str:
-    """Format the rates of items and bytes per second."""
+    """Format throughput as items/s and MiB/s."""
     rate = count / seconds
     shown = f"{rate:,.0f}" if rate >= 100 or rate.is_integer() else f"{rate:.3g}"
     return f"{shown} {things}/s, {size / seconds / MIB:,.2f} MiB/s"

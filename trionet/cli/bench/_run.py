@@ -1,4 +1,4 @@
-"""The common parts of all runs: the clock, the end, signals and progress lines."""
+"""What all runs have in common: the clock, when they end, signals and progress lines."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ._plan import Plan
 from ._result import Result, progress
 from ._tally import Tally
 
-#: The base of the exit status after a signal, as in shells.
+#: Added to the number of a signal, this is the exit status after the signal, as in shells.
 SIGNAL_STATUS = 128
 
 
 class Run:
-    """One run of a benchmark. A signal ends the run early and keeps the results.
+    """One run of a benchmark. A signal ends the run early but keeps its results.
 
     Args:
         things: the plural noun for the counted items, such as ``records``.
         plan: the limits of the run.
-        interval: the interval of progress lines in seconds; 0 for none.
+        interval: the interval between progress lines in seconds; 0 for none.
 
     Attributes:
         tally: the counts.
@@ -44,7 +44,7 @@ class Run:
         self._has_begun = trio.Event()
 
     def begin(self) -> Tally:
-        """Start measuring with a new tally, and return the tally."""
+        """Start measuring with a new tally, and return it."""
         self.tally = Tally(self.now())
         self._has_begun.set()
         return self.tally
@@ -55,7 +55,7 @@ class Run:
 
     @property
     def ends_at(self) -> float:
-        """The latest time at which the run ends."""
+        """The time by which the run ends."""
         return self.tally.began + self.plan.seconds_max
 
     async def wait_until(self, at: float) -> None:
@@ -110,7 +110,7 @@ async def run_load(run: Run, work: Callable[[Run], Awaitable[Result]]) -> Result
 
 
 def is_unicode(encoding: str | None) -> bool:
-    """Return whether the encoding can represent bars and Greek letters."""
+    """Return whether the encoding is a UTF encoding, which can represent bars and Greek letters."""
     return (encoding or "").lower().replace("-", "").startswith("utf")
 
 

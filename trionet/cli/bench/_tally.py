@@ -1,4 +1,4 @@
-"""The counts of a run: records, bytes and latencies. Pure."""
+"""Counts the records, bytes and latencies of a run; performs no I/O."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Tally:
     """The cumulative counts of a run.
 
     Attributes:
-        began: the start time in seconds.
-        last: the time of the last count in seconds.
+        began: the start time, in seconds.
+        last: the time at which something was last counted, in seconds.
         records: the number of completed records.
         bytes: the total size of the keys and values of completed records.
         failed: the number of failed records.
@@ -79,10 +79,10 @@ class Tally:
 
     @property
     def seconds(self) -> float:
-        """The time from the start to the last count in seconds."""
+        """The time from ``began`` to ``last``, in seconds."""
         return self.last - self.began
 
     @property
     def mean_us(self) -> float:
-        """The mean latency in microseconds, or 0 without any latency."""
+        """The mean latency in microseconds, or 0 if none was recorded."""
         return self.total_us / self.histogram.count if self.histogram.count else 0.0

@@ -13,10 +13,10 @@ from ...metrics._log_ring import LogRing
 
 
 class BrokerDashboard:
-    """A dashboard that shows a broker of this process on the terminal.
+    """A dashboard that shows a broker in this process on the terminal.
 
-    Log lines go to the dashboard. Only errors go to standard error, because the dashboard would
-    draw over other messages.
+    Log lines go to the dashboard. Standard error receives only errors, because the dashboard draws
+    over whatever is printed there.
 
     Args:
         level: the lowest level of log lines to keep.

@@ -28,7 +28,7 @@ _SECURITY_KEY = re.compile(
     r"(?:listener\.name\.(?!metrics\.)[^.]+\.(?:[^.]+\.)?)?(?:ssl|sasl)\.", re.IGNORECASE
 )
 Show = Callable[[Broker], Awaitable[object]]
-"""A function that shows a broker until the user stops it."""
+"""A function that shows a broker until the user quits."""
 
 # A stand-alone broker keeps Kafka's behaviour where open_broker by itself trades it for speed.
 _DEFAULTS = {"auto.create.topics.ready.at.once": False, "group.initial.rebalance.delay.ms": 3000}
@@ -206,7 +206,7 @@ async def _watch_signals(
     async for number in signals:
         log.info("%s: stopping", signal.Signals(number).name)
         if stop.is_set() or not ready.is_set():
-            scope.cancel(reason="a second signal, or one while the broker starts")
+            scope.cancel(reason="a second signal, or one while the broker is starting")
             return
         stop.set()
 
@@ -219,7 +219,7 @@ def _report(broker: Broker) -> None:
 
 
 def _raise_descriptor_limit() -> None:
-    """Raise the limit of open file descriptors to the hard limit, as Java does."""
+    """Raise the limit on open file descriptors to the hard limit, as Java does."""
     try:
         import resource
     except ImportError:  # Windows

@@ -1,4 +1,4 @@
-"""Running a command with an admin client."""
+"""Runs a command with an admin client."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ._connection_errors import timeout_error
 if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
 
-#: The time limit for reaching a first broker, unless ``default.api.timeout.ms`` is set. It is
-#: short because the address may be mistyped.
+#: The time limit for a first response from a broker, unless ``default.api.timeout.ms`` is set. It
+#: is short because the address may be mistyped.
 REACH_SECONDS: Final = 10.0
 _TIMEOUT: Final = "default.api.timeout.ms"
 

@@ -28,7 +28,7 @@ DEFAULT_SERVERS: Final = "127.0.0.1:9092"
 DEFAULT_PORT: Final = 9092
 #: The prefix of environment variables: ``TRIONET_SASL_USERNAME`` sets ``sasl.username``.
 PREFIX: Final = "TRIONET_"
-#: The environment variable with the default of ``--config``.
+#: The environment variable that sets the default for ``--config``.
 FILE_VARIABLE: Final = "TRIONET_CONFIG"
 # Variables with trionet's prefix that are not client settings.
 _OTHER_VARIABLES: Final = re.compile(r"TRIONET_(?:CONFIG|PURE|TEST_.*)")
@@ -132,7 +132,7 @@ def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
 def client_settings(
     arguments: argparse.Namespace, keys: ClientKeys | None = None
 ) -> dict[str, str]:
-    """Return the settings of a client by Kafka's keys, as ``open_producer`` and others take them.
+    """Return a client's settings, keyed by Kafka's names, as ``open_producer`` expects them.
 
     Args:
         arguments: the arguments parsed with :func:`add_connection_arguments`.
@@ -143,8 +143,8 @@ def client_settings(
         is set.
 
     Raises:
-        ConfigError: a file cannot be read, a key is unknown or a value not allowed; the message
-            names the origin.
+        ConfigError: a file cannot be read, a key is unknown, or a value is not allowed; the
+            message names the origin.
     """
     return {each.key: each.value for each in resolve_settings(arguments, keys).values()}
 
@@ -180,10 +180,10 @@ def resolve_settings(
 
 @contextmanager
 def logging_to_stderr(arguments: argparse.Namespace) -> Iterator[None]:
-    """Log the package's messages to standard error, without repeating a warning.
+    """Log the package's messages to standard error, omitting repeated warnings and errors.
 
-    The last message is stored in ``arguments.last_logged``, so that :mod:`trionet.cli.main` does
-    not print an error that was already logged.
+    The last message logged is stored in ``arguments.last_logged``, so that
+    :mod:`trionet.cli.main` does not print an error that was already logged.
     """
     seen: set[str] = set()
 
@@ -215,7 +215,7 @@ class _OneLine(logging.Formatter):
 
 
 def with_ports(servers: str) -> str:
-    """Add Kafka's default port to the entries of ``bootstrap.servers`` without a port."""
+    """Add Kafka's default port to the entries of ``bootstrap.servers`` that have no port."""
     texts = [text.strip() for text in servers.split(",")]
     return ",".join(
         f"{text}:{DEFAULT_PORT}" if re.fullmatch(r"[^:\[\]]+|\[[^\]]*\]", text) else text
@@ -226,7 +226,7 @@ def with_ports(servers: str) -> str:
 def _layers(
     arguments: argparse.Namespace, variables: Mapping[str, str]
 ) -> Iterator[tuple[Setting, bool]]:
-    """Yield the settings, lowest precedence first, and whether other clients share the source."""
+    """Yield each setting, lowest precedence first, and whether other clients share its source."""
     path = arguments.config or variables.get(FILE_VARIABLE)
     if path:
         from trionet.broker.config._properties import read_properties
@@ -298,7 +298,7 @@ def kafka_setting(setting: Setting, keys: ClientKeys) -> Setting | None:
 
 
 def _kafka_key(key: str) -> str:
-    """Return Kafka's name of a key, translating a librdkafka name."""
+    """Return Kafka's name for a key, translating a librdkafka name."""
     from trionet.client.config._keys import CLIENTS
     from trionet.client.config._librdkafka_names import KAFKAS_NAME
 

@@ -1,4 +1,4 @@
-"""Queries for the start and end offsets of partitions, and for offsets by timestamp."""
+"""Looks up the start and end offsets of partitions, and offsets by timestamp."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ async def start_and_end(
 async def offsets_at(
     admin: Admin, partitions: Iterable[TopicPartition], time: int
 ) -> tuple[dict[TopicPartition, int], list[TrionetError]]:
-    """Return the first offset at or after a time in each partition, or else the end offset.
+    """Return each partition's first offset at or after a time, and the errors of failed partitions.
+
+    If a partition has no such offset, its end offset is returned.
 
     Args:
         admin: the client to use.

@@ -1,4 +1,4 @@
-"""Resolution of a command's topic arguments to names or descriptions."""
+"""Resolves a command's topic arguments to topic names or descriptions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 async def selected_names(arguments: argparse.Namespace, admin: Admin) -> list[str]:
-    """Return the topic names selected by ``topics``, ``regex`` and ``internal``.
+    """Return the topic names selected by the arguments ``topics``, ``regex`` and ``internal``.
 
     Raises:
         ConfigError: a regular expression is invalid.

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 GROUP: Final = "group.id"
 #: The maximum number of records rendered and written together.
 RECORDS_MAX: Final = 10_000
-#: The settings used only by group members, dropped if they come from a shared file.
+#: The settings used only by group members, dropped unless they are given with ``-X``.
 _GROUP_KEYS: Final = (GROUP, "group.instance.id", "enable.auto.commit")
 NULL: Final = b"NULL"
 
@@ -222,7 +222,7 @@ def _poll_records(arguments: argparse.Namespace, settings: dict[str, object]) ->
 
 
 def _leave_group(settings: dict[str, object], given: dict[str, Any]) -> None:
-    """Remove group settings that come from a shared file or the environment."""
+    """Remove group settings that come from a file or the environment."""
     if GROUP in given and given[GROUP].origin == "-X":
         raise ConfigError("-X group.id requires -G (to join the group) or -o stored")
     for key in _GROUP_KEYS:

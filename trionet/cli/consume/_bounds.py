@@ -122,7 +122,7 @@ class Ends:
     """The end offsets of the partitions that have not been read up to the end.
 
     Attributes:
-        left: the end offset by partition.
+        left: the end offsets, keyed by partition.
     """
 
     left: dict[TopicPartition, int]
@@ -180,7 +180,7 @@ def part(batch: ConsumerBatch, start: int, end: int) -> ConsumerBatch:
     )
 
 
-#: The values of ``auto.offset.reset`` by the place where a group starts without a commit.
+#: The ``auto.offset.reset`` for each place where a group without committed offsets can start.
 _RESETS: Final = {From.BEGINNING: "earliest", From.END: "latest"}
 
 
@@ -188,12 +188,12 @@ def reset_of(span: Span) -> str | None:
     """Return ``auto.offset.reset`` for the requested range, or None to leave it unchanged.
 
     Raises:
-        ConfigError: a group cannot start at the beginning of this range.
+        ConfigError: a group cannot read this range.
     """
     start, end = span
     if end is not None or start.number or start.base not in {*_RESETS, From.STORED}:
         raise ConfigError(
-            "a group starts at its committed offsets, otherwise at the beginning or the end: with "
-            "-G, use -o beginning, -o end or -o stored"
+            "a group starts at its committed offsets or, if it has none, at the beginning or the "
+            "end; with -G, use -o beginning, -o end or -o stored"
         )
     return _RESETS.get(start.base)

@@ -1,4 +1,4 @@
-"""Parsing of ranges to read: kcat's offsets, and rpk's ranges of offsets and times."""
+"""Parses the range to read: kcat's offsets, and rpk's ranges of offsets and times."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _NAMES: Final = {
 }
 _OFFSETS: Final = re.compile(r"(?P<start>\d+)?(?P<colon>:)?(?P<end>\d+|end)?")
 _TIMES: Final = re.compile(rf"@(?P<start>{_TIME})?(?:(?P<colon>:)(?P<end>{_TIME}|end)?)?")
-#: The maximum length of a range. Python rejects numbers of thousands of digits.
+#: The maximum number of characters in a range. Python rejects numbers of thousands of digits.
 _LENGTH_MAX: Final = 200
 _FORMS: Final = (
     "beginning, end, stored, 47, -10 (from the end), +10 (from the beginning), 47:, :47, 47:100, "
@@ -84,7 +84,7 @@ def span(texts: Sequence[str], now: datetime) -> Span:
 
     Args:
         texts: the values.
-        now: the current time, with a time zone.
+        now: the current time, timezone-aware.
 
     Raises:
         ConfigError: a value is invalid, or the end is before the start.
@@ -135,8 +135,8 @@ def _offset_end(text: str | None) -> Place | None:
 def _between(first: str | None, second: str | None, now: datetime) -> Span:
     """Parse the start and the end of a range of times.
 
-    A duration counts back from now. As the end after an absolute start, it counts forward from
-    the start.
+    A duration counts back from now. As the end of a range with an absolute start, it counts forward
+    from the start, unless it is negative.
     """
     start = _BEGINNING
     after: int | None = None
@@ -188,7 +188,7 @@ def partitions(text: str) -> frozenset[int]:
     """Parse partition numbers and ranges such as ``0,3-5``.
 
     Raises:
-        ConfigError: the text does not have this form.
+        ConfigError: the text does not have this form, or selects too many partitions.
     """
     found: set[int] = set()
     for part in text.split(","):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from trionet.client.consumer.records._record import ConsumerBatch
 
 OUTPUT: Final = 1
-#: The interval at which an idle consumer checks whether the end is reached.
+#: The interval at which an idle consumer checks whether the end has been reached.
 IDLE_SECONDS: Final = 0.05
 #: The time limit for a pending write after a signal.
 LAST_WRITE_SECONDS: Final = 1.0
@@ -47,7 +47,7 @@ class ConsumeOptions:
         is_pattern: whether the topics are patterns.
         partitions: the partition numbers; empty for all.
         group: whether a group assigns the partitions.
-        span: the range to read of each partition.
+        span: the range to read in each partition.
         stops: whether to stop at the current end offsets.
         records_max: the maximum number of records to read; None for all.
         keeps_going: whether to skip records that cannot be decoded.
@@ -116,7 +116,7 @@ class _Rendered(NamedTuple):
         text: the output.
         done: the number of processed records of the batch, including skipped records.
         records: the number of records in the text.
-        error: why the next record cannot be decoded; None if no decoding failed.
+        error: why the next record cannot be decoded; None if rendering did not stop early.
     """
 
     text: bytes
@@ -129,7 +129,7 @@ class _Run:
     """One run of the command.
 
     Attributes:
-        failed: 1 if a record could not be decoded, else 0.
+        failed: 1 if a corrupt or undecodable record was skipped, otherwise 0.
     """
 
     def __init__(self, options: ConsumeOptions, stop: Stop) -> None:
@@ -202,7 +202,7 @@ class _Run:
     async def _check_topics(self, consumer: Consumer, topics: Sequence[str]) -> None:
         """Check that a broker is reachable and, if reading stops at the end, that topics exist.
 
-        If reading does not stop, topics may be created later.
+        Otherwise, missing topics may be created later.
         """
         await trio.lowlevel.checkpoint()
         options = self._options

@@ -1,4 +1,4 @@
-"""Decoding of frames to entries, where a response is identified by the earlier request."""
+"""Decodes frames to entries, identifying each response by its request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .messages._requests_and_responses import Reading, read_request, read_respon
 from .messages._tree import Entry, Problem, Tree
 from .messages._whole import fits_response
 
-#: The maximum number of requests kept until a response arrives; the oldest are dropped first.
+#: The maximum number of requests awaiting a response; the oldest are dropped first.
 PENDING_REQUESTS_MAX: Final = 100_000
 
 # A frame of unknown kind counts as a request of an unknown API only if its key and version are
@@ -43,17 +43,17 @@ class PendingRequest(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """The API and the version given by ``--response``, where version None accepts any."""
+    """The API and version given by ``--response``; the version None accepts any."""
 
     api_key: int
     version: int | None
 
 
 class Conversation:
-    """A decoder of frames that matches responses with earlier requests.
+    """Decodes frames, matching responses with earlier requests.
 
     Args:
-        expected: the API and version of all frames, if known.
+        expected: the API and version if all frames are known to be its responses; None otherwise.
     """
 
     def __init__(self, expected: Expected | None = None) -> None:
@@ -61,7 +61,7 @@ class Conversation:
         self._pending: OrderedDict[int, PendingRequest] = OrderedDict()
 
     def entry(self, number: int, source: str, raw: RawEntry) -> Entry:
-        """Decode a frame to an entry."""
+        """Decode a frame into an entry."""
         about: dict[str, Tree] = {}
         kind, reading = "unknown", Reading({}, problem=raw.problem)
         if not raw.problem:
@@ -139,7 +139,7 @@ def _unknown_version(key: int, version: int) -> str:
     if not known:
         return f"unknown API {name_of(key)}"
     which = f"{known[0]} to {known[-1]}"
-    return f"unknown version {version} of {name_of(key)}; known: {which}"
+    return f"unsupported version {version} of {name_of(key)}; expected {which}"
 
 
 def _unknown(data: bytes, why: str) -> tuple[str, dict[str, Tree], Reading]:

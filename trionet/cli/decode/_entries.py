@@ -1,4 +1,4 @@
-"""Decoding of sources to the selected entries."""
+"""Decodes sources and yields the selected entries."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Selection(NamedTuple):
 def entries(sources: Iterable[tuple[Source, Kind]], selection: Selection) -> Iterator[Entry]:
     """Yield the selected entries of all sources in order.
 
-    The request of a response may be in an earlier source.
+    The request for a response may be in an earlier source.
     """
     conversation = Conversation(selection.expected)
     skip = selection.skip

@@ -1,4 +1,4 @@
-"""The lag of groups, computed from committed offsets and end offsets. Pure."""
+"""Computes the lag of groups from committed offsets and end offsets; performs no I/O."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class PartitionLag(NamedTuple):
         offset: the committed offset; None if there is none.
         start_offset: the log start offset; None if unknown.
         end_offset: the end offset; None if unknown.
-        lag: the number of unread offsets; None without a committed offset, as in Kafka's tool,
-            and if the end offset is unknown.
-        member: the id of the member with the partition; None if it is unassigned.
+        lag: the number of unread offsets; None if there is no committed offset, as in Kafka's tool,
+            or if the end offset is unknown.
+        member: the id of the member that owns the partition; None if it is unassigned.
         client_id: the client id of the member.
         host: the host of the member.
         metadata: the metadata committed with the offset.
@@ -48,8 +48,8 @@ class TopicLag(NamedTuple):
 
     Attributes:
         topic: the topic.
-        partitions: the number of partitions with a committed offset or a member.
-        uncommitted: the number of partitions with a member but without a committed offset.
+        partitions: the number of partitions that have a committed offset or are assigned.
+        uncommitted: the number of assigned partitions without a committed offset.
         lag: the total lag; None if the lag of a partition with a committed offset is unknown.
     """
 
@@ -80,7 +80,7 @@ def partition_lags(
 
 
 def topic_lags(partitions: Iterable[PartitionLag]) -> list[TopicLag]:
-    """Return the totals by topic."""
+    """Return the totals for each topic."""
     by_topic: dict[str, list[PartitionLag]] = {}
     for each in partitions:
         by_topic.setdefault(each.topic, []).append(each)

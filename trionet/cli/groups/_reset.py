@@ -94,7 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command and return the exit status: 0 if reset or shown, 1 if some failed."""
+    """Run the command and return the exit status: 0 if all were reset or shown, otherwise 1."""
     from ..arguments._topic_partitions import parse_topic, read_offsets
 
     topics = [parse_topic(text) for text in arguments.topics]

@@ -1,4 +1,4 @@
-"""Resolution of a reset request to existing offsets. Pure."""
+"""Resolves the requested offsets of a reset to existing ones; performs no I/O."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from trionet.client._topic_partition import TopicPartition
 
 
 class Move(NamedTuple):
-    """The change of the committed offset in one partition.
+    """The change to one partition's committed offset.
 
     Attributes:
         topic: the topic.
         partition: the number of the partition.
         before: the current committed offset; None if there is none.
         offset: the new committed offset.
-        note: why the new offset differs from the requested offset; empty if it does not.
+        note: why the new offset differs from the requested one; empty if it does not.
     """
 
     topic: str

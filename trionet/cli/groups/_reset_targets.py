@@ -1,4 +1,4 @@
-"""Look-up of the partitions and the offsets of a reset."""
+"""Looks up the partitions and offsets for a reset."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Found(NamedTuple):
     """The result of :func:`find`.
 
     Attributes:
-        requested: the requested offsets by partition.
+        requested: the requested offsets, keyed by partition.
         committed: the current committed offsets.
-        limits: the start and end offsets by partition.
+        limits: the start and end offsets, keyed by partition.
         errors: the errors of failed partitions.
     """
 
@@ -81,7 +81,7 @@ async def find(
             raise ConfigError(f"group {arguments.from_group} has no committed offsets")
     selected = _selected(topics, committed if given is None else given)
     if not selected and given is not None:
-        raise ConfigError("no offsets to reset to for these topics (--topics)")
+        raise ConfigError("there are no offsets to reset these topics to (--topics)")
     if not selected and not topics:
         raise ConfigError(
             f"group {arguments.group} has no committed offsets; name the topics (--topics)"

@@ -1,4 +1,4 @@
-"""Fetching of group descriptions, committed offsets and end offsets."""
+"""Fetches group descriptions, committed offsets and end offsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups as tables and as JSON documents."""
+"""Formats groups as tables and as JSON documents."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def partitions(groups: Iterable[Group]) -> Table:
     return Table(("group", *FIELDS), rows)
 
 
-#: The tables by the value of ``--only``.
+#: The functions that make the tables, keyed by the value of ``--only``.
 TABLES: Final[Mapping[str, Callable[[Iterable[Group]], Table]]] = MappingProxyType(
     {"summary": summaries, "members": members, "topics": topics, "partitions": partitions}
 )
@@ -88,7 +88,7 @@ def document(group: Group) -> dict[str, Any]:
 
 
 def assignment_text(assignment: Iterable[TopicPartition]) -> str:
-    """Format an assignment: ``orders:0-2,5 payments:1``."""
+    """Format an assignment, such as ``orders:0-2,5 payments:1``."""
     return " ".join(
         f"{topic}:{_ranges([key.partition for key in keys])}"
         for topic, keys in groupby(sorted(assignment), key=lambda key: key.topic)
@@ -96,7 +96,7 @@ def assignment_text(assignment: Iterable[TopicPartition]) -> str:
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """Format sorted numbers, with consecutive numbers as ranges."""
+    """Format sorted numbers, with runs of consecutive numbers as ranges."""
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and ranges[-1][1] == number - 1:

@@ -1,7 +1,7 @@
 """``trionet pipeline``: analyse a broker's request log on Spark.
 
-The modules of the subcommands are quick to import. PySpark, NumPy and Arrow are imported when a
-subcommand runs.
+The modules of the subcommands are quick to import: PySpark, NumPy and Arrow are imported only when
+a subcommand runs.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from trionet.spark.pipeline.aggregation._watermarks import Intake
 from trionet.spark.pipeline.run._batches import BatchResult
 from trionet.spark.pipeline.run._job import Event, JobDone
 
-#: The descriptions of records that do not count towards a minute.
+#: The descriptions of records that are not counted in any minute.
 _EXCLUDED = {
     "late": "late (their minute was over)",
     "malformed": "malformed",
@@ -24,10 +24,10 @@ _EXCLUDED = {
 
 
 class EventPrinter:
-    """A printer of the job's events: text on standard error, or JSON on standard output.
+    """Prints the job's events, as text on standard error or as JSON on standard output.
 
     Args:
-        as_json: whether to print each event as a line of JSON.
+        as_json: whether to print events as lines of JSON; messages are always printed as text.
     """
 
     def __init__(self, *, as_json: bool) -> None:

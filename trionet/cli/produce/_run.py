@@ -39,13 +39,14 @@ class ProduceOptions:
     Attributes:
         servers: the bootstrap servers.
         settings: the settings of the producer.
-        topic: the topic for records without a topic; None if all records have one.
-        partition: the partition for records without a partition.
+        topic: the topic for records that do not name one; None if all do.
+        partition: the partition for records that do not name one; None to let the partitioner
+            choose.
         sources: the files to read.
         input: parses records from the input.
-        shape: the common properties of records that are whole files.
+        shape: the properties common to all records that are whole files.
         records_max: the maximum number of records to send; None for all.
-        keeps_going: whether to continue after a record that failed.
+        keeps_going: whether to continue after a record fails.
         timeout_seconds: the time limit for the topic's metadata.
         tee: the delimiter written after each sent value; None to write no values.
         written: formats acknowledged records; None for no output.
@@ -120,12 +121,12 @@ class _Run:
         return 1 if failed else self._stop.status
 
     def count_the_rest(self) -> None:
-        """Count the outcomes of all remaining records after the producer was closed."""
+        """Count the outcomes of all remaining records once the producer is closed."""
         if self._sender is not None:
             self._sender.give_up()
 
     async def run(self) -> None:
-        """Read and send records. If the input fails, the records read before are still sent."""
+        """Read and send records. If reading fails, the records read so far are still sent."""
         options = self._options
         # Failures are reported per record, also after the block, so its end must not raise them.
         async with open_producer(

@@ -1,4 +1,4 @@
-"""Sending of records through a producer, with the outcome of each record.
+"""Sends records through a producer and keeps track of the outcome of each.
 
 The exit status must show whether every record was written, and failures must be reported in the
 order of the input. A separate task therefore waits for deliveries in the order in which they were
@@ -42,15 +42,16 @@ class _InFlight(NamedTuple):
 
 
 class RecordSender:
-    """A sender of records that reports failed records and prints written records.
+    """Sends records, reporting those that fail and printing those that are written.
 
     Args:
         producer: the producer to use.
-        topic: the topic for records without a topic; None if all records must have one.
-        partition: the partition for records without a partition.
+        topic: the topic for records that do not name one; None if all must.
+        partition: the partition for records that do not name one; None to let the partitioner
+            choose.
         servers: the bootstrap servers, for error messages.
         timeout_seconds: the time limit for the metadata of a topic.
-        keeps_going: whether to continue after a record that failed.
+        keeps_going: whether to continue after a record fails.
         report: prints a message.
         progress: the counts to update with written records.
         written: formats acknowledged records; None for no output.
@@ -105,7 +106,7 @@ class RecordSender:
         return sum(len(each.deliveries) for each in self._in_flight)
 
     async def look_up(self, topic: str) -> int:
-        """Return the number of partitions of a topic, from a cache after the first call.
+        """Return the number of partitions of a topic, which is cached by the first call.
 
         Raises:
             CallTimedOutError: no metadata arrived in time.
@@ -131,7 +132,7 @@ class RecordSender:
         """Enqueue records in the producer.
 
         Returns:
-            The number of accepted records. The other records were reported as failed.
+            The number of accepted records. Records that cannot be sent are reported as failed.
 
         Raises:
             TrionetError: the producer has failed.
@@ -173,7 +174,7 @@ class RecordSender:
         self._has_records.set()
 
     async def _one_by_one(self, topic: str, records: RecordColumns) -> int:
-        """Send a batch with an invalid record one by one, up to that record without -E."""
+        """Send the records of a batch one by one; without ``-E``, stop at the first invalid one."""
         await trio.lowlevel.checkpoint()
         count = 0
         for place in range(len(records.values)):
@@ -238,7 +239,7 @@ class RecordSender:
             await self._has_records.wait()
 
     def give_up(self) -> None:
-        """Count the remaining outcomes, after the producer was closed."""
+        """Count the remaining outcomes once the producer is closed."""
         while self._in_flight:
             self._failures(self._in_flight.popleft())
 

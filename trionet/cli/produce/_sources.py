@@ -50,7 +50,7 @@ class Sources:
     size_max: int
 
     async def read(self, send: trio.MemorySendChannel[Chunk]) -> None:
-        """Read the files and send all chunks to a channel.
+        """Read the files and send their content to a channel in chunks.
 
         Raises:
             InputError: a file cannot be read.
@@ -77,7 +77,7 @@ class Sources:
 
 
 def open_chunks() -> tuple[trio.MemorySendChannel[Chunk], trio.MemoryReceiveChannel[Chunk]]:
-    """Open a channel for chunks, so that the next chunk is read while one is processed."""
+    """Open a channel for chunks, so that the next ones are read while one is processed."""
     return trio.open_memory_channel[Chunk](_CHUNKS_MAX)
 
 

@@ -9,7 +9,7 @@ import attrs
 
 from ._splitting import InputError
 
-#: The timestamp of a record without a timestamp (Kafka: RecordBatch.NO_TIMESTAMP).
+#: Stands for a missing timestamp (Kafka: RecordBatch.NO_TIMESTAMP).
 NO_TIMESTAMP: Final = -1
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -53,7 +53,7 @@ class RecordColumns:
 
 
 class Input(Protocol):
-    """A parser of records from chunks of input of any size.
+    """Parses records from input that arrives in chunks of any size.
 
     Attributes:
         can_go_on: whether parsing can continue after an invalid record.

@@ -1,4 +1,4 @@
-"""Records as JSON lines in kcat's schema."""
+"""Formats records as JSON lines in kcat's schema."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _TIMESTAMP_TYPES: Final = {0: "create", 1: "logappend"}
 
 
 class JsonLines:
-    """A formatter of batches of records as lines of JSON.
+    """Formats batches of records as lines of JSON.
 
-    A value that is not valid UTF-8 becomes null, with the base64 text in ``payload_base64``.
+    A value that is not valid UTF-8 becomes null, and ``payload_base64`` contains it as base64.
 
     Args:
         showing: the types of keys and values, and whether the output is a terminal.
@@ -92,7 +92,7 @@ def _field(
 
 
 def _headers(headers: Sequence[tuple[str, bytes | None]], quote: Callable[[str], str]) -> str:
-    """Format alternating names and values, and all values as base64 if one is not valid UTF-8."""
+    """Format alternating names and values; if one is not UTF-8, also with all values as base64."""
     texts = []
     is_text = True
     for name, value in headers:

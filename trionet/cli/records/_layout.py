@@ -1,6 +1,6 @@
-"""Parsing of record formats, which consist of text with escapes and verbs such as ``%k``.
+"""Parses record formats, which consist of text with escapes and verbs such as ``%k``.
 
-The letters are kcat's, plus the letters of rpk that do not conflict.
+The letters are kcat's, plus those of rpk's that do not conflict with them.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from typing import Final, NamedTuple
 
 from trionet.errors import ConfigError
 
-#: The escapes by the letter after the backslash, except ``\\x`` and a hexadecimal number.
+#: The escapes, keyed by the character after the backslash, except ``\\x`` and a hex number.
 _ESCAPES: Final = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\", "%": b"%"}
 _HEX: Final = re.compile(r"[0-9a-fA-F]{1,2}")
 _CLOSING: Final = {"{": "}", "[": "]", "(": ")"}
 
 
 class Verb(NamedTuple):
-    """A field of a record with a format.
+    """A placeholder for a field of a record, such as ``%k`` or ``%v{hex}``.
 
     Attributes:
         letter: the letter that names the field.
@@ -38,7 +38,7 @@ def layout(text: str) -> list[Part]:
     """Parse a format into parts, with adjacent literals merged.
 
     Raises:
-        ConfigError: an escape is unknown, or a brace is not closed.
+        ConfigError: an escape is unknown, a brace is not closed, or the format ends with a ``%``.
     """
     parts: list[Part] = []
     literal = b""
@@ -95,8 +95,8 @@ def printed(data: bytes) -> str:
 def inside(text: str, of: str) -> str:
     """Return the text between brackets or other delimiters.
 
-    As in rpk, any character may open the text, once or repeated. The closing character occurs the
-    same number of times: ``[%F]``, ``##%F##``.
+    As in rpk, the opening delimiter may be any character, once or repeated, and the matching
+    closing character must follow the text as many times: ``[%F]``, ``##%F##``.
 
     Args:
         text: the text, including the delimiters.

@@ -1,4 +1,4 @@
-"""Parsing of lines as records with a value, or with a key, a delimiter and a value."""
+"""Parses lines as records: each is a value, or a key, a delimiter and a value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._splitting import InputError, Splitter
 
 @attrs.frozen(kw_only=True)
 class Shape:
-    """The common properties of all records of the input.
+    """The properties common to all records of the input.
 
     Attributes:
         key: the key for records without a key.
@@ -65,7 +65,7 @@ def _listed(column: Sequence[bytes | None]) -> list[bytes | None]:
 
 
 class LineInput:
-    """A parser of records from lines.
+    """Parses records from lines.
 
     Args:
         delimiter: the delimiter after each record.

@@ -46,7 +46,7 @@ def unknown_number(modifier: str) -> ConfigError:
 
 
 def size_and_reader(modifier: str) -> tuple[int, Callable[[bytes], int]] | None:
-    """Return the size of a fixed-size number and the parser, or None for other formats.
+    """Return the size of a fixed-size number and its parser, or None for other formats.
 
     The parser raises ``ValueError`` on invalid digits.
     """

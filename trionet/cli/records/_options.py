@@ -1,4 +1,4 @@
-"""The common options of ``trionet produce`` and ``trionet consume``."""
+"""The options common to ``trionet produce`` and ``trionet consume``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trionet.errors import ConfigError
 
 from ._layout import delimiter
 
-#: The time limit for the first response of a broker, short because the address may be mistyped.
+#: The time limit for a broker's first response, short because the address may be mistyped.
 TIMEOUT_SECONDS: Final = 10.0
 NEWLINE: Final = "\\n"
 
@@ -64,7 +64,7 @@ def add_record_arguments(parser: argparse.ArgumentParser, keep_going: str) -> No
 
 
 def optional_delimiter(text: str | None) -> bytes | None:
-    """Parse a delimiter, or return None if there is none."""
+    """Parse a delimiter, or return None if none is given."""
     return None if text is None else delimiter(text)
 
 
@@ -112,7 +112,7 @@ def shows_bar(arguments: argparse.Namespace, *, is_typed: bool) -> bool | None:
 
     Args:
         arguments: the arguments parsed with :func:`add_record_arguments`.
-        is_typed: whether the terminal is the input or the output of records.
+        is_typed: whether records are read from or written to the terminal.
     """
     if arguments.quiet:
         return None

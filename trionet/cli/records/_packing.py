@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn
 from trionet._util._text import counted
 from trionet.errors import ConfigError, TrionetError
 
-#: The pack-strings of Kafka's built-in serializers by type name.
+#: The pack-strings of Kafka's built-in serializers, keyed by type name.
 NAMED: Final = {
     "string": "s",
     "boolean": "?$",
@@ -28,14 +28,14 @@ _LETTERS: Final = f"< > {' '.join(_NUMBERS)} c . s $"
 
 
 class PackError(TrionetError):
-    """Raised when bytes or a text do not match a type. The message describes the mismatch."""
+    """Raised when bytes or text do not match a type. The message describes the mismatch."""
 
 
 Value = int | float | str
 
 
 class Packing:
-    """A converter between the bytes and the text of a type.
+    """Converts values of a type between bytes and text.
 
     Args:
         text: a pack-string such as ``>iq$``, a name in :data:`NAMED`, or ``json``.
@@ -95,7 +95,7 @@ class Packing:
         return json.dumps(values[0] if len(values) == 1 else values)
 
     def packed(self, data: bytes) -> bytes:
-        """Encode a text with values separated by spaces, the inverse of :meth:`as_text`.
+        """Encode values separated by spaces, the inverse of :meth:`as_text`.
 
         Raises:
             PackError: a value is missing or invalid.
@@ -173,7 +173,7 @@ def _finite(value: Value) -> Value:
 def compact(data: bytes) -> bytes:
     """Return a JSON document without the whitespace between tokens.
 
-    Parsing and serializing the document would change numbers with many digits and drop duplicate
+    Parsing and reserializing the document would change numbers with many digits and drop duplicate
     fields.
 
     Raises:
@@ -201,7 +201,7 @@ def packings(texts: Sequence[str]) -> tuple[Packing | None, Packing | None]:
     Each value is ``key=TYPE``, ``value=TYPE``, or a type for both.
 
     Raises:
-        ConfigError: a type is unknown.
+        ConfigError: a value does not have this form, or a type is unknown.
     """
     key = value = None
     for text in texts:

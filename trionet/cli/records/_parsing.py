@@ -1,6 +1,6 @@
-"""Parsing of records in a format, the inverse of ``trionet consume -f``.
+"""Parses records written in a format, the inverse of ``trionet consume -f``.
 
-A field of variable length ends at the next literal of the format, or a length precedes the field.
+A field of variable length ends at the next literal of the format or is preceded by its length.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ._parsing_steps import (
 )
 from ._splitting import InputError
 
-#: The letters of lengths, with the letters of the measured fields.
+#: The letters of lengths, each with the letter of the field that it measures.
 _SIZES: Final = {"K": "k", "S": "v", "V": "v", "R": "v", "H": "h"}
 _TEXTS: Final = {"t": "t", "k": "k", "v": "v", "s": "v"}
 _NUMBERS: Final = {"p": "p", "T": "d", "d": "d"}
@@ -90,7 +90,8 @@ def _text(verb: Verb, field: str, is_sized: bool, following: Part) -> tuple[Step
         return sized_text_step(verb, field), False
     if isinstance(following, Verb):
         raise ConfigError(
-            f"{verb}: its end is undefined; add a text after it or a length before it"
+            f"{verb}: the format does not define where it ends; add text after it or its length "
+            "before it"
         )
     return text_step(verb, field, following), bool(following)
 
@@ -164,7 +165,7 @@ def listed_headers(data: bytes | None) -> list[tuple[str, bytes | None]]:
 
 
 class FormatInput:
-    """A parser of records in a format from chunks of input of any size.
+    """Parses records written in a format, from input in chunks of any size.
 
     Args:
         parts: the format.
@@ -203,7 +204,7 @@ class FormatInput:
         return self._read(self._kept + data, is_end=False)
 
     def end(self) -> list[RecordColumns]:
-        """Return the last record if the end of the input completes the record."""
+        """Return the last record if the end of the input completes it."""
         return self._read(self._kept, is_end=True)
 
     def _read(self, data: bytes, *, is_end: bool) -> list[RecordColumns]:

@@ -1,7 +1,7 @@
-"""The parsing steps of a format: functions from bytes and a position to the next position.
+"""The parsing steps of a format: functions that read at a position and return the next one.
 
 A step raises :class:`IncompleteError` if it needs more input. At the end of the input, this makes
-the record invalid, except for a last field without a delimiter.
+the record invalid. Only a delimiter may be missing there.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Fields:
     """The parsed fields of one record.
 
     Attributes:
-        texts: the topic, key and value by letter.
+        texts: the topic, key and value, keyed by letter.
         sizes: the lengths of the texts and the number of headers, where -1 is null.
-        numbers: the partition and the timestamp by letter.
+        numbers: the partition and the timestamp, keyed by letter.
         headers: the names and values of the headers.
     """
 
@@ -70,7 +70,7 @@ def literal_step(text: bytes, *, is_last: bool) -> Step:
 
 
 def sized_text_step(verb: Verb, letter: str) -> Step:
-    """Return a step that parses a text with a preceding length."""
+    """Return a step that parses a text whose length precedes it."""
     change = text_change(verb)
 
     def read(data: bytes, position: int, fields: Fields, _is_end: bool) -> int:
@@ -87,7 +87,7 @@ def sized_text_step(verb: Verb, letter: str) -> Step:
 
 
 def text_step(verb: Verb, letter: str, end: bytes) -> Step:
-    """Return a step that parses a text up to a literal, or to the end of the input without one.
+    """Return a step that parses a text up to a literal or, failing that, the end of the input.
 
     The step consumes the literal.
     """

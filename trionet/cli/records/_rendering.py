@@ -1,4 +1,4 @@
-"""Formatting of records as text, one column at a time.
+"""Formats records as text, one column at a time.
 
 A format becomes one template for Python's ``%`` operator and a column per verb. Most of the time
 per record is therefore spent in C, some 100 ns for common formats.
@@ -29,7 +29,7 @@ Column = Callable[["ConsumerBatch"], Iterable[Any]]
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TEXTS: Final = "skvt"
 _NUMBERS: Final = "oSVKTdpeHi"
-#: The meanings of verbs of kcat and rpk that cannot be supported.
+#: The meanings of those verbs of kcat and rpk that cannot be supported.
 _UNAVAILABLE: Final = {
     "x": "the producer id",
     "y": "the producer epoch",
@@ -61,7 +61,7 @@ PLAIN: Final = Showing()
 
 
 class Rendering:
-    """A formatter of batches of records.
+    """Formats batches of records.
 
     Args:
         parts: the format.
@@ -202,7 +202,7 @@ def safe(data: bytes) -> bytes:
 
 
 def _around(parts: Sequence[Part]) -> tuple[bytes, bytes] | None:
-    """Return the literals around a single verb whose column is bytes, for a faster path."""
+    """Return the literals around the only verb if its column is bytes, for a faster path."""
     verbs = [place for place, part in enumerate(parts) if isinstance(part, Verb)]
     if len(verbs) != 1:
         return None

@@ -1,4 +1,4 @@
-"""Splitting of input at a delimiter, from chunks of any size."""
+"""Splits input at a delimiter; the input arrives in chunks of any size."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from trionet.errors import TrionetError
 
 
 class InputError(TrionetError):
-    """Raised when input is not a valid record. The message names the record and the reason."""
+    """Raised when input cannot be read or is not a valid record."""
 
 
 class Splitter:
-    """A splitter that buffers an incomplete part.
+    """Splits input at a delimiter, buffering an incomplete part.
 
     A part that exceeds ``size_max`` is skipped up to the next delimiter.
 

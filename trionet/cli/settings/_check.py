@@ -1,4 +1,4 @@
-"""``trionet config check``: check a file of settings."""
+"""``trionet config check``: check a settings file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Finding(NamedTuple):
     Attributes:
         kind: ``error``, which prevents the client or broker from starting, or ``note``.
         key: the key; empty if several keys are inconsistent.
-        text: the text of the message.
+        text: the message.
     """
 
     kind: str
@@ -103,7 +103,7 @@ def _check_broker(given: Mapping[str, str]) -> list[Finding]:
 
 
 def _check_clients(given: Mapping[str, str], kinds: tuple[str, ...]) -> list[Finding]:
-    """Check that each key applies to a kind of client, and that values are consistent."""
+    """Check that each key applies to one of the kinds, and that values are consistent."""
     findings: list[Finding] = []
     own: dict[str, dict[str, str]] = {kind: {} for kind in kinds}
     for key, value in given.items():
@@ -129,7 +129,7 @@ def _check_clients(given: Mapping[str, str], kinds: tuple[str, ...]) -> list[Fin
 
 
 def _conflicts(own: Mapping[str, Mapping[str, str]]) -> list[Finding]:
-    """Check that values are consistent for each kind of client with specific keys in the file."""
+    """Check that values are consistent, for each kind of client that has keys of its own."""
     from trionet.client.admin.calls._settings import admin_settings
     from trionet.client.consumer._config import consumer_settings
     from trionet.client.producer._config import producer_settings

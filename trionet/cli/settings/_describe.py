@@ -91,7 +91,7 @@ def _row(arguments: argparse.Namespace, resource: ConfigResource, entry: ConfigE
 
 
 def _for_people(table: Table) -> Table:
-    """Return the table for the text form, with hidden secrets and without three columns."""
+    """Return the table for the text form, with secrets marked as hidden and fewer columns."""
     rows = [
         [row[0], row[1], "(hidden)" if row[5] and row[2] is None else row[2], row[3], *row[7:]]
         for row in table.rows

@@ -21,13 +21,13 @@ APPLIED, NO_EFFECT, REJECTED, NOT_APPLIED = (
 
 
 class Key(NamedTuple):
-    """A setting key and the way it is handled.
+    """A setting key and how it is handled.
 
     Attributes:
         name: Kafka's dotted key.
         default: the default as text; None if there is none.
         type: Kafka's name for the type of the value.
-        use: the handling: :data:`APPLIED`, :data:`NO_EFFECT`, and so on.
+        use: how it is handled: :data:`APPLIED`, :data:`NO_EFFECT`, and so on.
         meaning: the description, or the advice for a rejected key; empty if there is none.
     """
 

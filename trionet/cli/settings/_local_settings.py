@@ -21,7 +21,7 @@ def _add_keys_arguments(parser: argparse.ArgumentParser) -> None:
         "pattern",
         metavar="PATTERN",
         nargs="?",
-        help="only keys that contain a match of this regular expression",
+        help="only keys that contain a match for this regular expression",
     )
     parser.add_argument(
         "-a",

@@ -1,4 +1,4 @@
-"""Parsing of config resources such as ``topic orders``, ``broker 1`` and ``logger 1``."""
+"""Parses config resources such as ``topic orders``, ``broker 1`` and ``logger 1``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
     from trionet.client.admin.topics._configs import ConfigResource, ConfigResourceType
 
-#: Kafka's names of resource types by the words for them on a command line.
+#: Kafka's names for resource types, keyed by the words used on the command line.
 TYPES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "topic": "TOPIC",
@@ -35,7 +35,7 @@ def add_resource_arguments(parser: argparse.ArgumentParser, names: str, without:
     Args:
         parser: the parser of the command.
         names: the ``nargs`` of the names, ``*`` or ``+``.
-        without: the end of the help text of the names.
+        without: ends the help text of the names; says what omitting them means.
     """
     parser.add_argument("type", metavar="TYPE", choices=TYPES, help=f"one of {', '.join(TYPES)}")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""Completion script for bash."""
+"""Generates the completion script for bash."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _values(place: Place) -> Iterator[str]:
 
 
 def _words(place: Place) -> Iterator[str]:
-    """Yield the case of a place: options after a dash, otherwise commands, words or files."""
+    """Yield the case for a place: options after a dash, otherwise commands, words or files."""
     flags = " ".join(flag for option in place.options for flag in option.flags)
     names = " ".join(name for name, _ in place.commands)
     yield f"        {shlex.quote(_path(place))})\n"

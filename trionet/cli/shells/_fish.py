@@ -1,4 +1,4 @@
-"""Completion script for fish."""
+"""Generates the completion script for fish."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Option(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A command with the words that may follow.
+    """A command and the words that may follow it.
 
     Attributes:
         words: the words after ``trionet``, such as a command and a subcommand; empty at the root.

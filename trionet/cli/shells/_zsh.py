@@ -1,4 +1,4 @@
-"""Completion script for zsh."""
+"""Generates the completion script for zsh."""
 
 from __future__ import annotations
 

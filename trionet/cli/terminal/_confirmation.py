@@ -1,4 +1,4 @@
-"""Confirmation of destructive commands, on the terminal or by ``--yes``."""
+"""Confirms destructive commands, by asking on the terminal or by ``--yes``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def confirmed(arguments: argparse.Namespace, question: str) -> bool:
         return True
     if sys.stdin is None or not sys.stdin.isatty():
         raise ConfigError(
-            f"confirmation required without a terminal: pass --yes to {single_line(question)}"
+            "cannot ask for confirmation, since stdin is not a terminal; pass --yes to "
+            f"{single_line(question)}"
         )
     print(f"{arguments.prog}: {single_line(question)}? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() in {"y", "yes"}:

@@ -1,7 +1,7 @@
-"""Output of commands as tables for people, and as JSON and CSV for programs.
+"""Prints the output of commands, as tables for people and as JSON or CSV for programs.
 
 Data goes to standard output and messages go to standard error. Other users choose the names of
-topics and groups, so control characters are escaped in all output on a terminal.
+topics and groups, so control characters are escaped in all output to a terminal.
 """
 
 from __future__ import annotations
@@ -143,12 +143,12 @@ def is_terminal(file: IO[str]) -> bool:
 
 
 def print_message(arguments: argparse.Namespace, text: str) -> None:
-    """Print a message on standard error, prefixed with the name of the command."""
+    """Print a message to standard error, prefixed with the name of the command."""
     print(f"{arguments.prog}: {single_line(text)}", file=sys.stderr, flush=True)
 
 
 def print_errors(arguments: argparse.Namespace, errors: Iterable[object]) -> int:
-    """Print errors on standard error, and return the exit status: 1 if there are any, or 0."""
+    """Print errors to standard error, and return the exit status: 1 if there are any, else 0."""
     status = 0
     for error in errors:
         print_message(arguments, str(error))

@@ -1,4 +1,4 @@
-"""Reading and writing of standard streams in a thread, so that the loop never blocks."""
+"""Reads and writes standard streams in a thread, so that the event loop never blocks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class OutputError(TrionetError):
 
 
 def widen(descriptor: int) -> None:
-    """Enlarge the buffer of a pipe if the system allows this."""
+    """Enlarge the buffer of a pipe if the system allows it."""
     if sys.platform == "linux":
         import fcntl
 
@@ -32,12 +32,12 @@ def widen(descriptor: int) -> None:
 
 
 async def read_some(descriptor: int, size: int = READ_BYTES) -> bytes:  # noqa: ASYNC910
-    """Read the available data, waiting for at least one byte. Returns empty bytes at the end.
+    """Read the available data, waiting for at least one byte. Return empty bytes at the end.
 
     Raises:
         OSError: reading failed.
 
-    Cancellation: the thread keeps waiting for data, and the data that it reads is lost.
+    Cancellation: the thread keeps waiting for data, and any data that it reads is lost.
     """
     return await trio.to_thread.run_sync(_read, descriptor, size, abandon_on_cancel=True)
 

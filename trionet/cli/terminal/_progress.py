@@ -51,7 +51,7 @@ class Progress:
 
 
 def sized(size: float) -> str:
-    """Format a number of bytes."""
+    """Format a number of bytes with a decimal unit, such as ``1.5 MB``."""
     for unit in _UNITS[:-1]:
         if size < 1000:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

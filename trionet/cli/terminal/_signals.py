@@ -31,7 +31,7 @@ class Stop:
         return 0 if self.number is None else 128 + self.number
 
     def stop(self, number: int) -> None:
-        """Record a signal, and cancel the blocks of :meth:`ending_waits` after a grace period."""
+        """Record a signal, and cancel :meth:`ending_waits` blocks after their grace periods."""
         self.number = number
         now = trio.current_time()
         for scope, seconds in self._waits.items():

@@ -91,7 +91,7 @@ async def _alter(arguments: argparse.Namespace, requested: Changes, admin: Admin
 async def _grown(
     admin: Admin, names: list[str], more: int
 ) -> tuple[dict[str, int], dict[str, TrionetError]]:
-    """Return the new number of partitions by topic, and the errors of failed topics."""
+    """Return each topic's new number of partitions, and the errors of failed topics."""
     described = await admin.describe_topics(names)
     failed = described.errors
     for name in failed:
@@ -113,7 +113,7 @@ async def _apply(
     *,
     validate_only: bool,
 ) -> dict[str, TrionetError]:
-    """Apply or validate the changes, and return the errors by topic name."""
+    """Apply or validate the changes, and return the errors, keyed by topic name."""
     import trio
 
     from trionet.client.admin.topics._configs import ConfigResource, ConfigResourceType

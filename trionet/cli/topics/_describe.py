@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class _Topic(NamedTuple):
-    """A topic with the settings and the rows of the partitions."""
+    """A topic with its settings and the rows of its partitions."""
 
     about: TopicDescription
     entries: dict[str, ConfigEntry]

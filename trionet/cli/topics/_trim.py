@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _parse(text: str) -> tuple[bool, int]:
-    """Return whether the text is a time, and the time or the offset, which is -1 for the end."""
+    """Return whether the text is a time, and the time or offset, which is -1 for the end."""
     if text == _END:
         return False, -1
     if text.startswith("@"):

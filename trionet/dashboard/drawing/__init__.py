@@ -1,1 +1,1 @@
-"""Text, numbers, charts and tables as lines of an exact width. Pure."""
+"""Formats text, numbers, charts and tables as lines of an exact width; performs no I/O."""

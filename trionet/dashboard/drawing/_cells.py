@@ -1,4 +1,4 @@
-"""Text and small charts with an exact width in terminal cells. Pure.
+"""Formats text and small charts to an exact width in terminal cells.
 
 Text from external sources passes through :func:`sanitized` first. An escape sequence in a client id
 must not reach the terminal, and a newline must not break a row.
@@ -14,9 +14,9 @@ from rich.cells import cell_len, chop_cells, set_cell_size
 
 from ..._util._text import printable
 
-#: The replacements without Unicode for the characters beyond ASCII in the dashboard's texts.
+#: The ASCII replacements for the other characters in the dashboard's own texts.
 _IN_ASCII: Final = str.maketrans({"µ": "u", "…": "~"})
-#: The maximum length of examined text, greater than the width of any screen.
+#: The maximum number of characters of a text to examine, more than any screen is wide.
 CHARS_MAX: Final = 600
 
 
@@ -87,7 +87,7 @@ def sanitized(text: str, glyphs: Glyphs = UNICODE) -> str:
     """Escape all characters that a terminal might interpret, hide or reorder.
 
     C0, C1, bidirectional and invisible characters become escapes, and a backslash is doubled.
-    Without Unicode, all characters beyond ASCII become escapes, too.
+    If only ASCII can be shown, all other characters become escapes, too.
     """
     if len(text) > CHARS_MAX:
         text = text[:CHARS_MAX] + glyphs.ellipsis
@@ -128,7 +128,7 @@ def fit_sanitized(text: str, width: int, *, right: bool = False, glyphs: Glyphs 
 
 
 def wrapped(text: str, width: int, glyphs: Glyphs = UNICODE) -> list[str]:
-    """Sanitize and wrap a text, at blanks if possible, keeping line breaks.
+    """Sanitize and wrap a text, at spaces if possible, keeping line breaks.
 
     Args:
         text: the text, which need not be sanitized.
@@ -179,7 +179,7 @@ def _step(value: float, top: float, steps: int) -> int:
 
 
 def bar(fraction: float, width: int, glyphs: Glyphs = UNICODE) -> str:
-    """Draw a bar, of which the given fraction (0 to 1) is filled."""
+    """Draw a bar with the given fraction (0 to 1) filled."""
     filled = round(max(0.0, min(1.0, fraction)) * width)
     if filled == 0 and fraction > 0 and width > 0:
         filled = 1
@@ -189,8 +189,8 @@ def bar(fraction: float, width: int, glyphs: Glyphs = UNICODE) -> str:
 def shares(parts: Sequence[float], width: int) -> list[int]:
     """Distribute ``width`` cells among the parts of a stacked bar.
 
-    The function uses the largest remainder method, so that rounding does not change the length of
-    the bar. If all parts are zero, no cells are distributed.
+    Uses the largest remainder method, so that rounding does not change the length of the bar. If
+    all parts are zero, no cells are distributed.
     """
     total = sum(parts)
     if total <= 0 or width <= 0:
@@ -224,6 +224,6 @@ def _cell_of_column(steps: int, glyphs: Glyphs) -> str:
 
 
 def heat(values: Iterable[float], top: float, glyphs: Glyphs = UNICODE) -> str:
-    """Draw one cell per value, whose density grows with the value up to ``top``."""
+    """Draw one cell per value; the larger the value, up to ``top``, the denser the cell."""
     steps = len(glyphs.shades) - 1
     return "".join(glyphs.shades[_step(value, top, steps) if value > 0 else 0] for value in values)

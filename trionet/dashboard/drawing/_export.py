@@ -1,4 +1,4 @@
-"""Export of frames and tables as SVG, HTML, text, JSON and CSV. Pure."""
+"""Exports frames and tables as SVG, HTML, text, JSON and CSV; performs no I/O."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _THEME: Final = TerminalTheme(
 
 
 def as_text(frame: Frame) -> str:
-    """Return a frame as text, without trailing blanks."""
+    """Return a frame as text, without trailing spaces."""
     lines = ("".join(segment.text for segment in line).rstrip() for line in frame.lines)
     return "\n".join(lines).rstrip("\n") + "\n"
 
@@ -75,7 +75,7 @@ def _printed(frame: Frame) -> Console:
 
 
 def records(table: Table[Any], rows: Iterable[Any]) -> Iterator[dict[str, Value]]:
-    """Return the rows of a table as raw values by column name."""
+    """Yield the rows of a table as raw values, keyed by column name."""
     values = {column.name: column.value for column in table.columns if column.value is not None}
     for row in rows:
         yield {name: value(row) for name, value in values.items()}
@@ -103,7 +103,7 @@ def _plain(value: Value) -> Value:
     return value
 
 
-#: The formats of frames and of tables by file extension.
+#: The functions that export frames and tables, keyed by file extension.
 FRAME_FORMS: Final[Mapping[str, Callable[[Frame], str]]] = {
     "svg": as_svg,
     "html": as_html,

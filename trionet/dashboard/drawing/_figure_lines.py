@@ -1,4 +1,4 @@
-"""Figures of the model as lines with a name, a chart and the newest value. Pure."""
+"""Draws figures of the model as lines with a name, a chart and the newest value."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SHOWN: Final[Mapping[Unit, Callable[[float | None], str]]] = {
 
 
 def shown(name: str, value: float | None) -> str:
-    """Format the value of a figure with the unit, or return ``-`` if it is unknown."""
+    """Format the value of a figure with its unit, or return ``-`` if it is unknown."""
     return "-" if value is None else _SHOWN[FIGURES[name].unit](value)
 
 
@@ -64,7 +64,7 @@ def gauge(title: str, fraction: float | None, text: str, pen: Pen) -> Line:
 
 
 def numbers(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
-    """Format names and values, with several per line."""
+    """Yield lines of names and values, with several figures per line."""
     line: Line = []
     left = pen.width
     for name in names:

@@ -1,4 +1,4 @@
-"""Lines, frames, and the pen with which views draw. Pure."""
+"""Lines, frames, and the pen with which views draw."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of views: columns, and rows from sections of the model. Pure."""
+"""The tables of views: columns, and rows from sections of the model."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Column(Generic[R]):
 
 @attrs.frozen
 class Table(Generic[R]):
-    """Rows for sorting, filtering and scrolling, of which only the visible rows are drawn.
+    """Rows that can be sorted, filtered and scrolled; only the visible ones are drawn.
 
     Attributes:
         columns: the columns from left to right.

@@ -1,4 +1,4 @@
-"""Tables as lines of an exact width, with one line per row and the columns that fit. Pure."""
+"""Draws tables as lines of an exact width, with one line per row and the columns that fit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def layout(columns: Sequence[Column[Any]], width: int) -> list[tuple[Column[Any]
     """Choose the columns that fit, and return each column with a width.
 
     The least important columns are dropped from the right, and columns that grow share spare width.
-    If the columns that are never dropped are too wide, the rightmost column is truncated.
+    If the columns that are never dropped are too wide, they are cut off on the right.
     """
     kept = [column for column in columns if column.width]
     while _needed(kept) > width and any(column.priority for column in kept):
@@ -116,7 +116,7 @@ def exactly(
         line: the line to show.
         width: the width in cells.
         style: the style of the padding.
-        mark: a text of one cell that replaces the last cell if more than blanks was truncated.
+        mark: a text of one cell that replaces the last cell if anything but blanks is cut off.
     """
     found: Line = []
     left = width

@@ -1,4 +1,4 @@
-"""Formatting of numbers for reading at a glance, in at most eight characters."""
+"""Formats numbers so that they can be read at a glance, in at most eight characters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def rate(value: float | None) -> str:
 
 
 def per_second(value: float | None) -> str:
-    """Format a rate with the unit: ``12/s``, or ``-`` for None."""
+    """Format a rate with its unit, such as ``12/s``, or ``-`` for None."""
     return "-" if value is None else f"{rate(value)}/s"
 
 
@@ -76,7 +76,7 @@ def duration(seconds: float | None) -> str:
 
 
 def percent(fraction: float | None) -> str:
-    """Format a fraction of 1: ``0.4 %``, ``37 %``."""
+    """Format a fraction of 1 as a percentage: ``0.4 %``, ``37 %``, or ``-`` for None."""
     if fraction is None or not math.isfinite(fraction):
         return "-"
     value = fraction * 100

@@ -1,1 +1,1 @@
-"""The dashboard's data as rows, rates and histories. Pure: no I/O, and time is a parameter."""
+"""The dashboard's data as rows, rates and histories; performs no I/O, and time is a parameter."""

@@ -23,7 +23,7 @@ SPREADS_MAX: Final = 240
 
 @attrs.frozen
 class _Counts:
-    """The cumulative counters of an API at one time."""
+    """The cumulative counters of an API at a point in time."""
 
     at: float
     requests: int
@@ -51,7 +51,7 @@ class ApiTimes:
 
         Args:
             at: the time in seconds on the broker's clock.
-            values: the entry of the API in ``apis`` of ``/snapshot``.
+            values: the API's entry under ``apis`` in ``/snapshot``.
         """
         now = _Counts(
             at,
@@ -74,7 +74,7 @@ class ApiTimes:
         return self._row(kept[0], now, rate, values.get("errors", 0))
 
     def mark_unknown(self, row: ApiRow) -> ApiRow:
-        """Return the row for a broker that cannot be read, which keeps only the counters."""
+        """Return the row to show while the broker cannot be read, with only the counters known."""
         self._history.mark_unknown()
         self._spreads.append(None)
         return ApiRow(
@@ -126,11 +126,11 @@ def spread(before: Mapping[float, int], now: Mapping[float, int]) -> Mapping[int
     """Return the latency distribution of the requests between two reads.
 
     Args:
-        before: the earlier counts by the upper bound of the bucket in ms.
-        now: the later counts by the upper bound of the bucket in ms.
+        before: the earlier counts, keyed by the bucket's upper bound in ms.
+        now: the later counts, keyed by the bucket's upper bound in ms.
 
     Returns:
-        The counts by upper bound, which is two to the power of the key in ms.
+        The counts, keyed by the binary logarithm of the bucket's upper bound in ms.
     """
     found: dict[int, int] = {}
     if now != before:

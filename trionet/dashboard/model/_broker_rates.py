@@ -1,4 +1,4 @@
-"""Rates and histories of a broker's counters between snapshots. Pure."""
+"""Computes rates and histories of a broker's counters between snapshots."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class BrokerRates:
                 kept.clear()
 
     def rate(self, of: object, at: float, count: float) -> float | None:
-        """Return the rate of a counter per second, or None without an earlier count.
+        """Return a counter's rate per second, or None if there is no earlier count.
 
         Args:
             of: the key that identifies the counter.
@@ -68,7 +68,7 @@ class BrokerRates:
         return rate.update(at, count)
 
     def apis(self, snapshot: BrokerSnapshot) -> dict[str, ApiRow] | None:
-        """Return request counts and times by API name, or None if the broker lacks them.
+        """Return request counts and times, keyed by API name; None if the broker reports none.
 
         Raises:
             MALFORMED: the entries are in an unknown format.
@@ -83,7 +83,7 @@ class BrokerRates:
         return rows
 
     def processors(self, snapshot: BrokerSnapshot) -> dict[int, ProcessorRow]:
-        """Return the network processors by number.
+        """Return the network processors, keyed by number.
 
         Raises:
             MALFORMED: the entries are in an unknown format.
@@ -102,7 +102,7 @@ class BrokerRates:
         return rows
 
     def close_reasons(self, snapshot: BrokerSnapshot) -> dict[str, CloseReasonRow]:
-        """Return the number of closed connections by the name of the reason.
+        """Return the number and rate of closed connections, keyed by the name of the reason.
 
         Raises:
             MALFORMED: the entries are in an unknown format.

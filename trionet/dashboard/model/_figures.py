@@ -31,7 +31,7 @@ class FigureKind:
     unit: Unit
 
 
-#: The kinds of figures by name, in the order of exports.
+#: The kinds of figures, keyed by name, in the order in which they are exported.
 FIGURES: Final[Mapping[str, FigureKind]] = {
     "requests": FigureKind("requests", Unit.PER_SECOND),
     "errors": FigureKind("errors", Unit.PER_SECOND),
@@ -71,7 +71,7 @@ FIGURES: Final[Mapping[str, FigureKind]] = {
 
 
 class Figures(Mapping[str, float]):
-    """The newest values by name, without figures that are unknown or not reported."""
+    """The newest values, keyed by name; figures that are unknown or not reported are omitted."""
 
     def __init__(self) -> None:
         self._histories: dict[str, History] = {}
@@ -89,11 +89,11 @@ class Figures(Mapping[str, float]):
         return sum(1 for _ in self)
 
     def reported(self) -> list[str]:
-        """Return the names of the figures that were reported at least once."""
+        """Return the names of the figures that have been reported at least once."""
         return [name for name in FIGURES if name in self._histories]
 
     def history(self, name: str) -> History:
-        """Return the history of a figure, which is empty if the figure was never reported."""
+        """Return the history of a figure, which is empty if the figure has never been reported."""
         return self._histories.get(name) or History()
 
     def put(self, name: str, at: float, value: float | None) -> None:

@@ -1,4 +1,4 @@
-"""Rows of groups, merged from the cluster's report and the broker's internals. Pure."""
+"""Builds the rows of groups by merging the cluster's report with the broker's internals."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ._rows import GroupRow, MemberRow
 
 
 def with_internals(row: GroupRow, values: Mapping[str, Any]) -> GroupRow:
-    """Merge the row of a group with the entry in a broker's snapshot.
+    """Merge the row of a group with its entry in a broker's snapshot.
 
     Args:
         row: the row reported by the cluster.
-        values: the entry of the group in ``groups`` of ``/snapshot``.
+        values: the group's entry under ``groups`` in ``/snapshot``.
     """
     detail = row.detail
     if detail is not None:

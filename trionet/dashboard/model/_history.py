@@ -1,4 +1,4 @@
-"""The recent values of a number, with a bounded history and growth rates."""
+"""Bounded histories of numbers, and growth rates of counters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VALUES_MAX: Final = 600
 
 
 class History:
-    """The recent values of a number with the times of the reads, in order.
+    """The recent values of a number with the times at which they were read, in order.
 
     None marks a failed read, which a chart shows as a gap.
 
@@ -61,7 +61,7 @@ class History:
         return self._values[-1][1] if self._values else None
 
     def values(self, count_max: int | None = None) -> list[float | None]:
-        """Return the newest values in order of time."""
+        """Return the newest values, at most ``count_max``, in chronological order."""
         found = [value for _, value in self._values]
         return found if count_max is None else found[max(0, len(found) - count_max) :]
 
@@ -80,7 +80,7 @@ class Rate:
         self._count = 0.0
 
     def update(self, at: float, count: float) -> float | None:
-        """Add a count at a time in seconds, and return the growth per second, or None."""
+        """Record a count at a time in seconds, and return the growth per second, or None."""
         before, self._at = self._at, at
         grown, self._count = count - self._count, count
         if before is None or at <= before or grown < 0:

@@ -56,7 +56,7 @@ from ._tail import RECORDS_MAX, TailRow
 if TYPE_CHECKING:
     from ...client.consumer import ConsumerRecord
 
-#: The functions that convert rows, by the names of lists in ``/snapshot``.
+#: The functions that convert rows, keyed by the name of the list in ``/snapshot``.
 _MAKERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "connections": row_factory(ConnectionRow),
     "recently_closed": row_factory(ClosedRow),
@@ -64,7 +64,7 @@ _MAKERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "log": row_factory(LogRow),
 }
 #: The reason shown for parts of ``/snapshot`` from a broker of a different version.
-_UNKNOWN_FORMAT = "this broker reports them in an unknown format"
+_UNKNOWN_FORMAT = "this broker reports some data in an unknown format"
 _quota = row_factory(QuotaRow)
 
 
@@ -74,30 +74,30 @@ class Model:
     Attributes:
         about: the broker or cluster that is shown.
         version: incremented with every change.
-        figures: the figures of the overview by name, with histories.
-        apis: request counts and times by API name.
-        connections: open connections by number.
-        closed: closed connections by number, the most recent first.
-        close_reasons: the numbers of closed connections by the name of the reason.
-        processors: network processors by number.
-        fetch_sessions: incremental fetch sessions by number.
-        log: lines of the broker's log by number, the newest first.
-        tasks: trio's tasks by number, in the order of the task tree.
-        brokers: the brokers of the cluster by id.
-        topics: topics by name.
-        partitions: partitions of the shown topics, by topic and number.
-        groups: groups by name.
-        configs: the configs of :attr:`configs_of`, by name.
+        figures: the figures of the overview, keyed by name, with histories.
+        apis: request counts and times, keyed by API name.
+        connections: the open connections, keyed by number.
+        closed: closed connections, keyed by number, the most recent first.
+        close_reasons: the number of closed connections, keyed by the name of the reason.
+        processors: the network processors, keyed by number.
+        fetch_sessions: the incremental fetch sessions, keyed by number.
+        log: lines of the broker's log, keyed by number, the newest first.
+        tasks: trio's tasks, keyed by number, in the order of the task tree.
+        brokers: the brokers of the cluster, keyed by id.
+        topics: the topics, keyed by name.
+        partitions: the partitions of the shown topics, keyed by topic and number.
+        groups: the groups, keyed by name.
+        configs: the configs of :attr:`configs_of`, keyed by name.
         configs_of: ``("topic", name)`` or ``("broker", id)``.
-        quotas: quotas by entity and key: connection quotas if a broker reports them, followed by
-            client quotas.
+        quotas: the quotas, keyed by entity and key: connection quotas if a broker reports them,
+            followed by client quotas.
         client_quotas_missing: why client quotas are unavailable; None if they are available.
-        tail: records by sequence number, the newest first.
-        tail_of: the topic of :attr:`tail`, and the partition or None for all.
+        tail: records, keyed by sequence number, the newest first.
+        tail_of: the topic of :attr:`tail` and its partition, or None for all partitions.
         tail_skipped: the number of records skipped because they arrived too fast.
         pipeline: the results of ``trionet pipeline run``.
-        alarms: the problems that the user must notice, as sentences by subject.
-        failing: the times since when reads have failed, by subject; :attr:`alarms` has the reasons.
+        alarms: the problems that the user must notice, as sentences keyed by subject.
+        failing: since when reads have been failing, keyed by subject; see :attr:`alarms` for why.
     """
 
     def __init__(self) -> None:
@@ -144,7 +144,7 @@ class Model:
     def mark_network_failed(self, why: str) -> None:
         """Mark the broker's network layer as currently unreadable.
 
-        Counters keep the last values with an age. Rates and histories become unknown.
+        Counters keep their last values, shown with an age. Rates and histories become unknown.
         """
         self.about = attrs.evolve(self.about, uptime_seconds=None)
         self.apis.amend(self._rates.unknown_apis(self.apis))
@@ -171,7 +171,7 @@ class Model:
         return [self.apis, self.processors, self.close_reasons, *self._lists().values()]
 
     def _lists(self) -> Mapping[str, Section[int, Any]]:
-        """Return the sections of the lists in ``/snapshot`` by list name."""
+        """Return the sections of the lists in ``/snapshot``, keyed by list name."""
         return {
             "connections": self.connections,
             "recently_closed": self.closed,
@@ -191,7 +191,7 @@ class Model:
         Args:
             about: the subject of the alarm.
             alarm: the alarm as a sentence; None to clear the alarm.
-            since: the time since when reads of the subject have failed, in seconds on this loop's
+            since: since when reads of the subject have been failing, in seconds on this loop's
                 clock; None if the alarm has another cause.
         """
         if alarm is None:
@@ -304,7 +304,7 @@ class Model:
         self.version += 1
 
     def mark_list_failed(self, section: str, why: str) -> None:
-        """Mark a list as currently unreadable, keeping the rows with an age.
+        """Mark a list as currently unreadable, keeping its rows, which are shown with an age.
 
         Args:
             section: the name of the list in ``/snapshot``.
@@ -376,9 +376,9 @@ class Model:
         """Update groups from a report of the cluster.
 
         Args:
-            rows: the rows by group name, which replace earlier rows of the same groups.
+            rows: the rows, keyed by group name, which replace earlier rows of the same groups.
             now: the current time in seconds on this loop's clock.
-            all_of: the names of all groups, to drop other groups; None if ``rows`` may be partial.
+            all_of: the names of all groups, so that others are dropped; None if not known.
             total: the number of groups, if known.
         """
         inside = self._group_internals
@@ -409,7 +409,7 @@ class Model:
         self._groups_changed(now)
 
     def retain_group_internals(self, ids: set[str], now: float) -> None:
-        """Drop the snapshot's data about all other groups."""
+        """Drop the snapshot's data about groups that are not in ``ids``."""
         inside = self._group_internals
         if len(inside) > len(ids):
             self._group_internals = {id: values for id, values in inside.items() if id in ids}
@@ -421,5 +421,5 @@ class Model:
         self.version += 1
 
     def group(self, id: str) -> GroupRow | None:
-        """Return the group's last row reported by the cluster, or None if it is unknown."""
+        """Return the row last reported by the cluster, or None if the group is unknown."""
         return self._groups.get(id)

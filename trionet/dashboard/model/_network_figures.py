@@ -1,4 +1,4 @@
-"""The figures of a broker's network layer, computed from a snapshot. Pure."""
+"""Computes the figures of a broker's network layer from a snapshot; performs no I/O."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 from . import _snapshot as names
 from ._snapshot import MALFORMED, Labels, Readings
 
-#: The figures shown without conversion, by part of ``/snapshot``.
+#: The figures shown without conversion, keyed by part of ``/snapshot``.
 LEVELS: Final[Mapping[str, Mapping[str, Callable[[Any], float]]]] = {
     "processors": {
         "connections": lambda processors: sum(each["connections"] for each in processors),
@@ -20,7 +20,7 @@ LEVELS: Final[Mapping[str, Mapping[str, Callable[[Any], float]]]] = {
         "response_queue": lambda queues: sum(queues["responses"].values()),
     },
 }
-#: The counters, which are shown as rates, by part of ``/snapshot``.
+#: The counters, which are shown as rates, keyed by part of ``/snapshot``.
 COUNTS: Final[Mapping[str, Mapping[str, Callable[[Any], float]]]] = {
     "totals": {
         "requests": lambda totals: totals["requests"],
@@ -72,7 +72,7 @@ def read(
 
     Args:
         figures: :data:`LEVELS` or :data:`COUNTS`.
-        about: the parts of ``/snapshot`` as JSON, where figures of absent parts are None.
+        about: the parts of ``/snapshot`` as JSON; the figures of absent parts are None.
     """
     found: dict[str, float | None] = {}
     unknown: set[str] = set()
@@ -88,7 +88,7 @@ def read(
 
 
 def gauges(readings: Readings) -> dict[str, float | None]:
-    """Return the current values of gauges by figure, with None if a gauge is not reported."""
+    """Return the current values of gauges, keyed by figure; None if a gauge is not reported."""
     found = {name: readings.get(metric, {}).get(labels) for name, metric, labels in _GAUGES}
     for name, metric, combine in _COMBINED:
         if metric in readings:
@@ -97,7 +97,7 @@ def gauges(readings: Readings) -> dict[str, float | None]:
 
 
 def counters(readings: Readings) -> dict[str, float]:
-    """Return the current values of counters by figure."""
+    """Return the current values of counters, keyed by figure."""
     return {
         name: readings[metric][()] for name, metric in _COUNTERS if () in readings.get(metric, {})
     }

@@ -1,4 +1,4 @@
-"""The results of ``trionet pipeline run``, parsed from the records of the results topic. Pure.
+"""The results of ``trionet pipeline run``, parsed from the records of the results topic.
 
 See docs/reference/pipeline.md for the keys and values of the topic. Records in another format are
 counted and skipped.
@@ -101,11 +101,11 @@ class Pipeline:
     """The tables of results, the newest minute first.
 
     Attributes:
-        topic: the topic of the results; None before one is found.
-        minutes: the totals by the start of the minute, such as ``2026-11-22T11:45:00Z``.
-        series: the requests of each minute, by the text of the record key.
-        talkers: the ten top clients by each measure, by the text of the record key.
-        anomalies: the unusual values, by the text of the record key.
+        topic: the results topic; None until one is found.
+        minutes: the totals, keyed by the start of the minute: ``2026-11-22T11:45:00Z``.
+        series: the requests of each minute, keyed by the text of the record key.
+        talkers: the ten top clients by each measure, keyed by the text of the record key.
+        anomalies: the unusual values, keyed by the text of the record key.
         malformed: the number of records that are not results.
     """
 
@@ -125,7 +125,7 @@ class Pipeline:
 
     @property
     def sections(self) -> list[Section[str, Any]]:
-        """Return all tables."""
+        """All tables."""
         return [section for section, _ in self._tables.values()]
 
     def mark_missing(self, why: str) -> None:
@@ -134,7 +134,7 @@ class Pipeline:
             section.mark_missing(why)
 
     def put(self, key: bytes | None, value: bytes | None) -> None:
-        """Add a record of the topic, which :meth:`show` makes visible."""
+        """Add a record from the topic; :meth:`show` makes it visible."""
         try:
             kind, window, row = _parsed(key, value)
         except (ValueError, TypeError, KeyError, RecursionError):

@@ -269,7 +269,7 @@ class LagRow:
         committed: the committed offset; None if there is none.
         end: the end offset.
         lag: the number of offsets from ``committed`` to ``end``; None if either is unknown.
-        member: the id of the member with the partition.
+        member: the id of the member that owns the partition.
     """
 
     topic: str
@@ -290,13 +290,13 @@ class GroupRow:
         type: ``classic``, ``consumer``, ``share`` or ``streams``; empty if not reported.
         generation: the generation of a classic group, from a trionet broker only, or the epoch of
             another group.
-        members: the number of members; None before the group was described.
+        members: the number of members; None until the group has been described.
         lag: the sum over partitions with a committed offset; None if unknown.
         state_seconds: the time in the current state; from a trionet broker only.
-        detail: the members; None before the group was described.
-        lags: the lags by partition; None before they were read.
+        detail: the members; None until the group has been described.
+        lags: the lag in each partition; None until it has been read.
         failure: why members or offsets could not be read, as a sentence.
-        read_at: the time when members and offsets were read, in seconds on the loop's clock.
+        read_at: the time when members and offsets were last read, in seconds on the loop's clock.
     """
 
     id: str
@@ -329,7 +329,7 @@ class ConfigRow:
 
 @attrs.frozen
 class QuotaRow:
-    """A quota or limit with the current use.
+    """A quota or limit with its current use.
 
     Attributes:
         entity: the subject of the limit, such as ``listener PLAINTEXT``, ``address 10.0.0.7`` or
@@ -351,7 +351,7 @@ class QuotaRow:
 
 @attrs.frozen
 class TaskRow:
-    """A task of trio in this process.
+    """A trio task in this process.
 
     Attributes:
         depth: the number of the task's ancestors.

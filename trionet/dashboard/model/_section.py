@@ -1,4 +1,4 @@
-"""A list of the model, with the state of the reads."""
+"""A list of the model, with the state of its reads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ R = TypeVar("R")
 
 
 class Section(Mapping[K, R], Generic[K, R]):
-    """Rows by key, in the order of the source.
+    """A mapping from keys to rows, in the order of the source.
 
     Attributes:
         missing: why the source does not have this list, as a sentence; None if it has the list.
@@ -54,7 +54,7 @@ class Section(Mapping[K, R], Generic[K, R]):
         """Replace all rows.
 
         Args:
-            rows: the rows by key; the section takes ownership.
+            rows: the rows by their keys; the section takes ownership of the dict.
             at: the time in seconds on the loop's clock.
             total: the number of rows in the source, if ``rows`` is incomplete.
         """

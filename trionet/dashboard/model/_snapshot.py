@@ -71,7 +71,7 @@ METRICS: Final[Mapping[str, tuple[str, ...]]] = {
 
 @attrs.frozen
 class BrokerSnapshot:
-    """The state that a broker reports at one time.
+    """A broker's reported state at a point in time.
 
     Attributes:
         at: the time in seconds on the clock of the broker's loop.

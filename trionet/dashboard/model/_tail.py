@@ -1,4 +1,4 @@
-"""The last records of a topic, with values as text, JSON or hex. Pure."""
+"""The last records of a topic, with values as text, JSON or hex."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 #: The maximum number of records kept.
 RECORDS_MAX: Final = 500
-#: The maximum number of bytes kept of a key and of a value.
+#: The maximum number of bytes kept of each key and value.
 BYTES_MAX: Final = 4096
 
 
 class Form(StrEnum):
-    """The form of displayed bytes."""
+    """The form in which bytes are displayed."""
 
     NULL = "null"
     TEXT = "text"
@@ -81,7 +81,7 @@ def _cut(data: bytes | None) -> bytes | None:
 
 
 def readable(data: bytes | None) -> tuple[Form, str]:
-    """Return bytes in the most readable form, and the form.
+    """Return the most readable form of the bytes, and the bytes in this form.
 
     The form is JSON for an object or an array. A single number is text.
     """
@@ -114,7 +114,7 @@ def as_text(data: bytes) -> str | None:
 
 
 def as_hex(data: bytes) -> str:
-    """Format the first bytes as hex digits, separated by blanks."""
+    """Format the first bytes as hex digits, separated by spaces."""
     return data[:BYTES_MAX].hex(" ")
 
 
@@ -131,7 +131,7 @@ def dump(data: bytes | None, width: int = 16) -> list[str]:
 
 
 def pretty(data: bytes) -> list[str] | None:
-    """Format JSON with one value per line, or return None if the text is not JSON."""
+    """Format JSON with one value per line, or return None if the data is not JSON."""
     try:
         return json.dumps(json.loads(data), indent=2, ensure_ascii=False).splitlines()
     except (ValueError, RecursionError):

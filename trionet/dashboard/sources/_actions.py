@@ -1,4 +1,4 @@
-"""The operations of the dashboard, each of which returns a sentence about the result.
+"""The operations of the dashboard, each of which returns a sentence about its result.
 
 The operations are ordinary client requests, which the cluster authorizes. The user interface asks
 for confirmation first. The client is imported when an operation needs it, because the import takes
@@ -23,7 +23,7 @@ CloseConnection = Callable[[str], Awaitable[bool]]
 
 
 class ActionError(TrionetError):
-    """Raised when an action is impossible. The message gives the reason and the alternatives."""
+    """Raised when an action is impossible. The message gives the reason and any alternative."""
 
 
 class Actions:
@@ -31,7 +31,7 @@ class Actions:
 
     Args:
         bootstrap_servers: the bootstrap servers of the cluster.
-        settings: the client settings by Kafka's keys, including TLS and SASL.
+        settings: the client settings, keyed by Kafka's names, including TLS and SASL.
         close: closes a connection of the broker; None if this is not possible.
         network: opens the connections.
     """
@@ -88,7 +88,7 @@ class Actions:
         return f"created topic {name}{count}"
 
     async def delete_topic(self, name: str) -> str:
-        """Delete a topic with all records.
+        """Delete a topic and all its records.
 
         Raises:
             TrionetError: the topic was not deleted.
@@ -98,7 +98,7 @@ class Actions:
         return f"deleted topic {name}"
 
     async def add_partitions(self, name: str, total: int) -> str:
-        """Increase the number of partitions of a topic. Keys may map to other partitions.
+        """Increase the number of partitions of a topic. Keys may then map to other partitions.
 
         Raises:
             TrionetError: nothing was changed.
@@ -114,7 +114,7 @@ class Actions:
             kind: ``topic`` or ``broker``.
             name: the name of the topic, or the id of the broker.
             key: the name of the config.
-            value: the new value; None to reset the config to the default.
+            value: the new value; None to reset the config to its default.
 
         Raises:
             TrionetError: nothing was changed.
@@ -134,7 +134,7 @@ class Actions:
 
         Args:
             group: the name of the group.
-            topic: a topic with committed offsets of the group; None for all such topics.
+            topic: a topic for which the group has committed offsets; None for all such topics.
             to: ``start``, ``end``, an offset, or a number of records forward (``+10``) or back
                 (``-10``), clamped to the range of existing offsets.
 
@@ -164,7 +164,7 @@ class Actions:
         return f"reset group {group} in {len(new_offsets)} partitions"
 
     async def delete_group(self, group: str) -> str:
-        """Delete a group without members, including the committed offsets.
+        """Delete a group without members, including its committed offsets.
 
         Raises:
             TrionetError: the group was not deleted.
@@ -204,7 +204,7 @@ class Actions:
             topic: an existing topic.
             value: the value of the record; None for a tombstone.
             key: the key of the record.
-            partition: the partition; None to choose the partition by the key.
+            partition: the partition; None to let the partitioner choose.
 
         Raises:
             TrionetError: the record was not written, or the outcome is unknown.

@@ -56,7 +56,7 @@ class ClusterSource:
 
     Args:
         bootstrap_servers: the bootstrap servers of the cluster.
-        settings: the client settings by Kafka's keys.
+        settings: the client settings, keyed by Kafka's names.
         network: opens the connections.
     """
 
@@ -221,7 +221,7 @@ class _Reads:
     async def _recording(
         self, what: str, figures: Sequence[str], *sections: _Failing
     ) -> AsyncIterator[None]:
-        """Record in the model whether the block succeeds, suppressing errors of the read.
+        """Record in the model whether the read in the block succeeds, suppressing its errors.
 
         Args:
             what: the subject of the read.

@@ -1,4 +1,4 @@
-"""A reader of groups over the Kafka protocol: states, members, committed offsets and lag."""
+"""Reads groups over the Kafka protocol: states, members, committed offsets and lag."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _DESCRIBED: Final = ("", "classic", "consumer")
 
 
 class GroupReader:
-    """A reader that updates the groups of a model.
+    """Reads groups, and updates them in a model.
 
     Args:
         model: the model to update.
         changed: called after each change.
-        partition: returns a partition with the leader; None if the partition is unknown.
+        partition: returns a partition with its leader; None if the partition is unknown.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class GroupReader:
         self._partition = partition
 
     async def read(self, calls: Calls) -> None:
-        """Read the list of groups with the states.
+        """Read the list of groups with their states.
 
         Raises:
             TrionetError: a broker could not be reached.
@@ -84,7 +84,7 @@ class GroupReader:
     async def read_details(self, calls: Calls, ids: Iterable[str], pace: Pace) -> None:
         """Read the members, offsets and lag of groups.
 
-        If the group no longer exists or access is denied, the data of the group stays unknown.
+        If a group no longer exists or access to it is denied, its data stays unknown.
 
         Raises:
             TrionetError: a request as a whole failed.
@@ -139,7 +139,7 @@ class GroupReader:
         self._changed()
 
     def _sum_up(self) -> None:
-        """Update the total lag of all groups, which is unknown if the lag of a group is unknown."""
+        """Update the total lag of all groups, which is unknown if any group's lag is unknown."""
         figures = self._model.figures
         groups = self._model.groups.values()
         lag = total_lag(row.lag for row in groups if row.type in _DESCRIBED)

@@ -22,7 +22,7 @@ _READ_BYTES: Final = 64 * 1024
 
 
 class HttpError(TrionetError):
-    """Raised when the server does not respond in time or the response is not valid HTTP."""
+    """Raised when no response arrives in time, or the response is invalid or too large."""
 
 
 class HttpClient:
@@ -90,7 +90,7 @@ class HttpClient:
         """Send a request, and return the status and the body of the response.
 
         Raises:
-            HttpError: no response arrived in time, or the response is not valid HTTP.
+            HttpError: no response arrived in time, or the response is invalid or too large.
             OSError: the server could not be reached.
 
         Cancellation: the connection is closed. The server may have processed the request.

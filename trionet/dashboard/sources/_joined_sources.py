@@ -38,7 +38,7 @@ class JoinedSource:
         name: the name of the broker or cluster.
         parts: the sources of the parts.
         actions: the available operations.
-        prepare: called first with the model, to mark data that no part can read.
+        prepare: called with the model before any part runs, to mark data that no part can read.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class DeferredSource:
     Args:
         module: the module of the part, in this package.
         name: the class of the part.
-        keywords: the arguments of the class.
+        keywords: the keyword arguments for the class.
         sections: the sections that cause the part to be created when they are shown; empty to
             create the part as soon as it runs.
     """

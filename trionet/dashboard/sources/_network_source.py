@@ -13,7 +13,7 @@ from ..model._snapshot import MALFORMED
 from ._snapshot_readers import SnapshotReader
 from ._source import INTERVAL_SECONDS
 
-#: The lists of ``/snapshot`` by the shown section of the model.
+#: The lists of ``/snapshot``, keyed by the section of the model that is shown.
 LISTS: Final[Mapping[str, str]] = {
     "connections": "connections",
     "closed": "recently_closed",

@@ -1,4 +1,4 @@
-"""Reading of the start and end offsets of partitions from the leaders, in slices."""
+"""Reads the start and end offsets of partitions from their leaders, in slices."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ async def read_offsets(
     pace: Pace,
     take: Callable[[Mapping[Key, int]], None],
 ) -> None:
-    """Read the offsets of partitions from the leaders, and report the offsets in slices.
+    """Read the offsets of partitions from their leaders, and report them in slices.
 
     Partitions without a leader, and partitions whose offset cannot be read, are omitted.
 
     Args:
         calls: sends the requests.
-        partitions: the partitions with leaders, which must not change during the call.
+        partitions: the partitions with their leaders; must not change during the call.
         timestamp: :data:`LATEST` or :data:`EARLIEST`.
         pace: rests between requests.
         take: called with the offsets of each slice.

@@ -1,4 +1,4 @@
-"""Opening of sources: a broker in this process, or a cluster over the network."""
+"""Opens sources: a broker in this process, or a cluster over the network."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ def watch_broker(
 
     Args:
         broker: a running broker.
-        settings: the settings, by Kafka's keys, of the clients that read topics, groups and
+        settings: the settings, keyed by Kafka's names, of the clients that read topics, groups and
             records; by default the clients connect to a listener without TLS and SASL, if any.
-        pipeline_topic: the topic with results of ``trionet pipeline run``; None to search for it.
+        pipeline_topic: the results topic of ``trionet pipeline run``; None to search for it.
         log: the log lines to show; by default the lines logged after this call.
     """
     with broker.watch(log) as metrics:
@@ -118,13 +118,13 @@ async def open_remote(
 
     Args:
         bootstrap_servers: the bootstrap servers of the cluster.
-        settings: the client settings by Kafka's keys.
+        settings: the client settings, keyed by Kafka's names.
         metrics_url: the metrics listener of a trionet broker; None if the broker's internals are
             not available.
         metrics_token: the token of the metrics listener.
         metrics_tls: the TLS context for the metrics listener; by default, the system's certificate
             authorities are trusted.
-        pipeline_topic: the topic with results of ``trionet pipeline run``; None to search for it.
+        pipeline_topic: the results topic of ``trionet pipeline run``; None to search for it.
         network: opens the connections.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Pacing of long reads in small steps, so that other tasks can run between steps."""
+"""Paces long reads in small steps, so that other tasks can run between steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REST_SECONDS_MAX: Final = 1.0
 
 
 class Pace:
-    """The pace of a read, which rests after each step to limit the share of CPU time.
+    """The pace of a read, which rests after each step to limit its share of CPU time.
 
     The CPU time of other tasks on this thread counts, too, so that reads slow down on a busy loop.
 

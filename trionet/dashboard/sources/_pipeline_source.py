@@ -17,9 +17,9 @@ from ..model._pipeline import MINUTES_MAX
 from ._pacing import Pace
 from ._source import INTERVAL_SECONDS
 
-#: The suffix of the results topic, whose default name starts with the name of the log topic.
+#: The results topic is by default named after the request log's topic, with this suffix.
 SUFFIX: Final = "-results"
-#: The interval of searches for a missing topic.
+#: The interval between searches for a missing topic.
 SEARCH_SECONDS: Final = 5.0
 _MS: Final = 1000
 _SETTINGS: Final[Mapping[str, object]] = {
@@ -35,8 +35,8 @@ class PipelineSource:
 
     Args:
         bootstrap_servers: the bootstrap servers of the cluster.
-        settings: the client settings by Kafka's keys.
-        topic: the topic with results; None to search for it.
+        settings: the client settings, keyed by Kafka's names.
+        topic: the results topic; None to search for it.
         network: opens the connections.
         now_ms: returns the time in ms since the epoch.
     """
@@ -132,7 +132,7 @@ class PipelineSource:
 
 
 def results_topic(topics: Iterable[str]) -> str | None:
-    """Return the first topic named like a request log with the suffix of results, or None."""
+    """Return the first topic named after another topic with the suffix, or None."""
     names = set(topics)
     found = sorted(
         name for name in names if name.endswith(SUFFIX) and name.removesuffix(SUFFIX) in names

@@ -37,7 +37,7 @@ class SnapshotReader(Protocol):
         ...
 
     async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
-        """Read a list with the newest row first, and return the rows and the total number."""
+        """Read a list, newest row first, and return its rows and the total number of rows."""
         ...
 
 

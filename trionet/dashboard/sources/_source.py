@@ -39,12 +39,12 @@ class Source(Protocol):
     ) -> None:
         """Update the model until cancelled.
 
-        The method reports ``started`` after the first read, even if the read failed. Failures are
+        Reports ``started`` after the first read, even if the read failed. Failures are
         recorded in the model, and reads are retried.
 
         Args:
             model: the model to update.
-            changed: called after each change of the model.
+            changed: called after each change to the model.
             task_status: passed by :meth:`trio.Nursery.start`.
         """
         ...

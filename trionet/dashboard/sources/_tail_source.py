@@ -17,7 +17,7 @@ from ._source import INTERVAL_SECONDS
 
 #: The initial number of records per partition.
 FIRST_RECORDS: Final = 20
-#: The maximum lag. A tail with more lag cannot keep up, and skips to the end.
+#: The maximum lag. A tail with more lag cannot keep up, and skips ahead.
 LAG_MAX: Final = 500
 #: The back-off after an error, in seconds.
 RETRY_SECONDS: Final = 2.0
@@ -36,7 +36,7 @@ class TailSource:
 
     Args:
         bootstrap_servers: the bootstrap servers of the cluster.
-        settings: the client settings by Kafka's keys.
+        settings: the client settings, keyed by Kafka's names.
         network: opens the connections.
     """
 

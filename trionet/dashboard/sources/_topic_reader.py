@@ -1,4 +1,4 @@
-"""A reader of topics and partitions: leaders, sizes, start and end offsets.
+"""Reads topics and partitions: leaders, sizes, start and end offsets.
 
 A large cluster is read in slices. Each slice is shown as soon as it is read, and other tasks run
 between slices.
@@ -48,7 +48,7 @@ TOPICS_PER_REQUEST: Final = 50
 
 @attrs.define(eq=False)
 class _Topic:
-    """A topic with partitions by number, and a rate."""
+    """A topic with its partitions, keyed by number, and its rate."""
 
     name: str
     id: str
@@ -75,7 +75,7 @@ class _Topic:
         )
 
     def count_rate(self) -> None:
-        """Update the rate of the topic to the sum of the known rates of partitions."""
+        """Set the rate of the topic to the sum of the known rates of its partitions."""
         rates = [row.rate for row in self.partitions.values() if row.rate is not None]
         self.per_second = sum(rates) if rates else None
 
@@ -127,7 +127,7 @@ def _sum(values: Iterable[int | None]) -> int | None:
 
 
 class TopicReader:
-    """A reader that updates the topics of a model.
+    """Reads topics, and updates them in a model.
 
     Args:
         model: the model to update.
@@ -172,7 +172,7 @@ class TopicReader:
         self._model.version += 1
 
     async def read(self, calls: Calls) -> None:
-        """Read the list of topics and partitions, with the leaders.
+        """Read the list of topics and partitions, with their leaders.
 
         Raises:
             TrionetError: the request failed.
@@ -221,7 +221,7 @@ class TopicReader:
         self._changed()
 
     def _forget(self, seen: Mapping[str, set[int]]) -> None:
-        """Drop topics that no longer exist. Partitions are only deleted together with a topic."""
+        """Drop topics that no longer exist. A partition is only deleted with its topic."""
         now, model = trio.current_time(), self._model
         gone = self._topics.keys() - seen.keys()
         for name in gone:
@@ -287,7 +287,7 @@ class TopicReader:
             self._forget_rates_of(row for row in rows if (row.topic, row.number) not in found)
 
     def _forget_rates_of(self, rows: Iterable[PartitionRow]) -> None:
-        """Mark the rates of partitions as unknown, because the leaders did not respond."""
+        """Mark the rates of partitions as unknown, because their leaders did not respond."""
         changed = set()
         for row in rows:
             topic, known = self._topics.get(row.topic), self.partition((row.topic, row.number))
@@ -331,7 +331,7 @@ class TopicReader:
         self._put(changed.values())
 
     async def _read_sizes(self, calls: Calls, pace: Pace) -> None:
-        """Read the sizes of the shown partitions from the leaders."""
+        """Read the sizes of the shown partitions from their leaders."""
         rows = [row for row in self._shown_rows() if row.leader >= 0]
         await trio.lowlevel.checkpoint()
         for first in range(0, len(rows), PARTITIONS_PER_REQUEST):
@@ -376,7 +376,7 @@ async def _sizes(calls: Calls, rows: Iterable[PartitionRow]) -> dict[Key, int]:
 
 @attrs.frozen
 class ListedTopic:
-    """A topic with all or some of the partitions, as contained in a slice."""
+    """A topic with all or some of its partitions, as contained in a slice."""
 
     name: str
     id: str
@@ -385,7 +385,7 @@ class ListedTopic:
 
 
 Take = Callable[[Iterable[ListedTopic]], Awaitable[None]]
-"""A function that takes each slice. The next slice is requested when the function returns."""
+"""A function that takes each slice. The next slice is requested when it returns."""
 
 
 async def list_topics(calls: Calls, take: Take) -> None:

@@ -1,1 +1,1 @@
-"""The terminal: the tty, decoding of keys, and encoding of lines as escape sequences."""
+"""The terminal: the tty, key decoding, and encoding of lines as escape sequences."""

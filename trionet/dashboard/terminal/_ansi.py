@@ -1,4 +1,4 @@
-"""Encoding of the lines that changed since the last frame as escape sequences. Pure."""
+"""Encodes the lines that changed since the last frame as escape sequences."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _END: Final = "\x1b[?2026l"
 
 
 class Painter:
-    """An encoder of frames as differences from the current content of the terminal.
+    """Encodes frames as differences from the current content of the terminal.
 
     Args:
         colors: the colour system of the terminal; None to use only attributes such as bold.

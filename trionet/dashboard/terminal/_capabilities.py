@@ -22,7 +22,7 @@ def is_interactive() -> bool:
 
 
 def color_system() -> ColorSystem | None:
-    """Return the colour system that the terminal supports, or None with NO_COLOR."""
+    """Return the colour system that the terminal supports, or None if NO_COLOR is set."""
     if os.environ.get("NO_COLOR"):
         return None
     # As in rich's Console; importing it would take a tenth of the time to the first frame.
@@ -33,7 +33,7 @@ def color_system() -> ColorSystem | None:
 
 
 def terminal_glyphs(*, is_ascii: bool | None = None) -> Glyphs:
-    """Return the characters for drawing, which depend on the locale if ``is_ascii`` is None."""
+    """Return the characters for drawing; if ``is_ascii`` is None, the locale decides."""
     if is_ascii is None:
         names = (os.environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))
         # Python's standard output is UTF-8 even where the locale is C.

@@ -1,4 +1,4 @@
-"""Decoding of keys, clicks and pasted text from chunks of terminal input. Pure.
+"""Decodes keys, clicks and pasted text from chunks of terminal input; performs no I/O.
 
 The decoder supports the input of xterm, the Linux console, tmux and similar terminals: CSI and SS3
 sequences with modifiers, mouse reports in SGR format, bracketed paste and UTF-8. A single ESC is
@@ -13,7 +13,7 @@ from typing import Final
 
 import attrs
 
-#: The time to wait for the rest of a sequence after ESC. Even over ssh, it arrives in one piece.
+#: How long to wait for the rest of a sequence after ESC. Even ssh delivers it in one piece.
 ESCAPE_SECONDS: Final = 0.04
 #: The time after which an incomplete paste ends, so that it cannot disable the keyboard.
 PASTE_SECONDS: Final = 1.0
@@ -71,7 +71,7 @@ class Key:
 
     Attributes:
         name: the character itself, or a name such as ``enter``, ``pageup`` or ``f1``, prefixed with
-            ``ctrl-``, ``alt-`` and ``shift-`` in this order.
+            any of ``ctrl-``, ``alt-`` and ``shift-`` in this order.
     """
 
     name: str
@@ -105,7 +105,7 @@ Event = Key | Mouse | Paste
 
 
 class KeyDecoder:
-    """A decoder of bytes to events."""
+    """Decodes bytes into events."""
 
     def __init__(self) -> None:
         self._buffer = b""
@@ -113,7 +113,7 @@ class KeyDecoder:
 
     @property
     def wait_seconds(self) -> float | None:
-        """The time to wait for more bytes before :meth:`flush`, or None if no event is pending."""
+        """How long to wait for more bytes before :meth:`flush`; None if no event is pending."""
         if self._pasted is not None:
             return PASTE_SECONDS
         return ESCAPE_SECONDS if self._buffer else None

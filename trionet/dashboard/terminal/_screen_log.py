@@ -1,4 +1,4 @@
-"""Suppression of log output to the terminal while the dashboard uses the screen."""
+"""Suppresses log output to the terminal while the dashboard uses the screen."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-#: The maximum number of errors kept for the end of the block.
+#: The maximum number of errors kept until the end of the block.
 ERRORS_MAX: Final = 20
 
 
@@ -27,8 +27,8 @@ class _Errors(logging.Handler):
 def hold_terminal_logging() -> Iterator[None]:
     """Suppress log output to a terminal within a block, and log errors when the block ends.
 
-    Handlers with another output, such as a file, are not affected. Python's output of warnings to
-    standard error without any handler is suppressed, too.
+    Handlers with another output, such as a file, are not affected. Warnings that
+    Python prints to standard error if there is no handler are suppressed, too.
     """
     root, package = logging.getLogger(), logging.getLogger("trionet")
     held = [

@@ -19,7 +19,7 @@ import trio
 
 #: The time limit for restoring the screen, which a stuck terminal exceeds.
 LEAVE_SECONDS: Final = 0.5
-#: The interval of checks whether the shell has moved the process to the foreground.
+#: The interval between checks of whether the shell has moved the process to the foreground.
 FOREGROUND_SECONDS: Final = 0.2
 #: The maximum number of bytes per read of input.
 READ_BYTES: Final = 4096
@@ -35,7 +35,7 @@ _IFLAG, _LFLAG, _CC = 0, 3, 6
 
 
 class TerminalGoneError(OSError):
-    """Raised when the terminal was closed."""
+    """Raised when the terminal has been closed."""
 
 
 class Tty:
@@ -73,7 +73,7 @@ class Tty:
         """Return the number of columns and lines, or 80 and 24 if the terminal reports no size.
 
         Raises:
-            TerminalGoneError: the terminal was closed.
+            TerminalGoneError: the terminal has been closed.
         """
         with _raise_if_gone():
             columns, lines = os.get_terminal_size(self._fd)
@@ -82,11 +82,11 @@ class Tty:
     def enter(self) -> None:
         """Switch to the alternate screen, and turn off line editing and echo.
 
-        Ctrl-C and Ctrl-Z still send signals. This method may be called again after another process
-        stopped this one.
+        Ctrl-C and Ctrl-Z still send signals. May be called again after the process was stopped and
+        resumed.
 
         Raises:
-            TerminalGoneError: the terminal was closed.
+            TerminalGoneError: the terminal has been closed.
         """
         try:
             mode = termios.tcgetattr(self._fd)
@@ -107,11 +107,12 @@ class Tty:
     async def resume(self) -> None:
         """Use the screen again after the process was stopped and resumed.
 
-        In the background, this method waits until the shell moves the process to the foreground.
-        Otherwise writing would garble the shell's screen, and reading would stop the process again.
+        If the process is in the background, waits until the shell moves it to the foreground.
+        Otherwise, writing would garble the shell's screen, and reading would stop the process
+        again.
 
         Raises:
-            TerminalGoneError: the terminal was closed.
+            TerminalGoneError: the terminal has been closed.
         """
         if not self._is_foreground():
             self._is_away = True
@@ -176,7 +177,7 @@ class Tty:
         """Read the next bytes of input, waiting until the screen is in use.
 
         Raises:
-            TerminalGoneError: the terminal was closed.
+            TerminalGoneError: the terminal has been closed.
         """
         while True:
             await self._entered.wait()
@@ -186,7 +187,7 @@ class Tty:
             with contextlib.suppress(BlockingIOError), _raise_if_gone():
                 if data := os.read(self._fd, READ_BYTES):
                     return data
-                raise TerminalGoneError(errno.EIO, "the terminal was closed")
+                raise TerminalGoneError(errno.EIO, "the terminal has been closed")
 
     async def send(self, data: bytes) -> None:
         """Write all data, waiting for the terminal as long as necessary.
@@ -194,7 +195,7 @@ class Tty:
         Cancellation: the next call first writes the remaining bytes.
 
         Raises:
-            TerminalGoneError: the terminal was closed.
+            TerminalGoneError: the terminal has been closed.
         """
         self._unsent += data
         while self._unsent:

@@ -1,1 +1,1 @@
-"""The user interface: state, views, commands, sorting, filtering and the screen. Pure."""
+"""The user interface: state, views, commands, sorting, filtering and drawing; performs no I/O."""

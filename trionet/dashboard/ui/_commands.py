@@ -1,4 +1,4 @@
-"""The command line opened by ``:``. Pure."""
+"""The command line opened by ``:``."""
 
 from __future__ import annotations
 

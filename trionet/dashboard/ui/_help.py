@@ -1,4 +1,4 @@
-"""The help page about the current view and the keys. Pure."""
+"""The help page about the current view and the keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handling of keys, clicks and pasted text by the user interface. Pure."""
+"""Key, click and paste handling for the user interface; performs no I/O."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class KeyHandler:
-    """A handler of terminal events, which change the state of the user interface.
+    """Changes the state of the user interface on terminal events.
 
     Args:
         ui: the state that the events change.
@@ -35,8 +35,8 @@ class KeyHandler:
         """Handle an event.
 
         Args:
-            event: the keyboard or mouse event.
-            model: the model, on which the availability of actions depends.
+            event: the key, mouse event or pasted text.
+            model: the model, which determines which actions are available.
 
         Returns:
             The effect that the application must carry out; None if there is none.

@@ -1,4 +1,4 @@
-"""A one-line text editor with a history. Pure."""
+"""A one-line text editor with a history."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 #: The maximum length of a line, longer than any name in Kafka.
 CHARS_MAX: Final = 1000
-#: The Alt keys with a meaning. Other Alt keys are treated as Escape and a key.
+#: The Alt combinations with a meaning. Others are treated as Escape followed by a key.
 ALT_KEYS: Final = frozenset({"alt-backspace"})
 #: The maximum number of earlier lines kept.
 HISTORY_MAX: Final = 100
@@ -18,7 +18,7 @@ class LineEditor:
 
     Args:
         text: the initial text.
-        history: the earlier lines for the arrow keys, the newest last.
+        history: the earlier lines that the arrow keys recall, the newest last.
     """
 
     def __init__(self, text: str = "", history: Sequence[str] = ()) -> None:

@@ -1,4 +1,4 @@
-"""Filtering and sorting of table rows in steps, so that keys do not wait.
+"""Filters and sorts table rows in steps, so that keys do not have to wait.
 
 A filter takes one or two microseconds per row, which exceeds the time of a frame for thousands of
 rows. Sorting is a single call and takes a fifth of that time.
@@ -110,7 +110,7 @@ def _is_searched(column: Column[Any], rows: Sequence[Any]) -> bool:
 
 
 def _first_value(column: Column[Any], rows: Sequence[Any]) -> object:
-    """Return the first value that is not None, whose type is that of all values."""
+    """Return the first value that is not None; all values have its type."""
     if column.value is None:
         return None
     return next((value for row in rows if (value := column.value(row)) is not None), None)

@@ -1,4 +1,4 @@
-"""Drawing of a frame, which is the whole screen as lines of an exact width. Pure."""
+"""Draws frames, each of which is the whole screen as lines of an exact width."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: The minimum size of the screen.
 COLUMNS_MIN: Final = 60
 LINES_MIN: Final = 15
-#: The minimum number of lines that the summary of a view leaves to its table.
+#: The minimum number of lines that the summary of a view leaves for its table.
 TABLE_LINES_MIN: Final = 5
 #: The minimum age of data that the header shows, in seconds.
 STALE_SECONDS: Final = 3.0
@@ -52,7 +52,7 @@ def draw(
     """Draw a frame of the dashboard.
 
     Args:
-        ui: the state to show, in which :attr:`.Ui.hits` is updated.
+        ui: the state to show; its :attr:`.Ui.hits` is updated.
         model: the data to show.
         width: the width of the screen, in cells.
         height: the height of the screen, in lines.
@@ -90,7 +90,7 @@ def _too_small(width: int, height: int) -> Frame:
 
 
 def failed_frame(ui: Ui, model: Model, name: str, width: int, height: int, glyphs: Glyphs) -> Frame:
-    """Draw the frame for a view that raised an exception, which is logged as a bug.
+    """Draw the frame shown in place of a view that raised an exception.
 
     The view is not called. Alarms and messages are shown as usual.
     """
@@ -133,7 +133,7 @@ def _header(ui: Ui, model: Model, pen: Pen, stale_seconds: float, now: float | N
 
 
 def _tabs(ui: Ui, pen: Pen) -> Line:
-    """Draw the names of the views with the keys, abbreviating names on narrow screens."""
+    """Draw the names of the views with their keys, abbreviating names on narrow screens."""
     line: Line = []
     column = 0
     letters = next((n for n in TAB_LETTERS if _tabs_cells(ui, n) <= pen.width), TAB_LETTERS[-1])
@@ -146,7 +146,7 @@ def _tabs(ui: Ui, pen: Pen) -> Line:
     return line
 
 
-#: The allowed numbers of letters of a view's name, in descending order.
+#: The numbers of letters to which the views' names may be cut, in descending order.
 CELLS_MAX: Final = 1_000
 TAB_LETTERS: Final = (CELLS_MAX, 6, 5, 4, 3, 0)
 
@@ -215,7 +215,7 @@ def _faults(model: Model) -> list[str]:
 
 
 def _few_lines(text: str, lines_max: int, pen: Pen, style: Style) -> list[Line]:
-    """Wrap a text in at most ``lines_max`` lines, with an ellipsis if it is truncated."""
+    """Wrap a text to at most ``lines_max`` lines, with an ellipsis if it is truncated."""
     lines = wrapped(text, pen.width - 2, pen.glyphs)
     if len(lines) > lines_max:
         rest = " ".join(lines[lines_max - 1 :])

@@ -1,4 +1,4 @@
-"""The state of the user interface: views, the text being typed, the action to confirm. Pure.
+"""The state of the user interface: views, the text being typed, the action to confirm.
 
 The problem: one keyboard must browse tables, edit a filter or a command line, fill in the fields of
 an action and confirm the action. The same operation is often a key, a command and a click. None of
@@ -58,7 +58,7 @@ class Message:
 
 @attrs.define
 class Prompt:
-    """An action that waits for the values of fields or for confirmation."""
+    """An action that waits for the values of its fields or for confirmation."""
 
     action: Action
     row: Any
@@ -66,7 +66,7 @@ class Prompt:
 
     @property
     def question(self) -> str:
-        """The question to confirm."""
+        """The question with which the user confirms the action."""
         assert self.action.question is not None
         return self.action.question(self.row, self.answers)
 
@@ -137,7 +137,7 @@ class Ui:
     # Moving between views.
 
     def show(self, name: str) -> None:
-        """Show the stack of a view with a tab, or return to this view if its stack is shown."""
+        """Show the stack of a view with a tab, or return to the view if its stack is shown."""
         if name == self._root:
             del self.trail[1:]
             return
@@ -185,7 +185,7 @@ class Ui:
         self.is_paused = not self.is_paused
 
     def use_mouse(self, on: bool) -> Effect:
-        """Turn mouse reports of the terminal on or off."""
+        """Turn the terminal's mouse reports on or off."""
         self.uses_mouse = on
         self.show_message("mouse on; hold shift to select text" if on else "mouse off")
         return UseMouse(on)
@@ -212,12 +212,12 @@ class Ui:
     # Actions.
 
     def begin(self, action: Action, answers: Sequence[str], model: Model) -> Effect | None:
-        """Start an action, which asks for missing fields and for confirmation first.
+        """Start an action, asking for missing fields and for confirmation first.
 
         Args:
             action: an action of the current view.
             answers: the values of the first fields, as typed in a command.
-            model: the model, on which the availability of the action depends.
+            model: the model, which determines whether the action is available.
         """
         refused = action.refused(model)
         row = self.current.selected if action.needs_row else None

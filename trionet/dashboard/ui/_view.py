@@ -1,4 +1,4 @@
-"""The base class of views, which are pages of the dashboard. Pure.
+"""The base class of views, which are pages of the dashboard.
 
 Each view is a module in :mod:`trionet.dashboard.views`, which lists all views. A view has a summary
 on top, followed by either a :class:`Table`, which the dashboard sorts, filters and scrolls, or
@@ -126,7 +126,7 @@ class View:
     links: Sequence[Link] = ()
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002 - none by default
-        """Return the lines on top, which do not scroll and take at most a third of the height."""
+        """Return the lines on top, which do not scroll; keep them to a third of the height."""
         return ()
 
     def table(self, model: Model) -> Table[Any] | None:  # noqa: ARG002 - none by default

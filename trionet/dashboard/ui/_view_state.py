@@ -1,4 +1,4 @@
-"""The state of one view: rows, sort order, filter and cursor. Pure."""
+"""The state of one view: rows, sort order, filter and cursor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ViewState:
-    """A view with the cursor, the sort order and the filter of the user.
+    """A view with the user's cursor, sort order and filter.
 
     Args:
         view: the view.

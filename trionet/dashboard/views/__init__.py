@@ -1,6 +1,6 @@
 """All views in the order of the tabs, with one module each.
 
-A new view requires one more line in this module. See :mod:`trionet.dashboard.ui._view` for how to
+A new view must be added to :data:`VIEWS`. See :mod:`trionet.dashboard.ui._view` for how to
 write a view.
 """
 

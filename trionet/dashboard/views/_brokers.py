@@ -32,7 +32,7 @@ BROKER_COLUMNS: Final[tuple[Column[BrokerRow], ...]] = (
 
 
 class BrokersView(View):
-    """A table of the brokers, with the number and the size of the led partitions."""
+    """A table of the brokers, with the number and size of the partitions that each leads."""
 
     name = "brokers"
     key = "b"

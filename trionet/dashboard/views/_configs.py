@@ -47,7 +47,7 @@ class ConfigsView(View):
     name = "configs"
     help = (
         "The effective configs and the source of each. Configs that were set are bold. READ-ONLY "
-        "configs cannot be changed while the broker runs. Changes take effect immediately."
+        "configs cannot be changed while the broker is running. Changes take effect immediately."
     )
     section: ClassVar[str | None] = "configs"
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _time(window: str) -> str:
-    """Format the time of day in UTC, which is the time zone of the results."""
+    """Format the time of day in UTC, the time zone of the results."""
     return window[11:16]
 
 

@@ -1,4 +1,4 @@
-"""Limits on connections and clients, with the current use."""
+"""Limits on connections and clients, with their current use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..model._model import Model
     from ..model._rows import QuotaRow
 
-#: The fraction of a limit from which the use is highlighted.
+#: Use of at least this fraction of a limit is highlighted.
 CLOSE_SHARE: Final = 0.8
 
 

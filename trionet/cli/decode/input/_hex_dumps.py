@@ -1,8 +1,8 @@
-"""Parsing of hex dumps: lines with an offset, bytes, and often the same bytes as characters.
+"""Parses hex dumps: lines with an offset, bytes, and often the same bytes as characters.
 
 The formats of ``xxd``, ``hexdump -C``, ``od -t x1``, ``tcpdump -X`` and Wireshark differ in
-spacing, and none marks the start of the characters. The number of bytes in a line follows from the
-offset of the next line, so the parser guesses only in the last line.
+spacing, and none marks where the characters start. The number of bytes in a line follows from the
+offset of the next line, so the parser has to guess only on the last line.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from typing import Final, NamedTuple
 
 #: A line of a dump. A colon or at least two spaces follow an offset, or the offset has six or seven
-#: digits (``od``). Otherwise it could be a group of bytes.
+#: digits (``od``). Other words at the start of a line could be groups of bytes.
 _LINE: Final = re.compile(
     r"\s*(?:0[xX])?"
     r"(?:(?P<offset>[0-9a-fA-F]{4,16})(?::\s*|\s{2,}|\s*\Z)|(?P<od>[0-9a-fA-F]{6,7})\s)"
@@ -77,7 +77,7 @@ def _read(lines: list[_Line | None] | None) -> bytes | None:
 
 
 def _lines(text: str, base: int) -> list[_Line | None] | None:
-    """Parse the lines of a dump, with None for a line ``*``.
+    """Parse the lines of a dump; a line that consists of ``*`` becomes None.
 
     Returns None if a line cannot belong to a dump.
     """

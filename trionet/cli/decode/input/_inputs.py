@@ -1,4 +1,4 @@
-"""Opening of inputs: files, standard input, and bytes given as text."""
+"""Opens inputs: files, standard input, and bytes given as text."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def open_sources(arguments: Sequence[str], form: str) -> Iterator[Source]:
         form: the encoding, one of ``FORMATS``.
 
     Raises:
-        ConfigError: an argument is neither a file nor text in a known form.
+        ConfigError: an argument is neither a file nor text in a known form, a text is too long, or
+            standard input is closed.
         OSError: a file cannot be read.
     """
     for is_text, words in groupby(arguments or [STANDARD_INPUT], lambda each: not _is_file(each)):

@@ -1,4 +1,4 @@
-"""Detection of the kind of raw bytes: frames, a message without size prefix, or record batches."""
+"""Detects what raw bytes are: frames, a message without a size prefix, or record batches."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _prefix: Final = Struct(">qi").unpack_from
 def recognise(peek: Callable[[int], bytes], response: int | None) -> Kind:
     """Detect the kind of the bytes that ``peek(count)`` returns.
 
-    The function peeks at no more bytes than necessary, so that a pipe is decoded as it fills.
+    Peeks at no more bytes than necessary, so that a pipe is decoded as it fills.
 
     Args:
         peek: returns the first ``count`` bytes, or fewer at the end of the input.

@@ -15,7 +15,7 @@ FORMATS: Final = (AUTO, HEX, BASE64, RAW)
 
 
 class Kind(Enum):
-    """The kind of raw bytes."""
+    """What raw bytes contain."""
 
     FRAMES = "size-prefixed frames"
     BARE = "one message without a size prefix"

@@ -1,4 +1,4 @@
-"""Splitting of sources into frames, messages and batches, with one in memory at a time."""
+"""Splits sources into frames, messages and batches, keeping one in memory at a time."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _frames(source: Source) -> Iterator[RawEntry]:
             return
         (size,) = _size(prefix)
         if size < 0:
-            problem = f"invalid frame size {size}; cannot continue after it"
+            problem = f"invalid frame size {size}; cannot continue"
             yield RawEntry(offset, offset, prefix, problem=problem)
             return
         if size > ENTRY_BYTES_MAX:
@@ -114,14 +114,14 @@ def _batches(source: Source) -> Iterator[RawEntry]:
 
 def _no_batch(magic: int, length: int) -> str:
     what = f"unknown magic {magic}" if magic > MAGIC else f"invalid length {length}"
-    return f"no batch starts here: {what}; cannot continue after it"
+    return f"no batch starts here: {what}; cannot continue"
 
 
 def _only_zeros(source: Source) -> bool:
-    """Return whether the rest is zeros, as in a segment preallocated beyond the last batch.
+    """Return whether the rest is zeros, as in a segment preallocated beyond its last batch.
 
-    The function consumes zeros even if other bytes follow. This is harmless because no batch
-    starts with zeros.
+    Consumes zeros even if other bytes follow, which is harmless because no batch starts with so
+    many zeros.
     """
     while chunk := source.peek(HEADER_SIZE * 1024):
         if any(chunk):

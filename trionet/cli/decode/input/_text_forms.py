@@ -1,4 +1,4 @@
-"""Parsing of bytes written as text: hex in many notations, escapes, and base64."""
+"""Parses bytes written as text: hex in many notations, escapes, and base64."""
 
 from __future__ import annotations
 

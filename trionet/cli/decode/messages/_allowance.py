@@ -1,4 +1,4 @@
-"""Limits on the records shown per entry, since a few kilobytes of gzip can hold millions.
+"""Limits the records shown per entry, since a few kilobytes of gzip can hold millions of them.
 
 Records beyond the limit are not decoded. The limits apply per entry rather than per batch, because
 a frame may hold many batches.
@@ -27,14 +27,14 @@ RECORDS_SHOWN_MAX: Final = 100_000
 #: The maximum size of a decompressed message of format 0 or 1, which is decoded in one call.
 MESSAGES_BYTES_MAX: Final = 32 * 1024 * 1024
 
-#: The minimum size of a record, without the size field. A header has at least two bytes.
+#: The minimum size of a record, excluding its size field, and of a record's header.
 _RECORD_SIZE_MIN: Final = 6
 _ITEM_BYTES_MIN: Final = 2
 _VARINT_BITS_MAX: Final = 63
 
 
 class Allowance:
-    """The remaining allowance of records and decompressed bytes for one entry."""
+    """How many more records and decompressed bytes to decode for one entry."""
 
     def __init__(self) -> None:
         self._records = RECORDS_SHOWN_MAX

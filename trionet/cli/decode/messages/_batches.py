@@ -1,4 +1,4 @@
-"""Decoding of record batches and records to trees."""
+"""Decodes record batches and their records to trees."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ._tree import PROBLEM, Blob, Meant, Tree
 def record_batches(data: Bytes, allowance: Allowance) -> list[Tree]:
     """Decode the batches in a ``records`` field.
 
-    A truncated last batch is not an error, because a fetch response may end anywhere (KIP-74).
+    A truncated last batch is no error, because a fetch response may end within a batch (KIP-74).
     """
     return list(_each_batch(memoryview(data), allowance))
 

@@ -1,8 +1,8 @@
-"""Decoding of the subscriptions and assignments embedded in group requests and responses.
+"""Decodes the subscriptions and assignments embedded in group requests and responses.
 
-The broker forwards these bytes without decoding them. They start with a version. A reader decodes
-a newer version as the newest version that it knows (Kafka: ConsumerProtocol), so fields added by
-newer versions are omitted.
+The broker forwards these bytes without decoding them. They start with a version. A version that the
+reader does not know is decoded as the newest that it knows (Kafka: ConsumerProtocol), so fields
+added by newer versions are omitted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _VERSION: Final = Struct(">h")
 
 
 def embedded(what: str, data: bytes) -> tuple[int, Message, Encode] | None:
-    """Return the version, the message and the encoder, or None if the bytes are no such message."""
+    """Return the version, the message and its encoder, or None if the bytes are not a message."""
     module = import_module(f"trionet.protocol.messages.consumer_protocol_{what}")
     codecs: Codecs[Message] = module.MESSAGES
     newest = max(codecs)

@@ -1,4 +1,4 @@
-"""The progress of a decoder in a malformed message.
+"""Finds out how far a decoder got in a malformed message.
 
 Decoders do not record their progress, but the traceback of an error holds the local variables: the
 incomplete message, its structs and lists, and the position.
@@ -16,7 +16,7 @@ _DECODERS: Final = "trionet.protocol.messages."
 
 
 class DecodeProgress(NamedTuple):
-    """The progress of a decoder up to its failure.
+    """How far a decoder got before it failed.
 
     Attributes:
         message: the message with the decoded fields; None if unknown.
@@ -30,7 +30,7 @@ class DecodeProgress(NamedTuple):
 
 
 def decode_progress(error: BaseException) -> DecodeProgress:
-    """Return the progress of the decoder that raised ``error``."""
+    """Return how far the decoder that raised ``error`` got."""
     frames = list(_decoder_frames(error))
     if not frames:
         return DecodeProgress()
@@ -53,8 +53,8 @@ def _decoder_frames(error: BaseException) -> Iterator[FrameType]:
 def _attach_unfinished(frame: FrameType, message: Message) -> None:
     """Append incompletely decoded structs to the lists that should contain them.
 
-    A decoder creates a list before the structs in it, so the list of a struct is the preceding
-    list among the local variables.
+    A decoder creates a list before the structs in it, so a struct belongs to the list that
+    precedes it among the local variables.
     """
     target: list[object] | None = None
     for value in list(frame.f_locals.values()):

@@ -1,4 +1,4 @@
-"""The fields that a version of a message has.
+"""Finds the fields that a version of a message has.
 
 A message class has the fields of all versions, and a decoder sets the fields that its version lacks
 to their defaults. This module finds the fields of a version by probing the encoder, which rejects
@@ -19,14 +19,14 @@ _NO_SUCH_FIELD: Final = "no such field"
 
 
 class _Unencodable:
-    """A value that no field can encode, not even a boolean."""
+    """A value that no field can encode, not even a boolean field."""
 
     def __bool__(self) -> bool:
         raise TypeError("cannot be used as a boolean")
 
 
 _UNENCODABLE: Final = _Unencodable()
-#: A value that is true, for encoders that test whether an array is empty.
+#: A truthy value, for encoders that test whether an array is empty.
 _SET: Final = object()
 
 
@@ -60,7 +60,7 @@ class Fields:
         )
 
     def _error(self, struct: Message, name: str, value: object) -> str:
-        """Return the error of encoding the field with this value, or an empty text."""
+        """Return the error from encoding the field with this value; empty if there is none."""
         assert self._encode is not None
         own = getattr(struct, name)
         try:

@@ -1,4 +1,4 @@
-"""Meanings of numbers by field name."""
+"""Looks up what numbers mean, such as error codes and timestamps, by field name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._tree import Meant, Tree
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
-#: The timestamp types by bit 3 of the attributes of batches and messages.
+#: The timestamp types, keyed by bit 3 of the attributes of batches and messages.
 TIMESTAMP_TYPES: Final = {0: "CREATE_TIME", 1: "LOG_APPEND_TIME"}
 
 #: The timestamp fields whose name does not contain ``timestamp``.
@@ -27,7 +27,7 @@ _SPECIAL_TIMESTAMPS: Final = {
     -6: "EARLIEST_PENDING_UPLOAD",
 }
 
-#: The names of numbers by struct and field, or by field in any struct.
+#: The names of numbers, keyed by struct and field, or only by field for any struct.
 _NAMES: Final[dict[str, dict[int, str]]] = {
     "isolation_level": {0: "READ_UNCOMMITTED", 1: "READ_COMMITTED"},
     "ListOffsetsPartition.timestamp": _SPECIAL_TIMESTAMPS,
@@ -59,7 +59,7 @@ def meaning(struct: str, field: str, value: int) -> Tree:
 
 
 def moment(milliseconds: int) -> Tree:
-    """Return a timestamp with the date, or unchanged if negative (NO_TIMESTAMP) or too large."""
+    """Return a timestamp with its date, or unchanged if negative (NO_TIMESTAMP) or too large."""
     if milliseconds < 0:
         return milliseconds
     try:

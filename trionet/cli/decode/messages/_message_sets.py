@@ -1,4 +1,4 @@
-"""Decoding of messages in the formats before record batches (magic 0 and 1) to trees."""
+"""Decodes messages in the formats that preceded record batches (magic 0 and 1) to trees."""
 
 from __future__ import annotations
 

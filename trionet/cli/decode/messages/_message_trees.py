@@ -1,4 +1,4 @@
-"""Conversion of messages to trees of the fields of one version, with meanings."""
+"""Converts messages to trees of the fields that one version has, with their meanings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._tree import Blob, Tree
 
 
 def message_tree(message: Message, encode: Encode | None) -> dict[str, Tree]:
-    """Return the fields of a message by name.
+    """Return the fields of a message, keyed by name.
 
     Args:
         message: a complete message, or one whose decoding failed.

@@ -1,4 +1,4 @@
-"""Decoding of the header and body of requests and responses, as far as possible."""
+"""Decodes the header and body of requests and responses, as far as possible."""
 
 from __future__ import annotations
 

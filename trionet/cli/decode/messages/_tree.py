@@ -41,7 +41,7 @@ class Problem(NamedTuple):
     """A problem in an entry.
 
     Attributes:
-        text: the description of the problem, with the user's remedy if there is one.
+        text: a description of the problem and, if there is one, the remedy.
         offset: the position of the problem in the input.
     """
 
@@ -50,7 +50,7 @@ class Problem(NamedTuple):
 
 
 def first_problem(tree: Tree) -> str:
-    """Return the first problem in a tree with its path, or an empty text if there is none."""
+    """Return the first problem in a tree with its path, or an empty string if there is none."""
     path = _path_to_problem(tree)
     return path.removeprefix(".")
 

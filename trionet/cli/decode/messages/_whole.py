@@ -1,7 +1,7 @@
 """Checks whether bytes are exactly one message of an API version.
 
 Decoders ignore bytes after a message, as brokers do. A message fills its frame if decoding fails
-without the last byte, because every field has at least one byte.
+without the last byte, because every field takes at least one byte.
 """
 
 from __future__ import annotations

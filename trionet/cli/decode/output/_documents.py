@@ -1,4 +1,4 @@
-"""Formatting of entries as JSON documents, with bytes as truncated text or hex."""
+"""Formats entries as JSON documents, with bytes as truncated text or hex."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BYTES_SHOWN: Final = 200
 
 
 def text_of(data: bytes) -> str | None:
-    """Decode printable text, in which newlines and tabs may occur, or return None."""
+    """Decode printable text, which may contain newlines and tabs; return None for other data."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -20,7 +20,7 @@ def text_of(data: bytes) -> str | None:
 
 
 def truncate(data: bytes, limit: int | None) -> bytes:
-    """Return the first bytes of the data, without splitting a UTF-8 character."""
+    """Return at most ``limit`` bytes of the data, without splitting a UTF-8 character."""
     if limit is None or len(data) <= limit:
         return data
     end = limit
@@ -33,7 +33,7 @@ def document(entry: Entry, bytes_shown: int | None) -> dict[str, Any]:
     """Return an entry as a JSON document.
 
     The meaning of a number follows the number under a separate key, such as ``error_code_name``
-    after ``error_code``. Bytes become an object with the length and the ``text`` or ``hex``.
+    after ``error_code``. Bytes become an object with their length and their ``text`` or ``hex``.
 
     Args:
         entry: the entry.

@@ -1,4 +1,4 @@
-"""Formatting of entries as text with one field per line, or several if they are short."""
+"""Formats entries as text, with one field per line, or several if they are short."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from trionet._util._text import printable, quoted
 from ..messages._tree import PROBLEM, Blob, Entry, Meant, Tree
 from ._documents import text_of, truncate
 
-#: The maximum width of a value on one line.
+#: The maximum width of a line that shows several fields or items.
 COLUMNS: Final = 120
 
-#: The maximum number of fields of the structs in an array on one line.
+#: An array is put on one line only if none of its structs has more fields than this.
 _INLINE_FIELDS: Final = 3
 
 _INDENT: Final = "  "

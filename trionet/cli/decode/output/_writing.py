@@ -1,4 +1,4 @@
-"""Writing of entries to standard output, in colour on a terminal.
+"""Writes entries to standard output, in colour on a terminal.
 
 Output is flushed after each entry, because the input may be a pipe with long pauses.
 """
