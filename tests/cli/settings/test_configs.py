@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from pathlib import Path
 
 import pytest
@@ -152,6 +153,18 @@ def test_wrong_usage_is_reported_before_any_broker_is_asked(
 
     assert (2, "") == (done.status, done.out)
     assert message in done.err
+
+
+def test_standard_input_that_cannot_be_read_is_named(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writable = os.open(tmp_path / "out", os.O_WRONLY | os.O_CREAT)
+    with open(writable, encoding="utf-8") as unreadable:
+        monkeypatch.setattr("sys.stdin", unreadable)
+        done = run("configs", "users", "set", "alice", "-b", "127.0.0.1:1")
+
+    assert 2 == done.status
+    assert "cannot read standard input: Bad file descriptor" in done.err
 
 
 def test_what_a_broker_does_not_serve_is_reported(run: Run, b: list[str]) -> None:

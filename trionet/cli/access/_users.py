@@ -119,7 +119,8 @@ def _password(arguments: argparse.Namespace) -> str:
             return first
         return "" if sys.stdin is None else sys.stdin.readline().rstrip("\r\n")
     except OSError as error:
-        raise ConfigError(f"cannot read {arguments.password_file}: {error.strerror}") from error
+        name = arguments.password_file or "standard input"
+        raise ConfigError(f"cannot read {name}: {error.strerror}") from error
     except UnicodeDecodeError:
         raise ConfigError("the password is not valid UTF-8") from None
 
