@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.command_runs import Run
+from trionet.cli.main import main
 from trionet.testing import ThreadedBroker as Broker
 
 
@@ -156,15 +157,15 @@ def test_wrong_usage_is_reported_before_any_broker_is_asked(
 
 
 def test_standard_input_that_cannot_be_read_is_named(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     writable = os.open(tmp_path / "out", os.O_WRONLY | os.O_CREAT)
     with open(writable, encoding="utf-8") as unreadable:
         monkeypatch.setattr("sys.stdin", unreadable)
-        done = run("configs", "users", "set", "alice", "-b", "127.0.0.1:1")
+        status = main(["configs", "users", "set", "alice", "-b", "127.0.0.1:1"])
 
-    assert 2 == done.status
-    assert "cannot read standard input: Bad file descriptor" in done.err
+    assert 2 == status
+    assert "cannot read standard input: Bad file descriptor" in capsys.readouterr().err
 
 
 def test_what_a_broker_does_not_serve_is_reported(run: Run, b: list[str]) -> None:
