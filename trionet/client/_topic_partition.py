@@ -22,7 +22,7 @@ class TopicPartition(NamedTuple):
 
 
 class OffsetAndMetadata(NamedTuple):
-    """A committed offset with its metadata.
+    """An offset that has been or is to be committed, with its metadata.
 
     Attributes:
         offset: the offset of the next record to read.

@@ -102,7 +102,7 @@ async def test_a_broker_that_leaves_in_the_exchange_may_be_an_old_one_that_says_
         with pytest.raises(DisconnectedError, match="during SASL authentication"):
             await client.until_ready(Node(-1, node.host, 9092))
 
-    assert "or a broker before Kafka 1.0 that rejects the credentials" in caplog.text
+    assert "or a broker older than Kafka 1.0 that rejects the credentials" in caplog.text
 
 
 async def test_an_exchange_without_a_response_ends_with_the_connect(

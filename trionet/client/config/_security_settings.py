@@ -181,7 +181,7 @@ def _jaas_options(config: ClientConfig) -> Mapping[str, str]:
 
 
 def _credentials(config: ClientConfig, options: Mapping[str, str]) -> tuple[str, str, bool]:
-    """Return the user name, password, and whether they are of a delegation token (KIP-48)."""
+    """Return the user name, password, and whether they are a delegation token's (KIP-48)."""
     user_name = config.optional("sasl.username") or ""
     password = config.optional("sasl.password") or ""
     if config.optional("sasl.jaas.config") is None:
