@@ -316,7 +316,7 @@ class PartitionError(TrionetError):
         message: what was wrong, what to do.
         topic: the topic's name.
         partition: the partition's number.
-        offset: the consumer's position; -1 if it is not known.
+        offset: the consumer's position; -1 if unknown.
     """
 
     def __init__(self, message: str, topic: str, partition: int, offset: int = -1) -> None:

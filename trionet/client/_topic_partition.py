@@ -28,7 +28,7 @@ class OffsetAndMetadata(NamedTuple):
         offset: the offset of the next record to read.
         metadata: arbitrary text stored with the offset.
         leader_epoch: the leader epoch of the preceding record, used to detect log
-            truncation (KIP-320); None if it is not known.
+            truncation (KIP-320); None if unknown.
     """
 
     offset: int

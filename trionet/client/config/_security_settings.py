@@ -174,8 +174,8 @@ def _jaas_options(config: ClientConfig) -> Mapping[str, str]:
         return {}
     if config.optional("sasl.username") or config.optional("sasl.password"):
         raise ConfigError(
-            "sasl.jaas.config cannot be combined with sasl.username or sasl.password; set one of"
-            " them"
+            "sasl.jaas.config cannot be combined with sasl.username or sasl.password; set one or"
+            " the other"
         )
     return _login_module(jaas).options
 

@@ -252,5 +252,5 @@ class ClusterConnectionStates:
     def _known(self, node_id: int) -> NodeConnectionState:
         node = self._nodes.get(node_id)
         if node is None:
-            raise LocalProtocolError(f"no connection to node {node_id} was ever started")
+            raise LocalProtocolError(f"no connection to node {node_id} has ever been started")
         return node

@@ -66,7 +66,7 @@ class Cluster:
     """An immutable snapshot of a cluster; updates replace it.
 
     Attributes:
-        id: the cluster id; None if it is not known.
+        id: the cluster id; None if unknown.
         controller: the node id of the controller; -1 if there is none.
         nodes: the brokers, or the ``bootstrap.servers`` until the brokers are known, keyed by id.
         topics: the requested topics, keyed by name.

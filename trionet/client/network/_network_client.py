@@ -188,7 +188,7 @@ class NetworkClient:
                 logged.
             version_min: the oldest version that can carry the body.
             version_max: the newest version that the caller supports; None for no limit.
-            timeout_seconds: the timeout of the response, in place of ``request.timeout.ms``.
+            timeout_seconds: the response timeout, in place of ``request.timeout.ms``.
 
         Returns:
             The correlation id. If the client and node have no version in common, the outcome is an
@@ -228,7 +228,7 @@ class NetworkClient:
             body: the request.
             version_min: the oldest version that can carry the body.
             version_max: the newest version that the caller supports; None for no limit.
-            timeout_seconds: the timeout of the response, in place of ``request.timeout.ms``.
+            timeout_seconds: the response timeout, in place of ``request.timeout.ms``.
 
         Returns:
             The response.

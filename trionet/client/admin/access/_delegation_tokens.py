@@ -79,7 +79,8 @@ class DelegationTokenCalls(AdminCalls):
             owner: the principal that the token authenticates; None for the caller.
 
         Raises:
-            ApiError: the request was rejected; DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, for example.
+            ApiError: the request was rejected, for example with
+                DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
             TrionetError: the request failed.
 
         Cancellation: a token may have been created.
@@ -125,7 +126,7 @@ class DelegationTokenCalls(AdminCalls):
             period_ms: the time from now until the token expires, in ms.
 
         Raises:
-            ApiError: the request was rejected, such as with DELEGATION_TOKEN_NOT_FOUND.
+            ApiError: the request was rejected, for example with DELEGATION_TOKEN_NOT_FOUND.
             TrionetError: the request failed.
         """
 
@@ -144,7 +145,7 @@ class DelegationTokenCalls(AdminCalls):
             period_ms: the time from now until the token expires, in ms; negative for immediately.
 
         Raises:
-            ApiError: the request was rejected, such as with DELEGATION_TOKEN_NOT_FOUND.
+            ApiError: the request was rejected, for example with DELEGATION_TOKEN_NOT_FOUND.
             TrionetError: the request failed.
         """
 

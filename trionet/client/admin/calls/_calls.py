@@ -66,7 +66,7 @@ class Calls:
 
     Attributes:
         client: the network client that sends them.
-        nodes: the lookups of responsible brokers.
+        nodes: finds the responsible brokers.
     """
 
     def __init__(self, client: KafkaClient, settings: AdminSettings, rng: random.Random) -> None:
@@ -384,7 +384,7 @@ class _Attempts:
         if not isinstance(error, ApiError):
             what = self._nodes.problem() or what
         failure = CallTimedOutError(
-            "no success within default.api.timeout.ms"
+            "the call did not succeed within default.api.timeout.ms"
             f" ({self._settings.api_timeout_seconds:g} s): {what}"
         )
         failure.__cause__ = error

@@ -66,7 +66,7 @@ class CoordinatorKind(IntEnum):
 
 
 class Nodes:
-    """The lookups of brokers for an admin client's requests.
+    """Finds the brokers for an admin client's requests.
 
     Args:
         client: the client that sends the lookups.

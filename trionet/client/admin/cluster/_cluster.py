@@ -28,7 +28,7 @@ class ClusterDescription:
 
     Attributes:
         id: the cluster id; None if the broker does not report it.
-        controller: the controller, or the broker that forwards to it; None if not known.
+        controller: the controller, or the broker that forwards to it; None if unknown.
         brokers: the brokers, keyed by id.
         fenced: the ids of fenced brokers; empty unless requested.
         operations: the caller's authorized operations; None if not requested.

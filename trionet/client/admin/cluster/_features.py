@@ -48,7 +48,7 @@ class Features:
 
     Attributes:
         finalized: the finalized version level of each feature.
-        finalized_epoch: the epoch of the finalized features; None if it is not known.
+        finalized_epoch: the epoch of the finalized features; None if unknown.
         supported: the minimum and maximum version level of each feature on the broker.
     """
 

@@ -42,7 +42,7 @@ class QuorumReplica:
     Attributes:
         id: the node id.
         directory_id: the metadata directory's id; None if not reported.
-        log_end_offset: the log end offset; -1 if it is not known.
+        log_end_offset: the log end offset; -1 if unknown.
         fetched_ms: when the replica last fetched, in ms since the epoch; None if unknown.
         caught_up_ms: when the replica was last caught up, in ms since the epoch; None if unknown.
     """
@@ -179,9 +179,7 @@ def _quorum(response: describe_quorum.DescribeQuorumResponse) -> MetadataQuorum:
 
 
 def _no_quorum() -> ApiError:
-    return api_error(
-        error_codes.UNKNOWN_SERVER_ERROR, "the quorum", "missing from the response"
-    )
+    return api_error(error_codes.UNKNOWN_SERVER_ERROR, "the quorum", "missing from the response")
 
 
 def _replica(state: describe_quorum.ReplicaState) -> QuorumReplica:

@@ -61,7 +61,7 @@ class CommittedOffset:
     Attributes:
         offset: the offset of the next record to read.
         metadata: the metadata committed with the offset.
-        leader_epoch: the leader epoch of the preceding record; -1 if it is not known.
+        leader_epoch: the leader epoch of the preceding record; -1 if unknown.
     """
 
     offset: int
@@ -413,7 +413,7 @@ class GroupCalls(AdminCalls):
             For each partition, None on success or the error, such as GROUP_SUBSCRIBED_TO_TOPIC.
 
         Raises:
-            ApiError: the request failed for the group as a whole; GROUP_ID_NOT_FOUND, for example.
+            ApiError: an error for the group as a whole, such as GROUP_ID_NOT_FOUND.
             TrionetError: the request failed.
 
         Cancellation: the offsets may have been deleted.

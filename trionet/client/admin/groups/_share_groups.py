@@ -26,7 +26,7 @@ class ShareOffset:
 
     Attributes:
         offset: the share-partition start offset; earlier records are no longer delivered.
-        leader_epoch: the partition's leader epoch; -1 if it is not known.
+        leader_epoch: the partition's leader epoch; -1 if unknown.
         lag: the number of records whose delivery is not yet complete; None if not reported.
     """
 
@@ -116,7 +116,7 @@ class ShareGroupCalls(AdminCalls):
             For each partition, None on success or the error.
 
         Raises:
-            ApiError: an error of the group as a whole, such as NON_EMPTY_GROUP.
+            ApiError: an error for the group as a whole, such as NON_EMPTY_GROUP.
             TrionetError: the request failed.
 
         Cancellation: the offsets may have been set.
@@ -167,7 +167,7 @@ class ShareGroupCalls(AdminCalls):
             For each topic, None on success or the error.
 
         Raises:
-            ApiError: an error of the group as a whole, such as NON_EMPTY_GROUP.
+            ApiError: an error for the group as a whole, such as NON_EMPTY_GROUP.
             TrionetError: the request failed.
 
         Cancellation: the offsets may have been deleted.

@@ -96,7 +96,7 @@ class ListedOffset:
         offset: the offset; None if there is no such record.
         timestamp: the record's timestamp, in ms since the epoch; -1 if the broker does not report
             it.
-        leader_epoch: the record's leader epoch; -1 if it is not known.
+        leader_epoch: the record's leader epoch; -1 if unknown.
     """
 
     offset: int | None

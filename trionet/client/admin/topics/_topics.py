@@ -146,7 +146,7 @@ class PartitionDescription:
     Attributes:
         number: the partition number.
         leader: the broker id of the leader; -1 if there is none.
-        leader_epoch: the leader epoch; -1 if it is not known.
+        leader_epoch: the leader epoch; -1 if unknown.
         replicas: the broker ids of the replicas; the first is the preferred leader.
         in_sync: the broker ids of the in-sync replicas.
         offline: the broker ids of the offline replicas.
