@@ -1,4 +1,4 @@
-"""Parsing of ``bootstrap.servers``, and the choice of the next address of a host to try.
+"""Parses ``bootstrap.servers``, and chooses which of a host's addresses to try next.
 
 (Kafka: ClientUtils, ClusterConnectionStates.NodeConnectionState; KIP-302, KIP-602.)
 """

@@ -7,7 +7,7 @@ seconds, is always a parameter. Rules:
   with each consecutive failure (KIP-144).
 * Only a connection that becomes READY counts as a success and resets the backoff (KAFKA-13879).
 * The connection setup timeout grows only with failed connection attempts (KIP-601).
-* A throttled node is not ready, and a later response never shortens the throttling (KIP-219).
+* A throttled node is not ready, and a later response never shortens the throttle (KIP-219).
 * A connection in setup for more than :data:`PATIENCE_SECONDS` is slow: callers that can use any
   node also try other nodes.
 
@@ -17,7 +17,7 @@ results.
 
 **The choice.** One object per node holds the history of the connection, and its methods compute
 their results from that history and ``now``. No timers: a poll sleeps until the earliest time at
-which a result changes. The tasks that wait for a node are counted here as well, because they
+which a result changes. The tasks waiting for a node are counted here as well, because they
 determine whether the connection may be given up and when the next retry is due.
 
 **What was refused.** A coroutine per connection that holds its state in local variables: it reads
@@ -213,14 +213,14 @@ class ClusterConnectionStates:
         self._lost(node, error, now)
 
     def throttle(self, node_id: int, until: float) -> None:
-        """Throttle the node until the given time, or for longer if it already is."""
+        """Throttle the node until the given time, unless it is already throttled for longer."""
         node = self._known(node_id)
         node.throttled_until = max(node.throttled_until, until)
 
     def forget_departed(self, known: set[int], nodes: set[int]) -> None:
         """Forget nodes that have left the cluster and have no connection.
 
-        Nodes that were never part of the cluster are kept; whoever connected to them manages them.
+        Nodes that were never part of the cluster are kept until they are removed explicitly.
 
         Args:
             known: the ids of the cluster's nodes before the update.

@@ -1,4 +1,4 @@
-"""The choice of a node for requests that any node can serve."""
+"""Chooses a node for requests that any node can serve."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class NodeConnectionState:
         self.addresses = HostAddresses()
 
     def can_connect(self, now: float) -> bool:
-        """Whether a connection may be started: none exists, and the backoff has passed."""
+        """Whether to allow a connection attempt: there is no connection, and no backoff is left."""
         return self.state is None or (self.state in _LOST and not self._wait_left(now))
 
     def is_ready(self, now: float) -> bool:

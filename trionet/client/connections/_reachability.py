@@ -1,16 +1,16 @@
 """Tracks why nodes cannot be reached; each cause is logged once and quoted in errors.
 
 A cause is logged when it is new for a node rather than at every attempt, and again if the node has
-been reached in the meantime. :meth:`Reachability.problem` explains why a wait does not end.
+been reached in the meantime. :meth:`Reachability.problem` explains why a wait has not ended.
 
 **The problem.** A client retries forever, as in Kafka, so a wrong port, protocol or
 ``advertised.listeners`` looks like a slow cluster: the program waits, and the log repeats the same
 line.
 
 **The choice.** The latest cause is kept per node. It is logged once at WARNING (repetitions at
-DEBUG), and every error about a wait quotes it. Waits without a time limit are limited until a
-broker of the cluster has responded at its advertised address. After that response, the address and
-the protocol are known to be right, and the client may wait indefinitely.
+DEBUG), and every error about a wait quotes it. Waits that would have no time limit have one until
+a broker of the cluster has responded at its advertised address. After that response, the address
+and the protocol are known to be right, and the client may wait indefinitely.
 
 **What was refused.** An error after the first failed connection: brokers restart. A limit for every
 wait: a consumer must survive an outage of hours. Logging alone: a user who reads an exception may

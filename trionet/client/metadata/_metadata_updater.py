@@ -76,7 +76,7 @@ class MetadataUpdater:
         raise NotImplementedError
 
     def maybe_update(self, client: Requester, now: float) -> float:
-        """Send a metadata request, or connect to a node for that purpose, if an update is due.
+        """If an update is due, send a metadata request, or first connect to a node.
 
         Returns:
             The seconds until this must be called again, unless another event occurs first.

@@ -1,4 +1,4 @@
-"""The exchange of requests and responses: sends, and the handling of poll results.
+"""Sends requests, and handles the results of polls.
 
 This is the inner half of a turn of :class:`.KafkaClient` (Kafka: NetworkClient.handleCompletedSends
 and similar methods). Nothing in this module waits.

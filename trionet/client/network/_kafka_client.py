@@ -4,9 +4,9 @@ It sends requests to the nodes of a cluster over one Selector. The class is comp
 through :class:`.NetworkClient`.
 
 One task polls; any number of other tasks send requests, or await :meth:`KafkaClient.request`. A
-turn of :meth:`KafkaClient.poll` has Kafka's steps: request metadata if an update is due, poll the
-selector, handle completed sends, completed receives, disconnections, connections and timeouts, and
-finally run the callbacks. State machines without I/O make the decisions:
+turn of :meth:`KafkaClient.poll` follows Kafka's steps: request metadata if an update is due, poll
+the selector, handle completed sends, completed receives, disconnections, connections and timeouts,
+and finally run the callbacks. State machines without I/O make the decisions:
 :mod:`._connection_states`, :mod:`._in_flight` and :mod:`._metadata`.
 
 The connection to a peer that violates the protocol is closed; no other connection is affected.
@@ -72,7 +72,7 @@ class KafkaClient:
     """The compiled part of :class:`.NetworkClient`, which documents the methods.
 
     Created by :func:`.open_kafka_client`. :meth:`connection` returns the state of the connection to
-    a node; NetworkClient has several methods instead.
+    a node, which NetworkClient exposes through several methods.
 
     Args:
         selector: the client's own selector; the caller must run the selector's alarm.

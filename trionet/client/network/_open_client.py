@@ -40,7 +40,7 @@ async def open_network_client(
     Args:
         bootstrap_servers: ``host:port`` strings, or one comma-separated string; omit them with a
             ``metadata_updater``.
-        settings: the settings; None for Kafka's defaults.
+        settings: the settings; None for the defaults.
         network: opens connections.
         kind: the prefix of the metric names.
         of_controllers: whether the servers are controllers (``bootstrap.controllers``, KIP-919);

@@ -70,8 +70,8 @@ class SaslClientAuthenticator:
         rng: the source of the re-authentication jitter.
 
     Attributes:
-        renew_at: the time, on the event loop's clock in seconds, from which to re-authenticate
-            before sending further requests; ``math.inf`` for never.
+        renew_at: when the next request must wait for re-authentication, on the event loop's clock
+            in seconds; ``math.inf`` for never.
     """
 
     __slots__ = (
