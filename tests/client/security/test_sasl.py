@@ -65,7 +65,10 @@ async def test_a_user_gets_in_by_a_password(tls: bool, mechanism: str) -> None:
     [
         (by_password(password="guess"), "Invalid username or password"),
         (by_password("nobody"), "Invalid username or password"),
-        (by_password(mechanism="SCRAM-SHA-256"), "'SCRAM-SHA-256' is not enabled on the broker; enabled: PLAIN"),
+        (
+            by_password(mechanism="SCRAM-SHA-256"),
+            "'SCRAM-SHA-256' is not enabled on the broker; enabled: PLAIN",
+        ),
     ],
 )
 async def test_the_broker_s_refusal_reaches_the_waiting_task(
