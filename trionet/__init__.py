@@ -157,7 +157,7 @@ _SUBPACKAGES = {"testing"}
 
 
 def is_compiled() -> bool:
-    """Return whether the modules that serve requests are compiled rather than pure Python."""
+    """Return whether trionet's hot paths run as compiled modules rather than as pure Python."""
     from importlib.machinery import PathFinder
 
     # The library that holds all compiled code lies beside the package, and nowhere else: another

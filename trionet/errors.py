@@ -18,8 +18,8 @@ class TrionetError(Exception):
     """The base class of all exceptions of trionet.
 
     Attributes:
-        may_have_been_written: for the error of a record, whether the record may still be in the
-            log, since it is not certain that a leader rejected it. If so, the message says so.
+        may_have_been_written: for an error about a record, whether the record may nevertheless be
+            in the log, because the leader may not have rejected it. If so, the message says so.
     """
 
     may_have_been_written = False
@@ -32,7 +32,7 @@ class TrionetError(Exception):
         return "; the record may have been written" if self.may_have_been_written else ""
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Support copying and pickling, where ``args`` are not the arguments of ``__init__``."""
+        """Support copying and pickling, even if ``args`` differ from ``__init__``'s arguments."""
         return _rebuild, (type(self), self.args), self.__dict__
 
 
@@ -101,7 +101,7 @@ class ApiError(TrionetError):
     connection.
 
     Args:
-        error_code: Kafka's number, see :mod:`trionet.protocol.error_codes`.
+        error_code: Kafka's numeric error code; see :mod:`trionet.protocol.error_codes`.
         message: what was wrong, what is allowed, and what to do; truncated to 2000 characters.
 
     Attributes:
@@ -164,12 +164,12 @@ class RecordTooLargeError(TrionetError):
 
 
 class SendBatchError(TrionetError):
-    """Some records of a ``send_batch`` call failed; the others were written.
+    """One or more records of a ``send_batch`` call failed; the others were delivered.
 
-    Its cause is the error of the first failed record.
+    The cause is the error of the first failed record.
 
     Args:
-        deliveries: the deliveries of all records of the call.
+        deliveries: the deliveries of all records in the call.
         failures: the index and error of each failed record.
     """
 
@@ -186,20 +186,20 @@ class SendBatchError(TrionetError):
     def __str__(self) -> str:
         number, error = self.failures[0]
         return (
-            f"{len(self.failures)} of {len(self.deliveries)} records failed; the first is number"
+            f"{len(self.failures)} of {len(self.deliveries)} records failed; the first has index"
             f" {number}: {error}"
         )
 
 
 class UndeliveredError(TrionetError):
-    """Some records failed, and their deliveries were never awaited.
+    """One or more records failed, and their deliveries were never awaited.
 
     Raised at the end of the producer's block, with the error of the first failed record as the
-    cause. Not a :class:`SendBatchError`, which is about the records of one call.
+    cause. Unlike a :class:`SendBatchError`, it is not limited to the records of one call.
 
     Args:
-        failures: the topic, partition, number of records and first error of each combination of
-            partition and kind of error; at most a hundred of them.
+        failures: for each combination of partition and kind of error, the topic, partition, number
+            of failed records and first error; at most a hundred entries.
         records: the total number of failed records.
     """
 
@@ -226,7 +226,7 @@ class UndeliveredError(TrionetError):
         return f"{text}: {'; '.join(reasons)}"
 
 
-#: The maximum number of failures that the message quotes.
+#: The maximum number of failures that the message lists.
 _FAILURES_IN_TEXT = 3
 
 
@@ -240,10 +240,10 @@ class RecordWithdrawnError(TrionetError):
 
 
 class CommitFailedError(TrionetError):
-    """Offsets were not committed, because this consumer is no longer in the group's generation.
+    """Offsets were not committed, because this consumer is no longer in the current generation.
 
-    (Kafka: CommitFailedException.) The consumer's partitions may now be assigned to another
-    consumer, which resumes at the last committed offsets. Unlike after a
+    (Kafka: CommitFailedException.) The consumer's partitions may have been reassigned to another
+    member, which resumes at the last committed offsets. Unlike after a
     :class:`RebalanceInProgressError`, retrying the commit is pointless.
     """
 
@@ -251,8 +251,8 @@ class CommitFailedError(TrionetError):
 class RebalanceInProgressError(TrionetError):
     """Offsets were not committed, because a rebalance of the group is in progress.
 
-    (Kafka: RebalanceInProgressException.) Request the next record, so that the consumer takes part
-    in the rebalance, then retry the commit for the partitions that are still assigned.
+    (Kafka: RebalanceInProgressException.) Request the next record to let the consumer rejoin the
+    group, then retry the commit for the partitions that are still assigned to it.
     """
 
 
@@ -270,7 +270,7 @@ class FencedInstanceIdError(TrionetError):
     def __init__(self, group_id: str, instance_id: str) -> None:
         super().__init__(
             f"group {group_id}: another consumer has joined with group.instance.id"
-            f" {instance_id!r}; give each consumer its own, or make sure that only one of them runs"
+            f" {instance_id!r}; give each consumer its own, or run only one of them at a time"
         )
 
 
@@ -278,20 +278,20 @@ class BufferExhaustedError(TrionetError, TimeoutError):
     """``buffer.memory`` was full for ``max.block.ms``; the record was not accepted.
 
     (Kafka: BufferExhaustedException.) Records are produced faster than the brokers accept them. A
-    record that exceeds the whole buffer is a :class:`RecordTooLargeError`.
+    record that is larger than the whole buffer raises :class:`RecordTooLargeError` instead.
     """
 
 
 class MetadataTimeoutError(TrionetError, TimeoutError):
     """No metadata for a topic or partition arrived within ``max.block.ms``.
 
-    (Kafka: TimeoutException.) The topic does not exist, or no broker could be reached. The record
-    was not accepted, unlike with a :class:`DeliveryTimeoutError`.
+    (Kafka: TimeoutException.) The topic or partition does not exist, or no broker could be reached.
+    Unlike with a :class:`DeliveryTimeoutError`, the record was never accepted for delivery.
     """
 
 
 class DeliveryTimeoutError(TrionetError, TimeoutError):
-    """A record was not acknowledged within ``delivery.timeout.ms``; it is not retried."""
+    """A record was not acknowledged within ``delivery.timeout.ms``, and is no longer retried."""
 
 
 class DeliveryAbortedError(TrionetError):
@@ -301,22 +301,22 @@ class DeliveryAbortedError(TrionetError):
 class CallTimedOutError(TrionetError, TimeoutError):
     """A call did not succeed within ``default.api.timeout.ms``, including its retries.
 
-    (Kafka: TimeoutException.) Its cause is the error of the last attempt. Not a
-    :class:`RequestTimedOutError`, which is about a single request.
+    (Kafka: TimeoutException.) The cause is the error of the last attempt. Unlike this error,
+    :class:`RequestTimedOutError` is about a single request.
     """
 
 
 class PartitionError(TrionetError):
-    """A consumer cannot continue to read one partition.
+    """A consumer cannot continue reading a partition.
 
-    The consumer stays usable, and resumes the partition after the program has set a position,
-    usually with ``seek``.
+    The consumer stays usable, and resumes reading the partition once the program has set its
+    position, usually with ``seek``.
 
     Args:
         message: what was wrong, what to do.
         topic: the topic's name.
         partition: the partition's number.
-        offset: the consumer's position; -1 if it is not known.
+        offset: the consumer's position; -1 if unknown.
     """
 
     def __init__(self, message: str, topic: str, partition: int, offset: int = -1) -> None:
@@ -337,9 +337,9 @@ class CorruptRecordError(PartitionError):
 class FetchTooLargeError(PartitionError):
     """The next record batch of a partition exceeds ``receive.message.max.bytes``.
 
-    Its cause is the :class:`ResponseTooLargeError`. Nothing is skipped: the batch is fetched again
+    The cause is a :class:`ResponseTooLargeError`. Nothing is skipped: the batch is fetched again
     when the next record is requested. The topic's ``max.message.bytes`` limits the size of batches.
-    Not a :class:`RecordTooLargeError`, which is about records to send.
+    Unlike this error, :class:`RecordTooLargeError` is about records being sent.
 
     Args:
         message: what was wrong, what to do.
@@ -375,15 +375,15 @@ class OffsetOutOfRangeError(PartitionError):
 class LogTruncationError(PartitionError):
     """The log was truncated below the position (KIP-320), and ``auto.offset.reset`` is ``none``.
 
-    Not an :class:`OffsetOutOfRangeError`: the log may contain the offset again, with a different
-    record.
+    Unlike with an :class:`OffsetOutOfRangeError`, the log may contain the offset again, with a
+    different record.
 
     Args:
         message: what was wrong, what to do.
         topic: the topic's name.
         partition: the partition's number.
         offset: the consumer's position.
-        divergent_offset: the first offset that may now have a different record; None if not known.
+        divergent_offset: the first offset that may now hold a different record; None if unknown.
     """
 
     def __init__(

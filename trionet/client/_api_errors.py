@@ -1,4 +1,4 @@
-"""The conversion of error codes in responses to exceptions."""
+"""Conversion of response error codes to exceptions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def api_error(error_code: int, about: str, message: str | None = None) -> ApiErr
     """Return the exception for an error code in a response.
 
     Args:
-        error_code: the error code; not 0 (NONE).
+        error_code: the error code, which must not be 0 (NONE).
         about: the subject of the error, such as ``topic orders``.
         message: the broker's error message, if any.
     """

@@ -1,7 +1,7 @@
 """Checks of the arguments of public calls, made before anything is changed or sent.
 
-Without these checks, an encoder would raise the error later: in an admin call with a puzzling
-message, and in a consumer in a background task, which would close the consumer.
+Without them, an encoder would raise the error later: in an admin call, with a puzzling message; in
+a consumer, in a background task, whose failure would close the consumer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ V = TypeVar("V")
 T = TypeVar("T")
 
 OFFSET_MAX: Final = 2**63 - 2
-"""The largest offset of a record; the position after it, 2**63 - 1, is the largest on the wire."""
+"""The largest offset of a record; the position after it, 2**63 - 1, is the largest INT64."""
 
 EPOCH_MAX: Final = 2**31 - 1
 """The largest epoch in the protocol."""
@@ -32,7 +32,7 @@ def items(value: Iterable[T], *kinds: type) -> list[T]:
 
     Raises:
         TypeError: the argument is not an iterable, an item has the wrong type, or the argument is a
-            single string, whose characters would be mistaken for the items.
+            single string, which would be taken as an iterable of characters.
     """
     if isinstance(value, str):
         raise TypeError(f"expected an iterable such as [{value!r}], not a single str")
@@ -80,7 +80,7 @@ def topic_names(topics: str | Iterable[str]) -> list[str]:
 
     Raises:
         TypeError: a name is not a str.
-        ValueError: there are no names, or a name is empty.
+        ValueError: no names are given, or a name is empty.
     """
     names = [topics] if isinstance(topics, str) else list(topics)
     if not names:

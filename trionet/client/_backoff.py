@@ -16,14 +16,14 @@ JITTER: Final = 0.2
 
 @attrs.frozen
 class ExponentialBackoff:
-    """A wait that doubles with each consecutive failure, up to a maximum, with a jitter of 20 %.
+    """A wait that doubles with each consecutive failure, up to a maximum, with 20 % jitter.
 
-    Without jitter, all clients that lost the same broker would reconnect at the same instant. The
-    wait is constant if the maximum does not exceed the first wait.
+    Without jitter, all clients that lost the same broker would reconnect at the same instant. If
+    the maximum does not exceed the first wait, every wait is equal to the first, without jitter.
 
     Attributes:
         first_seconds: the wait after the first failure.
-        seconds_max: the maximum, jitter included.
+        seconds_max: the maximum wait, jitter included.
     """
 
     first_seconds: float

@@ -1,4 +1,4 @@
-"""The lag of partitions: the number of offsets from a position to the end of a log. Pure."""
+"""The lag of partitions: the number of offsets from a position to the end of the log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ def offset_lag(position: int | None, end_offset: int | None) -> int | None:
     """Return the lag: the number of offsets from a position to the end offset.
 
     It is never negative: after a truncation, or if the topic was recreated, the log may end before
-    the position.
+    the position, and the lag is 0.
 
     Args:
         position: the position of a consumer, or the committed offset of a group; None if unknown.

@@ -22,13 +22,13 @@ class TopicPartition(NamedTuple):
 
 
 class OffsetAndMetadata(NamedTuple):
-    """A committed offset with its metadata.
+    """An offset that has been or is to be committed, with its metadata.
 
     Attributes:
         offset: the offset of the next record to read.
         metadata: arbitrary text stored with the offset.
         leader_epoch: the leader epoch of the preceding record, used to detect log
-            truncation (KIP-320); None if it is not known.
+            truncation (KIP-320); None if unknown.
     """
 
     offset: int

@@ -81,7 +81,7 @@ def test_without_a_broker_it_says_so_and_ends() -> None:
 
     assert (1, "") == (done.returncode, done.stdout)
     assert "connection refused" in done.stderr
-    assert "no success within default.api.timeout.ms (0.3 s)" in done.stderr
+    assert "the call did not succeed within default.api.timeout.ms (0.3 s)" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -37,7 +37,7 @@ VERSIONS = "no response to ApiVersions within 2 s"
         (("topics", "list"), VERSIONS),
         (
             ("topics", "list", "-X", "security.protocol=SSL"),
-            "the TLS handshake has not finished within 2 s",
+            "the TLS handshake did not finish within 2 s",
         ),
         (("produce", "t", *SOON), VERSIONS),
         (("consume", "t", *SOON), VERSIONS),

@@ -108,6 +108,6 @@ def test_the_most_bounds_the_first_wait_and_the_log_says_so(
     actual = settings(retry_backoff_ms=5000)
 
     assert ExponentialBackoff(1.0, 1.0) == actual.metadata.retry
-    assert ["retry.backoff.ms is larger than retry.backoff.max.ms, which is used for both"] == (
+    assert ["retry.backoff.ms exceeds retry.backoff.max.ms; using the latter for both"] == (
         caplog.messages
     )

@@ -303,7 +303,7 @@ def test_asking_for_versions_may_be_slow_and_a_ready_connection_is_not(
 
 
 def test_node_that_was_never_tried_cannot_become_ready(states: ClusterConnectionStates) -> None:
-    with pytest.raises(LocalProtocolError, match="no connection to node 1 was ever started"):
+    with pytest.raises(LocalProtocolError, match="no connection to node 1 has ever been started"):
         states.ready(A)
 
 

@@ -78,7 +78,7 @@ async def silent() -> AsyncIterator[Trouble]:
 async def stalled_handshake() -> AsyncIterator[Trouble]:
     async with silent() as trouble:
         yield trouble._replace(
-            cause="the TLS handshake has not finished within 2 s", config=over_tls()
+            cause="the TLS handshake did not finish within 2 s", config=over_tls()
         )
 
 

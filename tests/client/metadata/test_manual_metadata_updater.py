@@ -242,7 +242,7 @@ def test_nodes_that_cannot_be_distinguished_are_refused_and_change_nothing(
 
 async def test_a_client_has_its_nodes_of_one_place() -> None:
     updater = ManualMetadataUpdater([A])
-    with pytest.raises(ConfigError, match="must be left out with a metadata updater"):
+    with pytest.raises(ConfigError, match="must not be set with a metadata updater"):
         async with open_network_client("10.0.0.1:9092", metadata_updater=updater):
             raise AssertionError
     with pytest.raises(ConfigError, match=r"bootstrap.servers is empty"):

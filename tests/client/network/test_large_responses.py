@@ -52,8 +52,8 @@ async def test_request_of_a_response_that_is_too_large_fails_and_those_after_it_
         assert isinstance(first.error, ResponseTooLargeError)
         assert (2001, LIMIT) == (first.error.size, first.error.bytes_max)
         assert (
-            "10.0.0.1:9092 (node 1): the response to Heartbeat has 2001 bytes, more than"
-            " this client's receive.message.max.bytes = 2000 allows; set it to 2001 or more"
+            "10.0.0.1:9092 (node 1): the response to Heartbeat is 2001 bytes, which"
+            " exceeds this client's receive.message.max.bytes = 2000; set it to 2001 or more"
         ) == str(first.error)
         assert isinstance(second.error, DisconnectedError)
         assert "the limit that receive.message.max.bytes sets" in str(second.error)

@@ -267,7 +267,7 @@ async def test_response_to_nothing_ends_the_connection(
         await poll_until(client, lambda: client.connection_failed(NODE))
 
     assert (
-        "closing the connection to 10.0.0.1:9092 (node 1): received a response without a request"
+        "closing the connection to 10.0.0.1:9092 (node 1): received a response with no request"
         in caplog.text
     )
 

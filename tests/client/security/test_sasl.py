@@ -65,7 +65,10 @@ async def test_a_user_gets_in_by_a_password(tls: bool, mechanism: str) -> None:
     [
         (by_password(password="guess"), "Invalid username or password"),
         (by_password("nobody"), "Invalid username or password"),
-        (by_password(mechanism="SCRAM-SHA-256"), "'SCRAM-SHA-256'; enabled: PLAIN"),
+        (
+            by_password(mechanism="SCRAM-SHA-256"),
+            "'SCRAM-SHA-256' is not enabled on the broker; enabled: PLAIN",
+        ),
     ],
 )
 async def test_the_broker_s_refusal_reaches_the_waiting_task(
@@ -102,7 +105,7 @@ async def test_a_broker_that_leaves_in_the_exchange_may_be_an_old_one_that_says_
         with pytest.raises(DisconnectedError, match="during SASL authentication"):
             await client.until_ready(Node(-1, node.host, 9092))
 
-    assert "or a broker before Kafka 1.0 that rejects the credentials" in caplog.text
+    assert "or a broker older than Kafka 1.0 that rejects the credentials" in caplog.text
 
 
 async def test_an_exchange_without_a_response_ends_with_the_connect(

@@ -60,14 +60,14 @@ class Admin:
     ``default.api.timeout.ms`` has passed. A call about several items returns :class:`.Results`,
     with a value or error for each item; it raises only errors that concern all items.
 
-    The brokers may have carried out a call that was cancelled.
+    The brokers may carry out a call even if it is cancelled.
 
-    The class has more than 25 methods because those below :meth:`request` are Kafka's flat names
-    for the groups' calls.
+    The class has more than 25 methods, since those below :meth:`request` are the same calls under
+    Kafka's flat names.
 
     Attributes:
-        topics: create, delete, list, describe and enlarge topics.
-        partitions: offsets, deletion of records, leader elections, reassignments.
+        topics: creation, deletion, listing and description of topics, and new partitions.
+        partitions: offsets, record deletion, leader elections and reassignments.
         configs: configurations of topics, brokers, groups and client metrics.
         groups: groups and their committed offsets.
         share_groups: share groups and their start offsets.
@@ -125,30 +125,31 @@ class Admin:
         return self
 
     def connection_problem(self) -> str:
-        """Return why the cluster or a broker cannot be reached; an empty string if not known.
+        """Return why the cluster or a broker cannot be reached; an empty string if unknown.
 
-        Useful after a ``trio.move_on_after`` of your own; the message of a
-        :class:`.CallTimedOutError` includes it.
+        Useful after a timeout of your own, such as ``trio.move_on_after``; the message of a
+        :class:`.CallTimedOutError` already includes it.
         """
         return self._calls.client.connection_problem()
 
     def statistics(self) -> ClientStatistics:
-        """Return the current values of the client's metrics, by Kafka's names."""
+        """Return the current values of the client's metrics, keyed by Kafka's metric names."""
         return self._calls.client.metrics.statistics(trio.current_time())
 
     async def nodes(self) -> dict[int, Node]:
-        """Return the known brokers by id.
+        """Return the known brokers, keyed by id.
 
         Raises:
             CallTimedOutError: no broker could be reached in time.
-            AuthenticationError, UnsupportedVersionError: the brokers rejected the client.
+            AuthenticationError: a broker rejected the client's credentials.
+            UnsupportedVersionError: the client and brokers have no version in common.
         """
         return dict(await self._calls.retry(self._calls.nodes.known))
 
     async def request(
         self, body: Message, *, broker_id: int | None = None, version_max: int | None = None
     ) -> Any:
-        """Send any request of Kafka's protocol, once, and return its response unchecked.
+        """Send any request of Kafka's protocol once, and return the response unchecked.
 
         Args:
             body: a request from :mod:`trionet.protocol.messages`.

@@ -31,14 +31,19 @@ async def open_admin(
     Args:
         bootstrap_servers: ``host:port`` strings, or one comma-separated string; None if
             ``bootstrap.controllers`` is set, to send all requests to controllers (KIP-919).
-        config: settings by Kafka's dotted keys, as strings or Python values; or a settings object.
+        config: settings under Kafka's dotted keys, as strings or Python values; or a settings
+            object.
         network: opens connections.
-        token_provider: returns the tokens for ``sasl.mechanism=OAUTHBEARER``; plain or async.
-        keywords: settings by Kafka's keys with underscores for dots; they take precedence.
+        token_provider: a sync or async function that returns the tokens for
+            ``sasl.mechanism=OAUTHBEARER``.
+        keywords: settings under Kafka's keys, with underscores instead of dots; they take
+            precedence over ``config``.
 
     Raises:
         ConfigError: a key is unknown, a value is not allowed, ``bootstrap_servers`` is invalid, or
             both servers and controllers are set, or neither.
+        AuthenticationError, DisconnectedError: a token endpoint returned no token.
+        Exception: the token provider raised it.
 
     Cancellation: at the end of the block all connections are closed immediately.
     """

@@ -1,4 +1,4 @@
-"""Implements :func:`open_calls`, which opens an admin client without importing all calls."""
+"""Implements :func:`open_calls`: an admin client that does not import every group of calls."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ async def open_calls(
     *,
     network: Network = SYSTEM,
 ) -> AsyncIterator[Calls]:
-    """Open the request sender of an admin client for the duration of an ``async with`` block.
+    """Open an admin client's request sender for the duration of an ``async with`` block.
 
-    Pass it to a group of calls, such as ``GroupCalls(calls)``. Unlike
+    Pass the sender to a group of calls, such as ``GroupCalls(calls)``. Unlike
     :func:`._open_admin.open_admin`, this does not import the other groups of calls.
 
     Args:

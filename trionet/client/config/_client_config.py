@@ -42,12 +42,12 @@ _BEFORE_PARSING: Mapping[str, Callable[[object], object]] = MappingProxyType(
 class ClientConfig:
     """An immutable configuration of valid keys and values.
 
-    ``config[key]`` returns the value of Kafka's dotted key, or the default. The typed accessors may
-    only be used for keys of the respective type. Each key is validated individually; the code that
-    builds settings checks whether the values are consistent.
+    ``config[key]`` returns the value of one of Kafka's dotted keys, or its default. Each typed
+    accessor may only be used for keys of its type. Keys are validated individually; the code that
+    builds settings checks that their values are consistent with one another.
 
     Attributes:
-        given: the explicitly set values by dotted key.
+        given: the explicitly set values, keyed by dotted key.
         keys: the keys of this kind of client.
     """
 
@@ -72,7 +72,7 @@ class ClientConfig:
         return tuple(key for key in self.given if key in self.keys.without_effect)
 
     def integer(self, key: str) -> int:
-        """Return the value of an integer key, in the unit of the key."""
+        """Return the value of an integer key, in the key's own unit."""
         value = self[key]
         assert isinstance(value, int)
         return value
@@ -122,9 +122,10 @@ def read_config(
 
     Args:
         keys: the keys of this kind of client.
-        config: settings by Kafka's dotted keys. Values are strings as in a properties file, or
+        config: settings under Kafka's dotted keys. Values are strings as in a properties file, or
             Python values (in milliseconds if the key ends in ``.ms``); ``None`` leaves a key unset.
-        keywords: settings with underscores for dots; they take precedence.
+        keywords: settings under keys with underscores instead of dots, which take precedence over
+            ``config``.
 
     Raises:
         ConfigError: a key is unknown or not supported, or its value is not allowed; the message

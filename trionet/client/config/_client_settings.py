@@ -30,7 +30,7 @@ def client_settings(
 
     Args:
         config: the configuration of any client.
-        in_flight_max: the limit of requests in flight per node.
+        in_flight_max: the maximum number of requests in flight per node.
         token_provider: returns the tokens for OAUTHBEARER.
 
     Raises:
@@ -85,10 +85,10 @@ def _reconnect_backoff(config: ClientConfig) -> ExponentialBackoff:
 
 
 def _backoff(config: ClientConfig, name: str) -> ExponentialBackoff:
-    """Return a backoff from ``NAME.ms`` and ``NAME.max.ms``, which also caps the first wait."""
+    """Return the backoff that ``NAME.ms`` and ``NAME.max.ms`` set; the latter caps the former."""
     first, most = config.seconds(f"{name}.ms"), config.seconds(f"{name}.max.ms")
     if first > most:
-        logger.warning("%s.ms is larger than %s.max.ms, which is used for both", name, name)
+        logger.warning("%s.ms exceeds %s.max.ms; using the latter for both", name, name)
     return ExponentialBackoff(min(first, most), most)
 
 

@@ -17,7 +17,7 @@ from ._unsupported_keys import UNSUPPORTED, WITHOUT_EFFECT, UnsupportedKey
 
 @attrs.frozen
 class ClientKeys:
-    """The keys of one kind of client, by their dotted names.
+    """The keys of one kind of client, under their dotted names.
 
     Attributes:
         client: the name of this kind of client in error messages.
@@ -35,7 +35,7 @@ class ClientKeys:
         """Return the row of a key; the name may have dots or underscores.
 
         Raises:
-            ConfigError: this client has no such key; the message suggests the most similar one.
+            ConfigError: this client has no such key; the message suggests what to do instead.
         """
         key = name if "." in name else name.replace("_", ".")
         if row := self.applied.get(key) or self.without_effect.get(key):

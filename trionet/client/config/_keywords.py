@@ -1,7 +1,7 @@
 """Kafka's keys as typed keyword arguments, with underscores for dots.
 
-Only keys that have an effect are listed, so that a type checker reports the others. Equivalent
-values of other types, such as numbers as strings, must be passed in the mapping of settings.
+Only keys that have an effect are listed, so that a type checker reports any other key. Equivalent
+values of other types, such as numbers given as strings, must be passed in the settings mapping.
 """
 
 from __future__ import annotations

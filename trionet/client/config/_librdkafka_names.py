@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-#: Kafka's key by librdkafka's name for it.
+#: Kafka's keys, keyed by librdkafka's names for them.
 KAFKAS_NAME: Final[Mapping[str, str]] = MappingProxyType(
     {
         "auto.commit.enable": "enable.auto.commit",

@@ -174,14 +174,14 @@ def _jaas_options(config: ClientConfig) -> Mapping[str, str]:
         return {}
     if config.optional("sasl.username") or config.optional("sasl.password"):
         raise ConfigError(
-            "sasl.jaas.config cannot be combined with sasl.username or sasl.password; set one of"
-            " them"
+            "sasl.jaas.config cannot be combined with sasl.username or sasl.password; set one or"
+            " the other"
         )
     return _login_module(jaas).options
 
 
 def _credentials(config: ClientConfig, options: Mapping[str, str]) -> tuple[str, str, bool]:
-    """Return the user name, password, and whether they are of a delegation token (KIP-48)."""
+    """Return the user name, password, and whether they are a delegation token's (KIP-48)."""
     user_name = config.optional("sasl.username") or ""
     password = config.optional("sasl.password") or ""
     if config.optional("sasl.jaas.config") is None:

@@ -29,11 +29,12 @@ def token_endpoint(config: ClientConfig, options: Mapping[str, str]) -> TokenEnd
 
     Args:
         config: the configuration of any client.
-        options: the options of ``sasl.jaas.config``, in which older Kafka clients set the
+        options: the options of ``sasl.jaas.config``, where older Kafka clients expect the
             credentials.
 
     Raises:
-        ConfigError: a setting is missing or is set in both places, or the URL is invalid.
+        ConfigError: a setting is missing, is set both in ``config`` and in ``options``, or the URL
+            is invalid.
     """
     client_id = _one_of(config, _ID, options, "clientId")
     secret = _one_of(config, _SECRET, options, "clientSecret")
@@ -89,4 +90,4 @@ def _check_url(url: str) -> None:
     if parts.scheme != "file" and not is_server:
         raise ConfigError(f"invalid {_URL} = {url!r}; {allowed}")
     if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
-        logger.warning("%s is not https: the client secret is sent unencrypted", _URL)
+        logger.warning("%s does not use https: the client secret is sent unencrypted", _URL)

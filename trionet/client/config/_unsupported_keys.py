@@ -1,8 +1,8 @@
 """Kafka's keys that have no effect in trionet, and keys for features that trionet does not have.
 
 Keys without effect are accepted, and logged once. Keys for missing features are rejected unless the
-value turns the feature off: otherwise records might go to the wrong place, or a connection might be
-less secure than intended.
+value turns the feature off: ignoring them could send records to the wrong place, or make a
+connection less secure than intended.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class UnsupportedKey(NamedTuple):
 
     Attributes:
         row: name, type, default, rule.
-        harmless: the values besides the default that are accepted, since they do not use the
+        harmless: values other than the default that are accepted, since they do not use the
             feature.
         advice: what to do instead.
     """
@@ -91,7 +91,10 @@ class UnsupportedKey(NamedTuple):
     advice: str
 
 
-_LOGIN = "leave it out, and set sasl.username and sasl.password, sasl.jaas.config, or tokens"
+_LOGIN = (
+    "leave it out, and set sasl.username and sasl.password or sasl.jaas.config, or pass a function"
+    " that fetches tokens (token_provider)"
+)
 _TOKENS = "leave it out, and pass a function that fetches tokens (token_provider)"
 _HOOKS = "leave it out, and pass functions in its place, such as on_send and on_consume"
 _PACKAGE = "org.apache.kafka.common.security.oauthbearer"

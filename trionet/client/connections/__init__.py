@@ -1,1 +1,1 @@
-"""The connections of a client: states, addresses, and the reasons why brokers are unreachable."""
+"""A client's connections: their states and addresses, and why brokers are unreachable."""

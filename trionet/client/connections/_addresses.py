@@ -1,4 +1,4 @@
-"""Parsing of ``bootstrap.servers``, and the choice of the next address of a host to try.
+"""Parses ``bootstrap.servers``, and chooses which of a host's addresses to try next.
 
 (Kafka: ClientUtils, ClusterConnectionStates.NodeConnectionState; KIP-302, KIP-602.)
 """
@@ -82,7 +82,7 @@ def _is_address(family: socket.AddressFamily, host: str) -> bool:
 
 
 def of_one_family(addresses: list[Address]) -> list[Address]:
-    """Return the addresses with the family (IPv4 or IPv6) of the first, the system's preference.
+    """Return the addresses in the family (IPv4 or IPv6) of the first, which the system prefers.
 
     (Kafka: ClientUtils.filterPreferredAddresses.)
     """
@@ -109,7 +109,7 @@ class HostAddresses:
         return not self._left
 
     def found(self, addresses: list[Address]) -> None:
-        """Set the result of a lookup: all addresses of the host, which must not be empty."""
+        """Set the result of a lookup: all addresses of the host, of which there is at least one."""
         self._left = of_one_family(addresses)
         if len(self._left) > 1 and self._left[0] == self._last:
             self._left.append(self._left.pop(0))

@@ -1,4 +1,4 @@
-"""Descriptions of why a connection to a node failed, with the setting to change. Pure.
+"""Descriptions of why a connection to a node failed, and of the setting to change.
 
 A few causes account for nearly all failures; changing one setting fixes most of them.
 """
@@ -32,9 +32,9 @@ _CLOSED: Final = frozenset(
 class Stage(Enum):
     """The stages of connection setup; each value describes a timeout at that stage."""
 
-    LOOKUP = "the lookup of the host name has not finished"
+    LOOKUP = "the host name lookup did not finish"
     CONNECT = "no response to the TCP connect"
-    TLS = "the TLS handshake has not finished"
+    TLS = "the TLS handshake did not finish"
     SASL = "no response to SASL authentication"
     VERSIONS = "no response to ApiVersions"
     FIRST_REQUEST = "no response to the first request"
@@ -47,7 +47,7 @@ def stage_of(channel: Channel | None, *, is_checking: bool, is_unconfirmed: bool
     Args:
         channel: the connection's channel; None before it is opened.
         is_checking: whether the ApiVersions request is still in flight.
-        is_unconfirmed: whether the node has not responded to any request after ApiVersions.
+        is_unconfirmed: whether the node has yet to respond to a request other than ApiVersions.
     """
     if channel is None:
         return Stage.LOOKUP
@@ -63,12 +63,12 @@ def stage_of(channel: Channel | None, *, is_checking: bool, is_unconfirmed: bool
 
 
 def no_response(stage: Stage, seconds: float) -> str:
-    """Return the description of a timeout at a stage."""
+    """Describe a timeout at a stage."""
     return f"{stage.value} within {seconds:g} s"
 
 
 def cause_of_end(channel: Channel, stage: Stage, protocol: SecurityProtocol) -> str:
-    """Return the reason why a channel was closed.
+    """Return why a channel was closed, with the setting to change if one is the likely cause.
 
     Args:
         channel: a closed channel, with its ``close_reason``.
@@ -104,11 +104,12 @@ def _hint(stage: Stage, protocol: SecurityProtocol) -> str:
             )
         case Stage.SASL:
             return (
-                "during SASL authentication; that may be a firewall, a listener with another"
-                " security.protocol, or a broker before Kafka 1.0 that rejects the credentials"
+                "during SASL authentication; possible causes: a firewall, a listener with a"
+                " different security.protocol, or a broker older than Kafka 1.0 that rejects the"
+                " credentials"
             )
         case Stage.VERSIONS if protocol.has_tls:
-            return "before the response to ApiVersions; the listener may not be Kafka"
+            return "before the response to ApiVersions; the listener may not be a Kafka broker's"
         case Stage.VERSIONS:
             return (
                 "before the response to ApiVersions; the listener probably speaks TLS; set"

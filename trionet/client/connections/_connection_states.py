@@ -1,15 +1,15 @@
-"""The state of the connection to each node, and the time of the next permitted attempt.
+"""The state of the connection to each node, and when the next attempt is permitted.
 
-(Kafka: ClusterConnectionStates.) Pure: nothing in this module connects, and ``now`` is always a
-parameter, in seconds of the loop's clock. Rules:
+(Kafka: ClusterConnectionStates.) Performs no I/O; ``now``, the time on the event loop's clock in
+seconds, is always a parameter. Rules:
 
 * The reconnect backoff starts at the disconnection, not at the attempt (KAFKA-2459), and grows
   with each consecutive failure (KIP-144).
 * Only a connection that becomes READY counts as a success and resets the backoff (KAFKA-13879).
-* The connection setup timeout grows only with failed connects (KIP-601).
-* A throttled node is not ready, and a later response never shortens the throttling (KIP-219).
+* The connection setup timeout grows only with failed connection attempts (KIP-601).
+* A throttled node is not ready, and a later response never shortens the throttle (KIP-219).
 * A connection in setup for more than :data:`PATIENCE_SECONDS` is slow: callers that can use any
-  node try other nodes in addition.
+  node also try other nodes.
 
 **The problem.** Whether a client may connect or send, and when to check again, depends on the
 history of each connection. Several callers check every node in every turn, and must get consistent
@@ -17,7 +17,7 @@ results.
 
 **The choice.** One object per node holds the history of the connection, and its methods compute
 their results from that history and ``now``. No timers: a poll sleeps until the earliest time at
-which a result changes. The tasks that wait for a node are counted here as well, because they
+which a result changes. The tasks waiting for a node are counted here as well, because they
 determine whether the connection may be given up and when the next retry is due.
 
 **What was refused.** A coroutine per connection that holds its state in local variables: it reads
@@ -43,8 +43,8 @@ from .._backoff import ExponentialBackoff
 from ._addresses import HostAddresses
 from ._node_connection_state import ConnectionState, NodeConnectionState
 
-#: A connection that takes longer than this to become ready is slow: other nodes are tried in
-#: addition for requests that any node can serve. (Kafka waits for
+#: A connection that takes longer than this to become ready is slow: for requests that any node can
+#: serve, other nodes are tried as well. (Kafka waits for
 #: ``socket.connection.setup.timeout.ms`` and then for ``request.timeout.ms``.)
 PATIENCE_SECONDS: Final = 2.0
 
@@ -56,23 +56,23 @@ class ConnectionTimes:
     Attributes:
         reconnect: the wait after a failed or lost connection (``reconnect.backoff.ms`` and
             ``reconnect.backoff.max.ms``).
-        setup: the time limit of a connect (``socket.connection.setup.timeout.ms`` and
-            ``socket.connection.setup.timeout.max.ms``).
+        setup: the time limit for establishing a connection
+            (``socket.connection.setup.timeout.ms`` and ``socket.connection.setup.timeout.max.ms``).
     """
 
     reconnect: ExponentialBackoff = attrs.field(default=ExponentialBackoff(0.05, 1.0))
     setup: ExponentialBackoff = attrs.field(default=ExponentialBackoff(10.0, 30.0))
 
 
-#: The shared state of all nodes to which no connection was ever requested.
+#: The shared state of all nodes to which no connection has ever been requested.
 _UNKNOWN: Final = NodeConnectionState("")
 
 
 class ClusterConnectionStates:
-    """The connection states of all nodes to which a connection was ever requested.
+    """The connection states of all nodes to which a connection has ever been requested.
 
     :meth:`of` returns the state of the connection to one node. The other methods record events that
-    change a state, or concern several nodes.
+    change a state, or deal with several nodes.
 
     Args:
         times: the backoffs and timeouts.
@@ -98,7 +98,7 @@ class ClusterConnectionStates:
     # Timeouts.
 
     def timed_out_connects(self, now: float) -> list[int]:
-        """Return the nodes whose connects have exceeded the setup timeout."""
+        """Return the nodes whose connection attempts have exceeded the setup timeout."""
         return [
             node_id
             for node_id, node in self._nodes.items()
@@ -107,7 +107,7 @@ class ClusterConnectionStates:
         ]
 
     def next_connect_timeout(self) -> float:
-        """Return the time at which the next connect reaches its setup timeout; may be infinite."""
+        """Return when the next connection attempt times out; infinite if there is none."""
         at = math.inf
         for node in self._nodes.values():
             if node.state is ConnectionState.CONNECTING:
@@ -133,7 +133,7 @@ class ClusterConnectionStates:
     # Waiting tasks.
 
     def add_waiting(self, node_id: int) -> None:
-        """Register a task that waits until a request may be sent to the node."""
+        """Register a task that is waiting until a request may be sent to the node."""
         self._waiting[node_id] = self._waiting.get(node_id, 0) + 1
 
     def remove_waiting(self, node_id: int) -> None:
@@ -143,11 +143,11 @@ class ClusterConnectionStates:
             del self._waiting[node_id]
 
     def is_awaited(self, node_id: int) -> bool:
-        """Whether tasks wait for the node: its connection must not be given up or renamed."""
+        """Whether tasks are waiting for the node: do not give up or rename its connection."""
         return node_id in self._waiting
 
     def next_retry(self, now: float) -> float:
-        """Return the seconds until a node that tasks wait for may be usable; may be infinite."""
+        """Return the seconds until a node that a task is waiting for may be usable, or infinity."""
         soonest = math.inf
         for node_id in self._waiting:
             delay = self.of(node_id).poll_delay(now)
@@ -162,8 +162,8 @@ class ClusterConnectionStates:
         """Record the start of a connection attempt.
 
         Returns:
-            The addresses to choose from. The state of the node is reset if its host name has
-            changed (KAFKA-7890).
+            The host's addresses, to choose one from. If the node's host name has changed, its state
+            starts afresh (KAFKA-7890).
         """
         node = self._nodes.get(node_id)
         if node is None or node.host != host:
@@ -201,7 +201,7 @@ class ClusterConnectionStates:
 
         Args:
             node_id: the node.
-            now: the current time, in seconds of the loop's clock.
+            now: the current time on the event loop's clock, in seconds.
             error: the reason, if it is known.
         """
         node = self._known(node_id)
@@ -213,14 +213,14 @@ class ClusterConnectionStates:
         self._lost(node, error, now)
 
     def throttle(self, node_id: int, until: float) -> None:
-        """Throttle the node; this never shortens an earlier throttling."""
+        """Throttle the node until the given time, unless it is already throttled for longer."""
         node = self._known(node_id)
         node.throttled_until = max(node.throttled_until, until)
 
     def forget_departed(self, known: set[int], nodes: set[int]) -> None:
-        """Forget nodes that left the cluster and have no connection.
+        """Forget nodes that have left the cluster and have no connection.
 
-        Nodes that were never part of the cluster are kept, since their owner manages them.
+        Nodes that were never part of the cluster are kept until they are removed explicitly.
 
         Args:
             known: the ids of the cluster's nodes before the update.
@@ -234,7 +234,7 @@ class ClusterConnectionStates:
                 self.remove(node_id)
 
     def rename(self, node_id: int, new_id: int) -> None:
-        """Assign a connection to the id of the node that it leads to; that node must have none."""
+        """Move a connection to the id of the node that it leads to, which must have none yet."""
         self._nodes[new_id] = self._nodes.pop(node_id)
 
     def remove(self, node_id: int) -> None:
@@ -252,5 +252,5 @@ class ClusterConnectionStates:
     def _known(self, node_id: int) -> NodeConnectionState:
         node = self._nodes.get(node_id)
         if node is None:
-            raise LocalProtocolError(f"no connection to node {node_id} was ever started")
+            raise LocalProtocolError(f"no connection to node {node_id} has ever been started")
         return node

@@ -37,7 +37,7 @@ _LIMIT_NAMES: Final = LimitNames(RESPONSE_LIMIT, "SASL authentication")
 
 @attrs.frozen(kw_only=True)
 class ConnectionSettings:
-    """Settings of a client's connections.
+    """A client's connection settings.
 
     Attributes:
         send_buffer_bytes: ``send.buffer.bytes``; -1 for the system's default.
@@ -66,7 +66,7 @@ class Connections:
     Args:
         selector: the selector with which the channels are registered.
         network: opens the sockets and looks up hosts.
-        settings: settings of the connections.
+        settings: the connection settings.
         security: sets up TLS and SASL.
         nursery: runs the lookups.
     """
@@ -107,7 +107,7 @@ class Connections:
         return self._channels.get(node_id)
 
     def node(self, node_id: int) -> Node:
-        """Return the node of a connection, as of the start of the attempt."""
+        """Return the node of a connection, as it was when the attempt started."""
         return self._nodes[node_id]
 
     def connect(self, node: Node, addresses: HostAddresses) -> None:
@@ -178,7 +178,7 @@ class Connections:
         self._selector.wakeup()
 
     def take_failed(self) -> dict[int, tuple[Node, str]]:
-        """Return the node and cause of attempts that failed without a channel, by node id."""
+        """Take the node and cause of each attempt that failed without a channel, by node id."""
         failed, self._failed = self._failed, {}
         return failed
 

@@ -1,4 +1,4 @@
-"""The choice of a node for requests that any node can serve."""
+"""Chooses a node for requests that any node can serve."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ def least_loaded(
     can_send: Callable[[int, float], bool],
     in_flight_count: Callable[[Node], int],
 ) -> Node | None:
-    """Return the node that is likely to respond first; the first such node on a tie.
+    """Return the node most likely to respond first; on a tie, the first of them.
 
     In order of preference: the ready node with the fewest requests in flight; a node whose
-    connection is being set up; the node that may be connected and was tried least recently; a node
-    whose connection has been in setup for longer than :data:`.PATIENCE_SECONDS`. None if there is
-    no such node (Kafka: NetworkClient.leastLoadedNode).
+    connection is being set up; of the nodes whose backoff has passed, the one tried least recently;
+    a node whose connection has been in setup for longer than :data:`.PATIENCE_SECONDS`. None if
+    there is no such node (Kafka: NetworkClient.leastLoadedNode).
 
     Args:
         nodes: the candidates.
         states: the states of the connections to the candidates.
-        now: the current time, in seconds of the loop's clock.
+        now: the current time on the event loop's clock, in seconds.
         can_send: returns whether a request can be sent to a node now.
         in_flight_count: returns the number of requests in flight to a node.
     """

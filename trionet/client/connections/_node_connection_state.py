@@ -28,25 +28,25 @@ _PREPARING = (ConnectionState.CONNECTING, ConnectionState.CHECKING_API_VERSIONS)
 class NodeConnectionState:
     """The state and history of the connection to one node.
 
-    Only :class:`.ClusterConnectionStates` changes it. Pure: ``now`` is in seconds of the loop's
-    clock.
+    Only :class:`.ClusterConnectionStates` changes it. ``now`` is the current time on the event
+    loop's clock, in seconds.
 
     Args:
         host: the node's host.
 
     Attributes:
         host: the host to which the history belongs.
-        state: the state; None for a node to which no connection was ever requested.
+        state: the state; None for a node to which no connection has ever been requested.
         changed_at: when the last attempt started or the connection was lost; ``-math.inf`` before
             the first attempt.
         failures: the number of consecutive failures.
         wait_seconds: the reconnect backoff, counted from ``changed_at``.
-        failed_setups: the number of consecutive failed connects.
-        setup_seconds: the setup timeout of the current connect.
+        failed_setups: the number of consecutive attempts that failed before a connection was
+            established.
+        setup_seconds: the setup timeout of the current attempt.
         slow_at: when a connection in setup becomes slow; ``math.inf`` once it is slow.
-        throttled_until: when the throttling ends.
-        error: the reason why the last connection failed or was lost; None once a connection is
-            READY.
+        throttled_until: when the node stops being throttled.
+        error: why the last connection failed or was lost; None once a connection is READY.
         addresses: the addresses of the host.
     """
 
@@ -64,7 +64,7 @@ class NodeConnectionState:
         self.addresses = HostAddresses()
 
     def can_connect(self, now: float) -> bool:
-        """Whether a connection may be started: none exists, and the backoff has passed."""
+        """Whether to allow a connection attempt: there is no connection, and no backoff is left."""
         return self.state is None or (self.state in _LOST and not self._wait_left(now))
 
     def is_ready(self, now: float) -> bool:
@@ -78,7 +78,7 @@ class NodeConnectionState:
 
     @property
     def is_slow(self) -> bool:
-        """Whether the connection has been in setup for :data:`.PATIENCE_SECONDS`."""
+        """Whether the connection has been in setup for longer than :data:`.PATIENCE_SECONDS`."""
         return self.state in _PREPARING and self.slow_at == math.inf
 
     @property
@@ -94,9 +94,9 @@ class NodeConnectionState:
     def connection_delay(self, now: float) -> float:
         """Return the seconds until the connection must be checked again.
 
-        During the backoff, this is the remaining backoff. During a connect, it is the time until
-        the setup timeout, so that no poll sleeps past the timeout (KAFKA-12762). It is infinite
-        once the connection is established.
+        During the backoff, this is the remaining backoff. During a connection attempt, it is the
+        time until the setup timeout, so that no poll sleeps past the timeout (KAFKA-12762). It is
+        infinite once the connection is established.
         """
         if self.state is None:
             return 0.0
@@ -107,7 +107,7 @@ class NodeConnectionState:
         return math.inf
 
     def poll_delay(self, now: float) -> float:
-        """Return the seconds until a request may become possible by the passage of time."""
+        """Return the seconds until a request may become possible by the passage of time alone."""
         return max(0.0, self.throttled_until - now) or self.connection_delay(now)
 
     def _wait_left(self, now: float) -> float:

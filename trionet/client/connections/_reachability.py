@@ -1,16 +1,16 @@
-"""The causes for which nodes cannot be reached, logged once and quoted in errors.
+"""Tracks why nodes cannot be reached; each cause is logged once and quoted in errors.
 
-A cause is logged when it is new for a node rather than at every attempt, and again if the node was
-reached in the meantime. :meth:`Reachability.problem` explains why a wait does not end.
+A cause is logged when it is new for a node rather than at every attempt, and again if the node has
+been reached in the meantime. :meth:`Reachability.problem` explains why a wait has not ended.
 
 **The problem.** A client retries forever, as in Kafka, so a wrong port, protocol or
 ``advertised.listeners`` looks like a slow cluster: the program waits, and the log repeats the same
 line.
 
-**The choice.** The newest cause is kept per node. It is logged once at WARNING (repetitions at
-DEBUG), and every error about a wait quotes it. Waits without a time limit are limited until a
-broker of the cluster has responded at its advertised address. After that response, the address and
-the protocol are known to be right, and the client may wait indefinitely.
+**The choice.** The latest cause is kept per node. It is logged once at WARNING (repetitions at
+DEBUG), and every error about a wait quotes it. Waits that would have no time limit have one until
+a broker of the cluster has responded at its advertised address. After that response, the address
+and the protocol are known to be right, and the client may wait indefinitely.
 
 **What was refused.** An error after the first failed connection: brokers restart. A limit for every
 wait: a consumer must survive an outage of hours. Logging alone: a user who reads an exception may
@@ -46,7 +46,7 @@ class _Trouble(NamedTuple):
 
 
 class Reachability:
-    """The nodes that cannot be reached, with the current cause for each.
+    """The nodes that cannot be reached, each with the latest cause.
 
     Args:
         are_advertised: whether brokers' addresses come from their ``advertised.listeners`` rather
@@ -95,7 +95,7 @@ class Reachability:
     # Messages.
 
     def problem(self, cluster: Cluster) -> str:
-        """Return why the cluster or a broker cannot be reached; an empty string if not known.
+        """Return why the cluster or a broker cannot be reached; an empty string if unknown.
 
         Args:
             cluster: the newest snapshot of the cluster.
@@ -126,17 +126,17 @@ class Reachability:
         )
 
     def _is_known_at(self, address: str) -> bool:
-        """Whether a wrong ``advertised.listeners`` cannot be the cause at this address."""
+        """Whether a wrong ``advertised.listeners`` can be ruled out as the cause."""
         return not self._are_advertised or address in self._reached
 
     # Waits that would never end.
 
     @contextmanager
     def until_reached(self, seconds: float, problem: Callable[[], str]) -> Iterator[None]:
-        """Limit the time of the waits in this block until a broker of the cluster has been reached.
+        """Limit how long this block may run, until a broker of the cluster has been reached.
 
         Waiting forever would hide a wrong address or protocol. The time limit spans consecutive
-        blocks, and restarts after it has expired.
+        blocks, and starts over once it has expired.
 
         Args:
             seconds: the time limit (``default.api.timeout.ms``).
@@ -167,7 +167,7 @@ class Reachability:
 
 
 def _key(node: Node) -> int:
-    """Return a broker's key, which connections to the broker as a coordinator share."""
+    """Return a node's key, which a broker shares with its coordinator connections."""
     return node.id if node.broker_id is None else node.broker_id
 
 

@@ -49,7 +49,7 @@ class TopicMetadata:
     Attributes:
         name: the topic's name.
         id: the 16-byte topic id; zeros if the broker does not report it.
-        partitions: the partitions by number.
+        partitions: the partitions, keyed by number.
         is_internal: whether the topic is internal to Kafka.
         error_code: the topic's error code; 0 (NONE) on success.
     """
@@ -66,10 +66,10 @@ class Cluster:
     """An immutable snapshot of a cluster; updates replace it.
 
     Attributes:
-        id: the cluster id; None if it is not known.
+        id: the cluster id; None if unknown.
         controller: the node id of the controller; -1 if there is none.
-        nodes: the brokers by id, or the ``bootstrap.servers`` until the brokers are known.
-        topics: the requested topics by name.
+        nodes: the brokers, or the ``bootstrap.servers`` until the brokers are known, keyed by id.
+        topics: the requested topics, keyed by name.
         is_bootstrap: whether the nodes are still the ``bootstrap.servers``.
     """
 
@@ -100,13 +100,13 @@ class Cluster:
 def with_leaders(
     before: Cluster, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Node]
 ) -> Cluster:
-    """Return the cluster updated with leaders that a Produce or Fetch response reported (KIP-951).
+    """Return the cluster, updated with the leaders in a Produce or Fetch response (KIP-951).
 
     Args:
         before: the preceding snapshot.
-        leaders: node id and leader epoch by partition. Leaders whose epoch is not newer than the
-            known one, or whose node is not known, are ignored.
-        nodes: the leaders' nodes, if the response has them.
+        leaders: the node id and leader epoch of each partition's leader. Leaders whose epoch is not
+            newer than the known one, or whose node is not known, are ignored.
+        nodes: the leaders' nodes, if the response includes them.
     """
     known = {**before.nodes, **{each.id: each for each in nodes}}
     topics = dict(before.topics)
@@ -124,13 +124,13 @@ def with_leaders(
 def described(response: MetadataResponse, before: Cluster, *, is_partial: bool) -> Cluster:
     """Return the snapshot of the cluster that a Metadata response describes.
 
-    A leader whose epoch is older than the known one is ignored, since it comes from a broker with
-    stale metadata (KIP-320), unless the topic has been recreated.
+    A partition whose leader epoch is older than the known one is left as it was, since the broker's
+    metadata is stale (KIP-320), unless the topic has been recreated.
 
     Args:
         response: the response.
         before: the preceding snapshot.
-        is_partial: whether only some topics were requested; other topics are kept.
+        is_partial: whether only some topics were requested; the others are then kept.
     """
     topics = dict(before.topics) if is_partial else {}
     for topic in response.topics:

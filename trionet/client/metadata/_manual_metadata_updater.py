@@ -1,4 +1,4 @@
-"""Nodes set by the client's owner instead of Metadata requests (Kafka: ManualMetadataUpdater).
+"""Nodes set by the client's owner rather than fetched (Kafka: ManualMetadataUpdater).
 
 For programs that manage brokers, such as a controller: they know the nodes from another source, and
 the client sends no metadata requests.
@@ -46,7 +46,7 @@ class ManualMetadataUpdater(MetadataUpdater):
         changed, stays open until it is lost or closed with ``client.close(node)``.
 
         Raises:
-            ValueError: a node id is negative or duplicate.
+            ValueError: a node id is negative, or occurs more than once.
         """
         found: dict[int, Node] = {}
         for node in nodes:

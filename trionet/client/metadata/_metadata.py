@@ -1,13 +1,13 @@
 """A client's view of the cluster, and the schedule of its updates.
 
-(Kafka: Metadata.) Pure: ``now`` is a parameter, in seconds of the loop's clock. An update is due
-when it was requested (a leader moved, a connection was lost, a topic is new) or when the last
-update is older than ``metadata.max.age.ms``. A backoff separates updates, whether they fail or
-succeed.
+(Kafka: Metadata.) Performs no I/O; ``now``, the time on the event loop's clock in seconds, is
+always a parameter. An update is due when one has been requested (because a leader moved, a
+connection was lost or a topic is new) or when the last one is older than ``metadata.max.age.ms``. A
+backoff separates updates, whether they fail or succeed.
 
-**The problem.** Every failure requests new metadata, and often all requests of a client fail at the
-same time; a metadata request per failure would burden a cluster in trouble. On the other hand, a
-new topic should be usable as soon as the broker knows it.
+**The problem.** Every failure calls for new metadata, and often all requests of a client fail at
+the same time; a metadata request per failure would burden a cluster in trouble. On the other hand,
+a new topic should be usable as soon as the broker knows about it.
 
 **The choice.** A flag records that an update is wanted: any number of calls lead to one request,
 after a backoff that grows while updates fail or responses have gaps (such as a topic without a
@@ -129,14 +129,14 @@ class Metadata:
         """Request an update as soon as the backoff allows.
 
         Returns:
-            The current value of :attr:`updates`; a larger value means that the update has
+            The current value of :attr:`updates`, which becomes larger once the update has
             succeeded.
         """
         self._wanted = True
         return self.updates
 
     def set_topics(self, topics: frozenset[str] | None) -> None:
-        """Set the topics to request; None for all. New topics cause an update without a backoff."""
+        """Set the topics to request; None for all. New topics trigger an update without backoff."""
         is_new = not _covers(self.topics, topics)
         self.topics = topics
         if is_new:
@@ -185,8 +185,8 @@ class Metadata:
         """Apply a response; a response without brokers counts as a failure.
 
         Another update is requested, with a growing backoff, if the response lacks something that is
-        expected soon, such as the leader of a new topic. The same applies if topics were added
-        after the request was sent (Kafka: Metadata.requestUpdate, needPartialUpdate).
+        expected soon, such as the leader of a new topic, or if topics were added after the request
+        was sent (Kafka: Metadata.requestUpdate, needPartialUpdate).
         """
         if not response.brokers:
             self.failed(now)
@@ -217,7 +217,7 @@ class Metadata:
         self._wait_seconds = self._times.retry.seconds(self._failures, self._rng)
 
     def require_rebootstrap(self) -> None:
-        """Rebootstrap with the next update, since a broker responded REBOOTSTRAP_REQUIRED."""
+        """Make the next update rebootstrap; a broker has responded REBOOTSTRAP_REQUIRED."""
         self._waiting_since = -math.inf
 
     def rebootstrap(self, now: float) -> None:

@@ -1,7 +1,7 @@
 """The updaters that keep a client's metadata current, or leave that to the client's owner.
 
-The requests are marked as internal, so that Metadata requests of users are never mistaken for
-internal ones (KAFKA-4098). :class:`.ManualMetadataUpdater` sends none.
+The requests are marked as internal, so that users' own Metadata requests are never mistaken for
+them (KAFKA-4098). :class:`.ManualMetadataUpdater` sends none.
 
 The updater needs the client to send requests, and the client needs the updater to decide whether a
 metadata request goes first, so the two call each other, as in Kafka. The updater uses only the part
@@ -76,10 +76,10 @@ class MetadataUpdater:
         raise NotImplementedError
 
     def maybe_update(self, client: Requester, now: float) -> float:
-        """Send a metadata request, or connect to a node for that purpose, if an update is due.
+        """If an update is due, send a metadata request, or first connect to a node.
 
         Returns:
-            The seconds until the next call, unless another event comes first.
+            The seconds until this must be called again, unless another event occurs first.
         """
         raise NotImplementedError
 

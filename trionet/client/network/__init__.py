@@ -1,1 +1,1 @@
-"""NetworkClient: requests to the nodes of a cluster and their responses."""
+"""NetworkClient: sends requests to the nodes of a cluster and receives their responses."""

@@ -16,7 +16,7 @@ from ..requests._version_discovery import VersionDiscovery
 
 
 class ConnectionSetup:
-    """The progress of each established connection up to the first response. Pure.
+    """The progress of each established connection up to the first response. Performs no I/O.
 
     A connection is READY once the versions of the node's APIs are known. Whether the node accepts
     this client is known only after the next response: a broker that requires SASL responds to
@@ -25,7 +25,7 @@ class ConnectionSetup:
     Args:
         states: the states of the connections, which this class sets to READY.
         discovers_versions: whether to send ApiVersions to each node; otherwise the newest versions
-            are used.
+            that trionet knows are used.
 
     Attributes:
         versions: the API versions of each node whose connection is READY.

@@ -1,4 +1,4 @@
-"""The exchange of requests and responses: sends, and the handling of poll results.
+"""Sends requests, and handles the results of polls.
 
 This is the inner half of a turn of :class:`.KafkaClient` (Kafka: NetworkClient.handleCompletedSends
 and similar methods). Nothing in this module waits.
@@ -65,14 +65,14 @@ class Exchange:
         connections: the channels.
         states: the states of the connections.
         updater: receives the responses to its requests, and is notified of lost connections.
-        settings: settings of requests.
+        settings: the request settings.
         counters: counts requests and responses.
 
     Attributes:
         in_flight: the requests in flight.
         outcomes: the outcomes not yet returned by a poll.
         setup: the setup of new connections, and the API versions of connected nodes.
-        reachability: tracks which nodes have been reached, and why other nodes cannot be reached.
+        reachability: tracks which nodes have been reached, and why others cannot be reached.
     """
 
     def __init__(
@@ -138,9 +138,9 @@ class Exchange:
             node_id: the node.
             codec: the codec for the request's version.
             body: the request.
-            now: the current time, in seconds of the loop's clock.
-            callback: called with the outcome immediately; None for Metadata and ApiVersions, whose
-                responses this class handles.
+            now: the current time on the event loop's clock, in seconds.
+            callback: called as soon as the outcome is known; None for Metadata and ApiVersions,
+                whose responses this class handles.
         """
         self.send(
             InFlightRequest(
@@ -172,9 +172,9 @@ class Exchange:
     def handle_poll(self, result: PollResult, now: float) -> None:
         """Handle the result of a selector's poll, in Kafka's order (NetworkClient.poll).
 
-        Completed sends come first, because one poll may complete both a request and the response to
-        it. Disconnections come after receives, because a peer may respond and close. Timeouts come
-        last, because a response in this poll is still in time.
+        Completed sends come first, because one poll may report both the end of a send and the
+        response to it. Disconnections come after receives, because a peer may respond and then
+        close the connection. Timeouts come last, because a response in this poll is still on time.
         """
         for channel in result.completed_sends:
             if self._connections.channel(channel.attachment) is channel:
@@ -202,7 +202,7 @@ class Exchange:
         if self._connections.channel(node_id) is not channel:
             return  # the connection has been given up
         if not self.in_flight.count(node_id):
-            self._close_invalid(node_id, "received a response without a request in flight", now)
+            self._close_invalid(node_id, "received a response with no request in flight", now)
             return
         request = self.in_flight.oldest(node_id)
         if not request.is_sent:
@@ -302,7 +302,7 @@ class Exchange:
     # Lost connections and timeouts.
 
     def next_timeout(self) -> float:
-        """Return the time at which a request or connect times out, or a connection becomes slow."""
+        """Return when the next request or attempt times out, or the next connection turns slow."""
         return min(
             self.in_flight.next_expiry(),
             self._states.next_connect_timeout(),
@@ -310,7 +310,7 @@ class Exchange:
         )
 
     def _expire(self, now: float) -> None:
-        """Log slow connections, and fail connects and requests that have timed out."""
+        """Log slow connections, and fail connection attempts and requests that have timed out."""
         for node_id in self._states.take_newly_slow(now):
             node = self._connections.node(node_id)
             self.reachability.failed(node, self._no_response(node_id, PATIENCE_SECONDS))
@@ -345,7 +345,7 @@ class Exchange:
         self._lost(node_id, DisconnectedError(f"{node}: {why}"), now)
 
     def give_up(self, node_id: int, error: DisconnectedError, now: float) -> None:
-        """Close a connection on the client's initiative, and fail its requests with ``error``."""
+        """Close a connection from the client's side, and fail its requests with ``error``."""
         logger.info("closing a connection: %s", error)
         self._connections.close(node_id, CloseReason.LOCAL_CLOSE, str(error))
         self._lost(node_id, error, now)
@@ -383,8 +383,8 @@ class Exchange:
         request = self.in_flight.complete_next(node.id)
         bytes_max = self._connections.response_bytes_max
         error = ResponseTooLargeError(
-            f"{node}: the response to {api_keys.name_of(request.codec.api_key)} has {size} bytes,"
-            f" more than this client's {RESPONSE_LIMIT} = {bytes_max} allows; set it to {size} or"
+            f"{node}: the response to {api_keys.name_of(request.codec.api_key)} is {size} bytes,"
+            f" which exceeds this client's {RESPONSE_LIMIT} = {bytes_max}; set it to {size} or"
             " more",
             size,
             bytes_max,
@@ -394,7 +394,7 @@ class Exchange:
     def _lost(
         self, node_id: int, error: AuthenticationError | DisconnectedError, now: float
     ) -> None:
-        """Fail all requests in flight on a lost connection, in the order of sending."""
+        """Record the loss of a connection, and fail its requests in the order they were sent."""
         if isinstance(error, AuthenticationError):
             self._states.authentication_failed(node_id, error, now)
         else:
@@ -405,7 +405,10 @@ class Exchange:
         self._updater.connection_lost(error, now)
 
     def drop(self, node_id: int, now: float) -> None:
-        """Discard a node and its requests in flight, without running callbacks."""
+        """Discard a node and its requests in flight.
+
+        Users' callbacks do not run; internal requests, and tasks awaiting a response, get an error.
+        """
         self._connections.close(node_id, CloseReason.LOCAL_CLOSE)
         self.setup.forget(node_id)
         self._states.remove(node_id)

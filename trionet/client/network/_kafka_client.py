@@ -4,10 +4,10 @@ It sends requests to the nodes of a cluster over one Selector. The class is comp
 through :class:`.NetworkClient`.
 
 One task polls; any number of other tasks send requests, or await :meth:`KafkaClient.request`. A
-turn of :meth:`KafkaClient.poll` has Kafka's steps: request metadata if an update is due, poll the
-selector, handle completed sends, completed receives, disconnections, connections and timeouts, and
-finally run the callbacks. Pure state machines make the decisions: :mod:`._connection_states`,
-:mod:`._in_flight` and :mod:`._metadata`.
+turn of :meth:`KafkaClient.poll` follows Kafka's steps: request metadata if an update is due, poll
+the selector, handle completed sends, completed receives, disconnections, connections and timeouts,
+and finally run the callbacks. State machines without I/O make the decisions:
+:mod:`._connection_states`, :mod:`._in_flight` and :mod:`._metadata`.
 
 The connection to a peer that violates the protocol is closed; no other connection is affected.
 
@@ -72,14 +72,14 @@ class KafkaClient:
     """The compiled part of :class:`.NetworkClient`, which documents the methods.
 
     Created by :func:`.open_kafka_client`. :meth:`connection` returns the state of the connection to
-    a node; NetworkClient has several methods instead.
+    a node, which NetworkClient exposes through several methods.
 
     Args:
         selector: the client's own selector; the caller must run the selector's alarm.
         connections: the channels.
         states: the states of the connections.
         updater: keeps the metadata up to date.
-        settings: settings of requests.
+        settings: the request settings.
         rng: chooses the node at which the search for the least loaded one starts.
         metrics: the client's metrics.
         telemetry: pushes the metrics to brokers that request them; None if that is disabled.
@@ -87,7 +87,7 @@ class KafkaClient:
     Attributes:
         metadata: the client's view of the cluster.
         metrics: the client's metrics.
-        reachability: tracks which nodes have been reached, and why other nodes cannot be reached.
+        reachability: tracks which nodes have been reached, and why others cannot be reached.
         telemetry: see the argument.
     """
 

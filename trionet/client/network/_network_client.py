@@ -38,7 +38,7 @@ class NetworkClient:
     Attributes:
         metadata: the client's view of the cluster.
         metrics: the client's metrics.
-        reachability: tracks which nodes have been reached, and why other nodes cannot be reached.
+        reachability: tracks which nodes have been reached, and why others cannot be reached.
         telemetry: pushes the metrics to brokers that request them; None if that is disabled.
     """
 
@@ -83,11 +83,14 @@ class NetworkClient:
         return self._client.is_ready(node)
 
     def can_send(self, node_id: int, now: float) -> bool:
-        """Whether a node is connected, not throttled, and below its limit of requests in flight.
+        """Whether a node is connected, not throttled, and can take another request.
+
+        It cannot while an earlier request is still being written, or once
+        ``max.in.flight.requests.per.connection`` is reached.
 
         Args:
             node_id: the id of the node; negative for a bootstrap server.
-            now: the current time of trio's clock, in seconds.
+            now: the current time on trio's clock, in seconds.
         """
         return self._client.can_send(node_id, now)
 
@@ -96,7 +99,7 @@ class NetworkClient:
 
         Args:
             node: a node of the cluster, or a bootstrap server.
-            now: the current time of trio's clock, in seconds.
+            now: the current time on trio's clock, in seconds.
         """
         return self._client.begin_connect(node, now)
 
@@ -107,8 +110,8 @@ class NetworkClient:
     def connection_delay(self, node: Node) -> float:
         """Return the seconds until the connection to a node must be checked again.
 
-        During the backoff, this is the remaining backoff; during a connect, the time until the
-        setup timeout. It is infinite once the connection is established.
+        During the backoff, this is the remaining backoff; during a connection attempt, the time
+        until the setup timeout. It is infinite once the connection is established.
         """
         return self._client.connection(node).connection_delay(trio.current_time())
 
@@ -121,7 +124,7 @@ class NetworkClient:
         return self._client.connection(node).authentication_error
 
     def connection_problem(self) -> str:
-        """Return why the cluster or a broker cannot be reached; an empty string if not known."""
+        """Return why the cluster or a broker cannot be reached; an empty string if unknown."""
         return self._client.connection_problem()
 
     def versions(self, node: Node) -> NodeApiVersions | None:
@@ -133,7 +136,7 @@ class NetworkClient:
         return self._client.in_flight_count(node)
 
     def statistics(self) -> ClientStatistics:
-        """Return the current values of the client's metrics, by Kafka's names."""
+        """Return the current values of the client's metrics, keyed by Kafka's metric names."""
         return self.metrics.statistics(trio.current_time())
 
     def disconnect(self, node: Node) -> None:
@@ -149,7 +152,7 @@ class NetworkClient:
         self._client.close(node)
 
     def least_loaded_node(self, now: float) -> tuple[Node | None, bool]:
-        """Return the node that is likely to respond first, and whether any connection is READY.
+        """Return the node most likely to respond first, and whether any connection is READY.
 
         The node is None if no node can be used now; throttled nodes are skipped (KAFKA-8275,
         KAFKA-8376). See :func:`._least_loaded.least_loaded` for the order.
@@ -181,7 +184,7 @@ class NetworkClient:
                 logged.
             version_min: the oldest version that can carry the body.
             version_max: the newest version that the caller supports; None for no limit.
-            timeout_seconds: the timeout of the response, in place of ``request.timeout.ms``.
+            timeout_seconds: the response timeout, in place of ``request.timeout.ms``.
 
         Returns:
             The correlation id. If the client and node have no version in common, the outcome is an
@@ -221,7 +224,7 @@ class NetworkClient:
             body: the request.
             version_min: the oldest version that can carry the body.
             version_max: the newest version that the caller supports; None for no limit.
-            timeout_seconds: the timeout of the response, in place of ``request.timeout.ms``.
+            timeout_seconds: the response timeout, in place of ``request.timeout.ms``.
 
         Returns:
             The response.
@@ -235,8 +238,8 @@ class NetworkClient:
             WireFormatError, ResponseTooLargeError: the response cannot be decoded, or is too large.
             trio.ClosedResourceError: the client is closed.
 
-        Cancellation: a request that was not sent has no effect; otherwise the broker may carry out
-        the request, and the response is dropped.
+        Cancellation: a request that has not been sent is never sent; otherwise the broker may still
+        carry it out, and its response is discarded.
         """
         return await self._client.request(
             node,
@@ -251,7 +254,7 @@ class NetworkClient:
     async def until_ready(self, node: Node) -> None:
         """Wait until a request may be sent to a node, connecting to it if necessary.
 
-        If the connection was lost earlier, this waits for the reconnect backoff. If a connection
+        If the connection was lost earlier, this waits out the reconnect backoff. If a connection
         attempt fails during the wait, this raises the error of that attempt.
 
         Args:
@@ -262,7 +265,7 @@ class NetworkClient:
             AuthenticationError: the node rejected the client's credentials.
             trio.ClosedResourceError: the client is closed.
 
-        Cancellation: a connection attempt that was started continues.
+        Cancellation: a connection attempt that has started continues.
         """
         await self._client.until_ready(node)
 
@@ -294,7 +297,7 @@ class NetworkClient:
     async def until_polled(self) -> None:
         """Wait until the end of the current or next poll, which may have changed any state.
 
-        Cancellation: has no effect.
+        Safe to cancel at any point.
         """
         await self._client.until_polled()
 
@@ -315,7 +318,7 @@ class NetworkClient:
 
         Returns:
             The outcomes of requests, in order, after their callbacks have run. The list is empty if
-            another event ended the poll, such as a new connection.
+            the poll timed out, or another event ended it, such as a new connection.
 
         Raises:
             ValueError: ``timeout_seconds`` is negative.

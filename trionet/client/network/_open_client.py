@@ -35,22 +35,23 @@ async def open_network_client(
     of_controllers: bool = False,
     metadata_updater: ManualMetadataUpdater | None = None,
 ) -> AsyncIterator[NetworkClient]:
-    """Open a client of a cluster; one task in the block must poll the client.
+    """Open a network client for a cluster; one task in the block must poll the client.
 
     Args:
         bootstrap_servers: ``host:port`` strings, or one comma-separated string; omit them with a
             ``metadata_updater``.
-        settings: the settings; None for Kafka's defaults.
+        settings: the settings; None for the defaults.
         network: opens connections.
         kind: the prefix of the metric names.
         of_controllers: whether the servers are controllers (``bootstrap.controllers``, KIP-919);
-            the nodes of the cluster are then also controllers.
+            all nodes of the client are then controllers.
         metadata_updater: provides the nodes; the client then never requests metadata, and pushes no
             telemetry.
 
     Raises:
         ConfigError: ``bootstrap_servers`` is invalid or given together with a
             ``metadata_updater``, or the security settings cannot be used.
+        AuthenticationError, DisconnectedError: a token endpoint returned no token.
         Exception: a token provider raised it.
 
     Cancellation: at the end of the block all connections are closed immediately, and tasks waiting
@@ -90,7 +91,7 @@ async def open_kafka_client(
         updater = DefaultMetadataUpdater(metadata, of_controllers=of_controllers)
     elif bootstrap_servers:
         raise ConfigError(
-            f"{key} must be left out with a metadata updater, which provides the nodes"
+            f"{key} must not be set with a metadata updater, which provides the nodes"
         )
     else:
         updater = metadata_updater

@@ -72,7 +72,7 @@ def outcome_of(
 
     Args:
         request: the request.
-        now: when the outcome was known, in seconds of the loop's clock.
+        now: when the outcome became known, on the event loop's clock in seconds.
         body: the body of the response; None if there is no response.
         error: why there is no response.
     """

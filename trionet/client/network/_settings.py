@@ -14,15 +14,15 @@ from ..security._settings import SecuritySettings
 
 @attrs.frozen(kw_only=True)
 class RequestSettings:
-    """Settings of requests.
+    """Request settings.
 
     Attributes:
-        client_id: the client's name in requests (``client.id``).
-        timeout_seconds: the timeout of a response (``request.timeout.ms``).
-        in_flight_max: the limit of requests in flight per node
+        client_id: the client id in request headers (``client.id``).
+        timeout_seconds: how long to wait for a response (``request.timeout.ms``).
+        in_flight_max: the maximum number of requests in flight per node
             (``max.in.flight.requests.per.connection``).
         discover_versions: whether to send ApiVersions to each node; otherwise the newest versions
-            are used.
+            that trionet knows are used.
     """
 
     client_id: str = "trionet"
@@ -36,14 +36,14 @@ class ClientSettings:
     """All settings of a NetworkClient.
 
     Attributes:
-        connections: settings of connections.
+        connections: the connection settings.
         times: the backoffs and timeouts of connections.
-        metadata: the times at which metadata is requested.
-        requests: settings of requests.
+        metadata: the age limit, backoff and timeout of metadata updates.
+        requests: the request settings.
         security: TLS and the client's credentials.
-        metrics: the windows of the metrics.
-        telemetry: settings of the metrics pushed to brokers that request them.
-        idle_seconds_max: how long a connection may be unused (``connections.max.idle.ms``). The
+        metrics: the sampling windows of the metrics.
+        telemetry: whether to push metrics to brokers that request them, and their labels.
+        idle_seconds_max: how long a connection may stay idle (``connections.max.idle.ms``). The
             default is below the brokers' ten minutes, so that the client closes idle connections
             first.
     """

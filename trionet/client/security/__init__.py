@@ -1,4 +1,4 @@
-"""The security of clients: authentication, and verification of brokers."""
+"""Client security: authentication, and verification of brokers."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class ClientSecurity:
 async def prepare_security(
     settings: SecuritySettings, client_id: str, network: Network
 ) -> ClientSecurity:
-    """Prepare the security of a client: read keystores, and obtain the first token.
+    """Prepare TLS and SASL for a client: read keystores, and obtain the first token.
 
     Raises:
         ConfigError: a keystore or truststore cannot be read or used, or a token provider returned
@@ -80,7 +80,7 @@ async def prepare_security(
         AuthenticationError, DisconnectedError: a token endpoint returned no token.
         Exception: a token provider raised it.
 
-    Cancellation: changes nothing, but a synchronous token provider continues in its thread.
+    Safe to cancel at any point, but a synchronous token provider keeps running in its thread.
     """
     await trio.lowlevel.checkpoint()
     context = login = begin_sasl = None

@@ -37,7 +37,7 @@ def refresh_at_ms(
         obtained_ms: when the token was obtained, in ms since the epoch.
         expires_ms: when the token expires, in ms since the epoch.
         refresh: the settings.
-        rng: source of the jitter.
+        rng: the source of the jitter.
     """
     share = refresh.window_factor + refresh.window_jitter * rng.random()
     wanted = obtained_ms + int((expires_ms - obtained_ms) * share)
@@ -64,7 +64,7 @@ def expiry_of(token: str) -> int | None:
 
 
 def milliseconds(seconds: Any) -> int | None:
-    """Convert seconds, a string in some servers' responses, to ms; None if not a number."""
+    """Convert seconds (a string in some servers' responses) to ms; None if not a number."""
     try:
         return int(float(seconds) * 1000)
     except (TypeError, ValueError, OverflowError):
@@ -97,11 +97,11 @@ class TokenLogin:
         """Obtain a new token from the provider.
 
         Raises:
-            ConfigError: the provider returned an expired token, or no token.
+            ConfigError: the provider returned an invalid or expired token, or no token.
             Exception: the provider raised it.
 
-        Cancellation: a synchronous provider continues in its thread, and the token it returns is
-        dropped.
+        Cancellation: a synchronous provider keeps running in its thread, and the token that it
+        returns is discarded.
         """
         provided: object = await self._call_provider()
         token = BearerToken(provided) if isinstance(provided, str) else provided

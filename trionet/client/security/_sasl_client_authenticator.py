@@ -2,8 +2,8 @@
 
 (Kafka: SaslClientAuthenticator; KIP-43, KIP-152, KIP-368.) The client first sends ApiVersions in
 version 0, which all brokers can read. Brokers that support SaslAuthenticate use its response to
-report the session lifetime, or why they reject the client. Older brokers get bare tokens after a
-SaslHandshake of version 0. Before a session expires, the client re-authenticates on the same
+report the session lifetime, or why they reject the client. Older brokers are sent bare tokens after
+a SaslHandshake of version 0. Before a session expires, the client re-authenticates on the same
 connection, starting with the handshake; responses to earlier requests may arrive before the
 handshake response.
 
@@ -66,12 +66,12 @@ class SaslClientAuthenticator:
     Args:
         mechanism: the mechanism's name.
         begin_mechanism: creates the mechanism's client side.
-        client_id: the client's name in requests.
-        rng: the source of the jitter of re-authentication.
+        client_id: the client id in request headers.
+        rng: the source of the re-authentication jitter.
 
     Attributes:
-        renew_at: when to re-authenticate before sending further requests, in seconds of the
-            loop's clock; ``math.inf`` for never.
+        renew_at: when the next request must wait for re-authentication, on the event loop's clock
+            in seconds; ``math.inf`` for never.
     """
 
     __slots__ = (
@@ -160,7 +160,7 @@ class SaslClientAuthenticator:
     # Responses.
 
     def gate(self, payload: Frame, now: float) -> Gate:  # noqa: ARG002 - the interface's signature
-        """Accept every frame; outside of the exchange, all frames are responses to requests."""
+        """Accept every frame; outside the exchange, all frames are responses to requests."""
         return Gate.PASS
 
     def lets_pass(self, payload: Frame) -> bool:
@@ -223,7 +223,7 @@ class SaslClientAuthenticator:
         code = body.error_code
         if code == error_codes.UNSUPPORTED_SASL_MECHANISM:
             raise AuthenticationError(
-                f"the broker has not enabled sasl.mechanism = {self._mechanism!r}; enabled:"
+                f"sasl.mechanism = {self._mechanism!r} is not enabled on the broker; enabled:"
                 f" {', '.join(body.mechanisms)}"
             )
         if code == error_codes.ILLEGAL_SASL_STATE:

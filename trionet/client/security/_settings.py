@@ -1,4 +1,4 @@
-"""Settings of TLS and SASL for a client's connections."""
+"""TLS and SASL settings for a client's connections."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class BearerToken:
 
 
 TokenProvider = Callable[[], "BearerToken | str | Awaitable[BearerToken | str]"]
-"""Returns a new token. A synchronous function is called in a thread, so that it may block."""
+"""Returns a new token. A synchronous function is called in a thread, so it may block."""
 
 
 LOGIN_SECONDS: Final = 10.0
@@ -45,7 +45,7 @@ LOGIN_SECONDS: Final = 10.0
 
 @attrs.frozen(kw_only=True)
 class TokenEndpoint:
-    """A token endpoint, which is an OAuth server or a file.
+    """A token endpoint: an OAuth server or a file.
 
     Attributes:
         url: the URL of the server (``http`` or ``https``) or file
@@ -58,8 +58,9 @@ class TokenEndpoint:
         extensions: SASL extensions sent with each token (``extension_NAME`` in
             ``sasl.jaas.config``).
         connect_timeout_seconds: the connect timeout (``sasl.login.connect.timeout.ms``).
-        read_timeout_seconds: the timeout of the response (``sasl.login.read.timeout.ms``).
-        retry: the backoff between attempts; its maximum also limits the time of all attempts
+        read_timeout_seconds: the timeout for the request and its response
+            (``sasl.login.read.timeout.ms``).
+        retry: the backoff between attempts; its maximum also limits the total time of all attempts
             (``sasl.login.retry.backoff.ms``, ``sasl.login.retry.backoff.max.ms``).
     """
 
@@ -87,7 +88,7 @@ class RefreshSettings:
             (``sasl.login.refresh.min.period.seconds``).
         buffer_seconds: the minimum time from the refresh to the token's expiry
             (``sasl.login.refresh.buffer.seconds``). If the token's lifetime is shorter than the sum
-            of both minimums, they are ignored.
+            of the two minimums, both are ignored.
     """
 
     window_factor: float = 0.8
@@ -104,8 +105,8 @@ class SaslClientSettings:
         mechanism: one of :data:`MECHANISMS` (``sasl.mechanism``).
         user_name: the user name for PLAIN and SCRAM (``username`` in ``sasl.jaas.config``).
         password: the password for PLAIN and SCRAM (``password`` in ``sasl.jaas.config``).
-        is_delegation_token: whether the name and password are the id and HMAC of a delegation
-            token, for SCRAM (``tokenauth="true"``, KIP-48).
+        is_delegation_token: for SCRAM, whether the name and password are the id and HMAC of a
+            delegation token (``tokenauth="true"``, KIP-48).
         token_provider: returns the tokens for OAUTHBEARER (``sasl.login.callback.handler.class``).
         token_endpoint: the server or file that provides the tokens in place of ``token_provider``.
         refresh: when to refresh the tokens.

@@ -1,7 +1,7 @@
 """Retrieval of tokens from an OAuth server with the client credentials grant, or from a file.
 
 (KIP-768; RFC 6749, 4.4. Kafka: ClientCredentialsJwtRetriever, HttpJwtRetriever, FileJwtRetriever.)
-Another program must keep the file up to date.
+The file must be kept up to date by another program.
 """
 
 from __future__ import annotations
@@ -43,11 +43,13 @@ async def fetch_token(endpoint: TokenEndpoint, network: Network) -> BearerToken:
         network: provides the wall-clock time and the jitter of the backoff.
 
     Raises:
-        AuthenticationError: the server rejected the credentials, or its response has no token.
-        ConfigError: the file cannot be read, or a package is missing.
-        DisconnectedError: the server could not be reached.
+        AuthenticationError: the server rejected the credentials, or its response is too large or
+            contains no token.
+        ConfigError: the file cannot be read, or h11 is not installed.
+        DisconnectedError: the server could not be reached, did not respond in time, or kept
+            responding with an error that may be temporary.
 
-    Cancellation: the server may have issued a token.
+    Cancellation: the server may already have issued a token.
     """
     if urlsplit(endpoint.url).scheme == "file":
         return BearerToken(await _from_file(endpoint.url), extensions=endpoint.extensions)
@@ -119,7 +121,7 @@ async def _exchange(stream: trio.abc.Stream, endpoint: TokenEndpoint) -> tuple[i
         import h11
     except ImportError:
         raise ConfigError(
-            "sasl.oauthbearer.token.endpoint.url requires a package: pip install 'trionet[sasl]'"
+            "sasl.oauthbearer.token.endpoint.url requires h11; run: pip install 'trionet[sasl]'"
         ) from None
     connection = h11.Connection(h11.CLIENT)
     head, body = _encode(endpoint)

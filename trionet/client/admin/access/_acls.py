@@ -39,7 +39,7 @@ class ResourceType(WireEnum):
 
 
 class PatternType(WireEnum):
-    """The way in which the name of a resource is matched (KIP-290)."""
+    """How the name of a resource is matched (KIP-290)."""
 
     UNKNOWN = 0
     ANY = 1
@@ -120,7 +120,7 @@ class AclCalls(AdminCalls):
             bindings: the entries.
 
         Returns:
-            For each entry, None on success or the error, such as SECURITY_DISABLED if the broker
+            For each entry, None on success or the error, such as SECURITY_DISABLED if the cluster
             has no authorizer.
 
         Raises:
@@ -186,14 +186,14 @@ class AclCalls(AdminCalls):
     async def delete(
         self, filters: Iterable[AclFilter]
     ) -> Results[AclFilter, Results[AclBinding, None]]:
-        """Delete the access control entries that match filters.
+        """Delete the access control entries that match at least one of the filters.
 
         Args:
             filters: the filters.
 
         Returns:
-            For each filter, its error, or a mapping of each matching entry to None on success or an
-            error.
+            For each filter, its error, or a mapping from each matching entry to None on success or
+            the entry's error.
 
         Raises:
             TrionetError: the request as a whole failed.

@@ -44,8 +44,8 @@ class DelegationToken:
         id: the token id, used as the SCRAM user name.
         hmac: the secret, whose base64 form is used as the SCRAM password.
         owner: the principal that the token authenticates, such as ``User:alice``.
-        requester: the principal that requested it; empty if not reported.
-        renewers: the principals that may renew the token besides its owner.
+        requester: the principal that requested the token; empty if not reported.
+        renewers: the principals, other than the owner, that may renew the token.
         issued_ms: when the token was issued, in ms since the epoch.
         expires_ms: when the token expires unless it is renewed, in ms since the epoch.
         ends_ms: when the token can no longer be renewed, in ms since the epoch.
@@ -71,7 +71,7 @@ class DelegationTokenCalls(AdminCalls):
         max_lifetime_ms: int = DEFAULT_PERIOD,
         owner: str | None = None,
     ) -> DelegationToken:
-        """Create a delegation token, and return it.
+        """Create and return a delegation token.
 
         Args:
             renewers: principals that may renew the token, such as ``User:bob``.
@@ -79,7 +79,8 @@ class DelegationTokenCalls(AdminCalls):
             owner: the principal that the token authenticates; None for the caller.
 
         Raises:
-            ApiError: the request was rejected, such as with DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
+            ApiError: the request was rejected, for example with
+                DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
             TrionetError: the request failed.
 
         Cancellation: a token may have been created.
@@ -125,7 +126,7 @@ class DelegationTokenCalls(AdminCalls):
             period_ms: the time from now until the token expires, in ms.
 
         Raises:
-            ApiError: the request was rejected, such as with DELEGATION_TOKEN_NOT_FOUND.
+            ApiError: the request was rejected, for example with DELEGATION_TOKEN_NOT_FOUND.
             TrionetError: the request failed.
         """
 
@@ -137,14 +138,14 @@ class DelegationTokenCalls(AdminCalls):
         return await self._calls.call_controller(body, renewed)
 
     async def expire(self, hmac: bytes, *, period_ms: int = DEFAULT_PERIOD) -> int:
-        """Set an earlier expiry time for a token, and return it in ms since the epoch.
+        """Set when a token expires, and return that time in ms since the epoch.
 
         Args:
             hmac: the token's secret.
             period_ms: the time from now until the token expires, in ms; negative for immediately.
 
         Raises:
-            ApiError: the request was rejected, such as with DELEGATION_TOKEN_NOT_FOUND.
+            ApiError: the request was rejected, for example with DELEGATION_TOKEN_NOT_FOUND.
             TrionetError: the request failed.
         """
 
@@ -159,7 +160,7 @@ class DelegationTokenCalls(AdminCalls):
         """Return the delegation tokens that the caller may describe.
 
         Args:
-            owners: only tokens of these principals; None for all.
+            owners: only tokens owned by these principals; None for all.
 
         Raises:
             TrionetError: the request failed.

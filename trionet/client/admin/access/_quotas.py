@@ -30,15 +30,15 @@ class QuotaEntity:
     """The entity a quota applies to: ``QuotaEntity({"user": "alice", "client-id": None})``.
 
     Attributes:
-        parts: the name by type (``user``, ``client-id``, ``ip``); the name None stands for the
-            default, which applies to names without a specific quota.
+        parts: the name for each entity type (``user``, ``client-id``, ``ip``); the name None stands
+            for the default, which applies to names without a quota of their own.
     """
 
     parts: tuple[tuple[str, str | None], ...] = attrs.field(converter=_parts)
 
 
 class QuotaMatch(IntEnum):
-    """The way in which a filter matches names."""
+    """How a filter matches names."""
 
     EXACT = 0
     DEFAULT = 1
@@ -74,7 +74,7 @@ class QuotaCalls(AdminCalls):
 
         Args:
             filters: filters that must all match; empty for all quotas.
-            strict: whether to exclude entities with parts that no filter names.
+            strict: whether to exclude entities with parts whose type no filter names.
 
         Raises:
             TrionetError: the request failed.
@@ -104,11 +104,12 @@ class QuotaCalls(AdminCalls):
         *,
         validate_only: bool = False,
     ) -> Results[QuotaEntity, None]:
-        """Set and remove quotas; all other quotas stay unchanged.
+        """Set and remove quotas, leaving all others unchanged.
 
         Args:
-            quotas: the value by entity and key, such as ``producer_byte_rate``; None removes it.
-            validate_only: whether to only check the changes without making them.
+            quotas: for each entity, the value of each quota key, such as ``producer_byte_rate``;
+                None removes the quota.
+            validate_only: whether to validate the changes without making them.
 
         Returns:
             For each entity, None on success or the error, in which case none of its quotas changed.

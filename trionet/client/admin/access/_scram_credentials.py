@@ -48,7 +48,7 @@ _NAMES: Final = {
 
 @attrs.frozen
 class ScramUpsertion:
-    """A request to set a user's SCRAM password.
+    """A request to set a user's SCRAM credential.
 
     Attributes:
         user: the user name.
@@ -67,7 +67,7 @@ class ScramUpsertion:
 
 @attrs.frozen
 class ScramDeletion:
-    """A request to delete a user's SCRAM password.
+    """A request to delete a user's SCRAM credential.
 
     Attributes:
         user: the user name.
@@ -84,14 +84,14 @@ class ScramCredentialCalls(AdminCalls):
     async def describe(
         self, users: Iterable[str] | None = None
     ) -> Results[str, dict[ScramMechanism, int]]:
-        """Return the mechanisms and iterations of users' SCRAM credentials.
+        """Return the mechanisms and iteration counts of users' SCRAM credentials.
 
         Args:
             users: user names; None for all users with credentials.
 
         Returns:
-            For each user, the iterations by mechanism, or the error: RESOURCE_NOT_FOUND for a user
-            without credentials.
+            For each user, the iteration count of each mechanism, or the error, which is
+            RESOURCE_NOT_FOUND for a user without credentials.
 
         Raises:
             TrionetError: the request failed.
@@ -117,7 +117,7 @@ class ScramCredentialCalls(AdminCalls):
     async def alter(
         self, alterations: Iterable[ScramUpsertion | ScramDeletion]
     ) -> Results[str, None]:
-        """Set and delete SCRAM passwords.
+        """Set and delete SCRAM credentials.
 
         Args:
             alterations: the changes, at most one per user, as in Kafka.

@@ -28,16 +28,16 @@ V = TypeVar("V")
 T = TypeVar("T")
 
 Lookup = Callable[[Sequence[K]], Awaitable[Mapping[K, Node | TrionetError]]]
-"""Returns the broker responsible for each item, or an error if no broker is known."""
+"""Returns the broker responsible for each item, or an error if none is known."""
 
 SendTo = Callable[[Node, Sequence[K]], Awaitable[Mapping[K, V | TrionetError]]]
 """Sends one broker a request about some items; raises errors that concern all of these items."""
 
 
 class Results(dict[K, V | TrionetError]):
-    """The value or error of each item of a call, by item.
+    """Maps each item of a call to its value or error.
 
-    Errors of single items are not raised.
+    Errors of individual items are not raised.
     """
 
     @property
@@ -66,7 +66,7 @@ class Calls:
 
     Attributes:
         client: the network client that sends them.
-        nodes: the lookups of responsible brokers.
+        nodes: finds the responsible brokers.
     """
 
     def __init__(self, client: KafkaClient, settings: AdminSettings, rng: random.Random) -> None:
@@ -77,7 +77,7 @@ class Calls:
 
     @property
     def timeout_ms(self) -> int:
-        """The time in ms that a broker may take to carry out a request."""
+        """How long a broker may take to carry out a request, in ms."""
         return round(self._settings.client.requests.timeout_seconds * 1000)
 
     # Calls with one response.
@@ -85,7 +85,7 @@ class Calls:
     async def request(
         self, body: Message, *, broker_id: int | None = None, version_max: int | None = None
     ) -> Any:
-        """Send a request to a broker, once, and return its response unchecked.
+        """Send a request to a broker once, and return the response unchecked.
 
         See :meth:`.Admin.request`.
         """
@@ -97,7 +97,7 @@ class Calls:
         return await self.client.request(node, body, version_max=version_max)
 
     async def retry(self, send: Callable[[], Awaitable[T]], retried: Collection[int] = ()) -> T:
-        """Send a request, retrying it until it succeeds.
+        """Send a request, and retry it until it succeeds or times out.
 
         Args:
             send: sends the request; raises ApiError if the response has an error code.
@@ -105,7 +105,7 @@ class Calls:
 
         Raises:
             CallTimedOutError: no attempt succeeded in time; the cause is the last error.
-            TrionetError: ``send`` raised an error that is not retried.
+            TrionetError: ``send`` raised an error that is not retried, or retries are exhausted.
         """
         attempts = _Attempts(self._settings, self.nodes, self._rng)
         error: TrionetError | None = None
@@ -175,18 +175,18 @@ class Calls:
         *,
         singly: bool = False,
     ) -> Results[K, V]:
-        """Send requests about many items, one per broker, and retry each item until it succeeds.
+        """Send requests about many items, one per broker, and retry the items that fail.
 
         Args:
             keys: the items.
             lookup: finds the responsible brokers.
             send: sends the request to one broker.
-            retried: the error codes of items to retry.
-            singly: whether to send one request per item, concurrently.
+            retried: the error codes for which an item is retried.
+            singly: whether to send one request per item instead, concurrently.
 
         Raises:
             CallTimedOutError: no broker responded about any item in time.
-            TrionetError: the requests failed as a whole for all items.
+            TrionetError: every request failed as a whole.
         """
         attempts = _Attempts(self._settings, self.nodes, self._rng)
         wanted = list(dict.fromkeys(keys))
@@ -215,7 +215,7 @@ class Calls:
         outcomes: dict[K, V | TrionetError | _Whole],
         singly: bool,
     ) -> None:
-        """Send one round of requests; results are kept even if other brokers' requests time out."""
+        """Send one round of requests; outcomes are kept even if other requests time out."""
         requests: dict[tuple[Node, K | None], list[K]] = {}
         await trio.lowlevel.checkpoint()
         try:
@@ -340,7 +340,7 @@ def _results(keys: Sequence[K], outcomes: Mapping[K, V | TrionetError | _Whole])
 
 def _missing(node: Node, key: object) -> ApiError:
     return api_error(
-        error_codes.UNKNOWN_SERVER_ERROR, str(key), f"it is missing from the response of {node}"
+        error_codes.UNKNOWN_SERVER_ERROR, str(key), f"missing from the response of {node}"
     )
 
 
@@ -369,7 +369,7 @@ class _Attempts:
         return error.error_code in retried
 
     async def wait(self, error: TrionetError | None) -> None:
-        """Wait for the backoff, and refresh the metadata if stale metadata may be the cause."""
+        """Wait out the backoff, and refresh the metadata if stale metadata may be the cause."""
         if isinstance(error, DisconnectedError) or (
             isinstance(error, ApiError) and error.error_code in CONTROLLER_CODES
         ):
@@ -384,7 +384,7 @@ class _Attempts:
         if not isinstance(error, ApiError):
             what = self._nodes.problem() or what
         failure = CallTimedOutError(
-            "no success within default.api.timeout.ms"
+            "the call did not succeed within default.api.timeout.ms"
             f" ({self._settings.api_timeout_seconds:g} s): {what}"
         )
         failure.__cause__ = error

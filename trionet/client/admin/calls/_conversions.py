@@ -77,7 +77,7 @@ def failures(topics: Iterable[Any]) -> dict[TopicPartition, TrionetError | None]
 def partitions_by_group(
     groups: Mapping[str, Iterable[TopicPartition] | None] | Iterable[str],
 ) -> dict[str, list[TopicPartition] | None]:
-    """Convert an argument that names groups to partitions by group; None for all partitions.
+    """Convert a ``groups`` argument to the partitions of each group; None for all partitions.
 
     Raises:
         TypeError: the argument has the wrong type.

@@ -1,4 +1,4 @@
-"""Enums of the protocol, among them the operations of access control lists."""
+"""Enums of the protocol, including the operations in access control lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lookups of the broker for a request: any, the controller, a coordinator, a leader.
+"""Finds the broker for a request: any broker, the controller, a coordinator or a leader.
 
 (Kafka: AdminApiLookupStrategy and the node providers of KafkaAdminClient.) Locations are not
 cached, since admin calls are rare and a cached location may be stale.
@@ -28,7 +28,7 @@ from ...network._any_node import until_any_ready
 from ...network._kafka_client import KafkaClient
 
 CONTROLLER_CODES: Final = frozenset({error_codes.NOT_CONTROLLER})
-"""Error codes that mean that the controller has moved."""
+"""The error codes of a node that is no longer the controller."""
 
 COORDINATOR_CODES: Final = frozenset(
     {
@@ -37,7 +37,7 @@ COORDINATOR_CODES: Final = frozenset(
         error_codes.NOT_COORDINATOR,
     }
 )
-"""Error codes of a coordinator that moved or is still loading (Kafka: CoordinatorStrategy)."""
+"""The error codes of a coordinator that has moved or is loading (Kafka: CoordinatorStrategy)."""
 
 LEADER_CODES: Final = frozenset(
     {
@@ -51,7 +51,7 @@ LEADER_CODES: Final = frozenset(
         error_codes.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-"""Error codes of a leader that moved or is unknown (Kafka: PartitionLeaderStrategy)."""
+"""The error codes of a leader that has moved or is unknown (Kafka: PartitionLeaderStrategy)."""
 
 # A call to all brokers must not miss a broker that has just joined.
 _FRESH_SECONDS: Final = 1.0
@@ -66,7 +66,7 @@ class CoordinatorKind(IntEnum):
 
 
 class Nodes:
-    """The lookups of brokers for an admin client's requests.
+    """Finds the brokers for an admin client's requests.
 
     Args:
         client: the client that sends the lookups.
@@ -86,12 +86,12 @@ class Nodes:
         self._updates = self._client.metadata.request_update()
 
     async def known(self) -> Mapping[int, Node]:
-        """Return all brokers by id."""
+        """Return all known brokers, keyed by id."""
         await self._client.until_updated(self._updates)
         return self._client.metadata.cluster.nodes
 
     async def all(self) -> Mapping[int, Node]:
-        """Refresh the metadata, as KafkaAdminClient does, and return all brokers by id."""
+        """Return all brokers, keyed by id, from metadata at most a second old."""
         if self._client.metadata.age(trio.current_time()) > _FRESH_SECONDS:
             self.refresh()
         return await self.known()
@@ -140,11 +140,11 @@ class Nodes:
         return nodes[node_id]
 
     def problem(self) -> str:
-        """Return the same as :meth:`.NetworkClient.connection_problem`."""
+        """See :meth:`.NetworkClient.connection_problem`."""
         return self._client.connection_problem()
 
     def last_error(self) -> TrionetError | None:
-        """Return the connection error of any broker; None if no connection has failed."""
+        """Return the connection error of some broker; None if no connection has failed."""
         nodes = self._client.metadata.cluster.nodes.values()
         errors = (self._client.connection(each).error for each in nodes)
         return next((each for each in errors if each is not None), None)
@@ -173,7 +173,7 @@ class Nodes:
         for key in keys:
             if key not in found:
                 found[key] = api_error(
-                    error_codes.COORDINATOR_NOT_AVAILABLE, key, "it is missing from the response"
+                    error_codes.COORDINATOR_NOT_AVAILABLE, key, "missing from the response"
                 )
         return found
 

@@ -1,4 +1,4 @@
-"""Settings of an admin client, and their parsing from Kafka's keys.
+"""An admin client's settings, and how they are built from Kafka's keys.
 
 Times are in seconds; each attribute's description names Kafka's key.
 """
@@ -31,14 +31,14 @@ class AdminSettings:
     """All settings of an admin client; the defaults are Kafka's.
 
     Attributes:
-        client: settings of the NetworkClient.
+        client: the NetworkClient's settings.
         controllers: controllers to use instead of brokers (``bootstrap.controllers``, KIP-919).
         api_timeout_seconds: the timeout of a call, including its retries
             (``default.api.timeout.ms``).
-        retries: the maximum number of retries (``retries``).
+        retries: the maximum number of retries per call (``retries``).
         retry: the backoff between retries (``retry.backoff.ms``, ``retry.backoff.max.ms``).
-        unknown_topic_seconds: how long to retry after UNKNOWN_TOPIC_OR_PARTITION, since a new topic
-            becomes known to some brokers later than to others. Kafka's own client retries for
+        unknown_topic_seconds: how long to retry after UNKNOWN_TOPIC_OR_PARTITION, since some
+            brokers learn about a new topic later than others. Kafka's own client retries for
             ``default.api.timeout.ms``, even if the name is misspelt.
     """
 
@@ -58,9 +58,9 @@ def admin_settings(
     """Build and check an admin client's settings.
 
     Args:
-        config: see :func:`.read_config`; or a settings object, which is returned as it is.
+        config: see :func:`.read_config`; or a settings object, which is returned unchanged.
         keywords: see :func:`.read_config`.
-        token_provider: returns the tokens of OAUTHBEARER.
+        token_provider: returns the tokens for OAUTHBEARER.
 
     Raises:
         TypeError: a settings object is combined with other settings.
@@ -91,6 +91,8 @@ def _api_timeout_seconds(config: ClientConfig) -> float:
     if key in config.given or call >= request:
         return call
     logger.warning(
-        "request.timeout.ms is larger than %s, which is not set; it is used for both", key
+        "%s is not set, and its default is lower than request.timeout.ms;"
+        " using request.timeout.ms for both",
+        key,
     )
     return request

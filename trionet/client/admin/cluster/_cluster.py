@@ -28,10 +28,10 @@ class ClusterDescription:
 
     Attributes:
         id: the cluster id; None if the broker does not report it.
-        controller: the controller, or the broker that forwards to it; None if not known.
-        brokers: the brokers by id.
-        fenced: the ids of fenced brokers, if requested.
-        operations: the operations permitted to the caller; None if not requested.
+        controller: the controller, or the broker that forwards to it; None if unknown.
+        brokers: the brokers, keyed by id.
+        fenced: the ids of fenced brokers; empty unless requested.
+        operations: the caller's authorized operations; None if not requested.
     """
 
     id: str | None
@@ -47,10 +47,10 @@ class ClusterCalls(AdminCalls):
     async def describe(
         self, *, include_operations: bool = False, include_fenced: bool = False
     ) -> ClusterDescription:
-        """Describe the cluster, or with ``bootstrap.controllers`` its controllers.
+        """Describe the cluster or, with ``bootstrap.controllers``, its controllers.
 
         Args:
-            include_operations: whether to include the operations permitted to the caller.
+            include_operations: whether to include the caller's authorized operations.
             include_fenced: whether to include fenced brokers (KIP-1073).
 
         Raises:
@@ -107,7 +107,7 @@ class ClusterCalls(AdminCalls):
         )
 
     async def unregister_broker(self, broker_id: int) -> None:
-        """Remove a broker that is permanently gone from the cluster's metadata.
+        """Unregister a permanently removed broker from the cluster's metadata.
 
         Args:
             broker_id: the id that the broker had.

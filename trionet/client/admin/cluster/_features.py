@@ -47,9 +47,9 @@ class Features:
     """The features of a cluster.
 
     Attributes:
-        finalized: the finalized version level by feature.
-        finalized_epoch: the epoch of the finalized features; None if it is not known.
-        supported: the broker's minimum and maximum version level by feature.
+        finalized: the finalized version level of each feature.
+        finalized_epoch: the epoch of the finalized features; None if unknown.
+        supported: the minimum and maximum version level of each feature on the broker.
     """
 
     finalized: dict[str, int]
@@ -79,15 +79,15 @@ class FeatureCalls(AdminCalls):
     async def update(
         self, features: Mapping[str, FeatureUpdate | int], *, validate_only: bool = False
     ) -> Results[str, None]:
-        """Change the finalized versions of features, either all or none of them.
+        """Change the finalized versions of features, either all of them or none.
 
         Args:
-            features: the new version level by feature.
-            validate_only: whether to only check the update without making it.
+            features: the new version level of each feature.
+            validate_only: whether to validate the update without making it.
 
         Returns:
-            For each feature, None on success or the error. Newer brokers report errors of the whole
-            update only.
+            For each feature, None on success or the error. Newer brokers report an error only for
+            the update as a whole.
 
         Raises:
             ApiError: the whole update was rejected.

@@ -61,9 +61,9 @@ class LogDir:
     """A log directory of a broker.
 
     Attributes:
-        replicas: the replicas in the directory by partition.
-        total_bytes: the size of the volume; None if not reported.
-        usable_bytes: the free space of the volume; None if not reported.
+        replicas: the replicas in the directory, keyed by partition.
+        total_bytes: the size of the directory's volume; None if not reported.
+        usable_bytes: the free space on that volume; None if not reported.
     """
 
     replicas: dict[TopicPartition, ReplicaInfo]
@@ -72,7 +72,7 @@ class LogDir:
 
 
 LogDirs = Results[str, LogDir]
-"""The log directories of a broker, or their errors, by path."""
+"""The log directories of a broker, or their errors, keyed by path."""
 
 
 class LogDirCalls(AdminCalls):
@@ -116,10 +116,10 @@ class LogDirCalls(AdminCalls):
         return await self._calls.for_each(items(broker_ids, int), self._calls.at_themselves, send)
 
     async def alter_replicas(self, replicas: Mapping[Replica, str]) -> Results[Replica, None]:
-        """Move replicas to other log directories of their brokers.
+        """Move replicas to other log directories on the same brokers.
 
         Args:
-            replicas: the path of the log directory by replica.
+            replicas: the path of the log directory to which to move each replica.
 
         Returns:
             For each replica, None if the move has started, or the error.

@@ -41,11 +41,10 @@ class QuorumReplica:
 
     Attributes:
         id: the node id.
-        directory_id: the id of the metadata directory; None if not reported.
-        log_end_offset: the log end offset; -1 if it is not known.
-        fetched_ms: the time of the last fetch, in ms since the epoch; None if it is not known.
-        caught_up_ms: the time when the replica was last caught up, in ms since the epoch; None if
-            it is not known.
+        directory_id: the metadata directory's id; None if not reported.
+        log_end_offset: the log end offset; -1 if unknown.
+        fetched_ms: when the replica last fetched, in ms since the epoch; None if unknown.
+        caught_up_ms: when the replica was last caught up, in ms since the epoch; None if unknown.
     """
 
     id: int
@@ -65,7 +64,7 @@ class MetadataQuorum:
         high_watermark: the high watermark of the metadata log.
         voters: the voters.
         observers: the observers, such as brokers.
-        endpoints: the voters' listeners by node id; empty if not reported.
+        endpoints: the voters' listeners, keyed by node id; empty if not reported.
     """
 
     leader: int
@@ -99,11 +98,11 @@ class QuorumCalls(AdminCalls):
         *,
         cluster_id: str | None = None,
     ) -> None:
-        """Make a controller that is an observer a voter.
+        """Promote a controller from observer to voter.
 
         Args:
             id: the node id.
-            directory_id: the id of the metadata directory, from ``meta.properties``.
+            directory_id: the metadata directory's id, from ``meta.properties``.
             endpoints: the listeners of the controller.
             cluster_id: the expected cluster id; None to skip the check.
 
@@ -137,7 +136,7 @@ class QuorumCalls(AdminCalls):
 
         Args:
             id: the node id.
-            directory_id: the id of the metadata directory.
+            directory_id: the metadata directory's id.
             cluster_id: the expected cluster id; None to skip the check.
 
         Raises:
@@ -180,9 +179,7 @@ def _quorum(response: describe_quorum.DescribeQuorumResponse) -> MetadataQuorum:
 
 
 def _no_quorum() -> ApiError:
-    return api_error(
-        error_codes.UNKNOWN_SERVER_ERROR, "the quorum", "it is missing from the response"
-    )
+    return api_error(error_codes.UNKNOWN_SERVER_ERROR, "the quorum", "missing from the response")
 
 
 def _replica(state: describe_quorum.ReplicaState) -> QuorumReplica:

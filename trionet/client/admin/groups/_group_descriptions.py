@@ -45,7 +45,7 @@ class GroupMember:
         epoch: the member epoch; -1 in a classic group.
         is_classic: whether the member uses the classic protocol.
         topics: the topics that the member subscribes to, if reported.
-        topic_pattern: the regular expression that the member subscribes with, if any.
+        topic_pattern: the regular expression that the member subscribes to, if any.
     """
 
     id: str
@@ -75,7 +75,7 @@ class GroupDescription:
         coordinator: the group's coordinator.
         epoch: the group epoch; -1 for a classic group.
         assignment_epoch: the epoch of the target assignment; -1 for a classic group.
-        operations: the operations permitted to the caller; None if not requested.
+        operations: the caller's authorized operations; None if not requested.
     """
 
     id: str
@@ -93,7 +93,7 @@ class GroupDescription:
 def of_classic_group(
     group: classic_groups.DescribedGroup, node: Node, include_operations: bool
 ) -> GroupDescription | TrionetError:
-    """Convert a group of a DescribeGroups response.
+    """Convert a group in a DescribeGroups response.
 
     Before version 6, a response describes a group that does not exist as Dead, without an error
     (KIP-1043).
@@ -144,15 +144,15 @@ def describing(
     *,
     include_operations: bool,
 ) -> SendTo[str, D]:
-    """Return a function that requests descriptions of groups of one type from a broker.
+    """Return a function that requests the descriptions of one type of group from a broker.
 
-    The requests of all types but the classic one have the same fields.
+    The requests for all types of groups but classic ones have the same fields.
 
     Args:
         calls: sends the requests.
         request: the class of the request.
         of: converts a group in the response.
-        include_operations: whether to include the operations permitted to the caller.
+        include_operations: whether to include the caller's authorized operations.
     """
 
     async def send(node: Node, keys: Sequence[str]) -> dict[str, D | TrionetError]:
@@ -166,7 +166,7 @@ def describing(
 def of_consumer_group(
     group: consumer_groups.DescribedGroup, node: Node, include_operations: bool
 ) -> GroupDescription | TrionetError:
-    """Convert a group of a ConsumerGroupDescribe response."""
+    """Convert a group in a ConsumerGroupDescribe response."""
     if group.error_code:
         return api_error(group.error_code, f"group {group.group_id}", group.error_message)
     return GroupDescription(
@@ -201,7 +201,7 @@ def of_consumer_group(
 def of_share_group(
     group: share_groups.DescribedGroup, node: Node, include_operations: bool
 ) -> GroupDescription | TrionetError:
-    """Convert a group of a ShareGroupDescribe response."""
+    """Convert a group in a ShareGroupDescribe response."""
     if group.error_code:
         return api_error(group.error_code, f"group {group.group_id}", group.error_message)
     return GroupDescription(

@@ -61,7 +61,7 @@ class CommittedOffset:
     Attributes:
         offset: the offset of the next record to read.
         metadata: the metadata committed with the offset.
-        leader_epoch: the leader epoch of the preceding record; -1 if it is not known.
+        leader_epoch: the leader epoch of the preceding record; -1 if unknown.
     """
 
     offset: int
@@ -70,7 +70,7 @@ class CommittedOffset:
 
 
 Committed = Results[TopicPartition, CommittedOffset | None]
-"""The committed offset by partition, None if no offset is committed, or the error."""
+"""The committed offset of each partition, None if it has none, or the error."""
 
 _Partition = offset_fetch.OffsetFetchResponsePartitions | offset_fetch.OffsetFetchResponsePartition
 _Topic = offset_fetch.OffsetFetchResponseTopics | offset_fetch.OffsetFetchResponseTopic
@@ -82,14 +82,14 @@ class GroupCalls(AdminCalls):
     async def list(
         self, *, states: Iterable[str] = (), types: Iterable[str] = ()
     ) -> dict[str, GroupListing]:
-        """Return the groups that the caller may describe, by id.
+        """Return the groups that the caller may describe, keyed by id.
 
         Args:
             states: only groups in these states, such as ``Empty``; empty for all.
             types: only groups of these types, such as ``share``; empty for all.
 
         Raises:
-            TrionetError: a broker could not be reached; the listing would be incomplete.
+            TrionetError: a broker could not be reached, so the listing would be incomplete.
         """
         body = ListGroupsRequest(states_filter=names(states), types_filter=names(types))
         version_min = 5 if body.types_filter else 4 if body.states_filter else 0
@@ -117,11 +117,11 @@ class GroupCalls(AdminCalls):
     async def describe(
         self, groups: Iterable[str], *, include_operations: bool = False
     ) -> Results[str, GroupDescription]:
-        """Describe groups of type classic or consumer (KIP-848).
+        """Describe classic and consumer groups (KIP-848).
 
         Args:
             groups: group ids.
-            include_operations: whether to include the operations permitted to the caller.
+            include_operations: whether to include the caller's authorized operations.
 
         Returns:
             For each group id, the group or the error, such as GROUP_ID_NOT_FOUND.
@@ -146,7 +146,7 @@ class GroupCalls(AdminCalls):
     async def _consumer_groups(
         self, node: Node, keys: Sequence[str], include_operations: bool
     ) -> dict[str, GroupDescription | TrionetError]:
-        """Describe the groups of type consumer; omit groups of other types."""
+        """Describe the consumer groups; omit groups of other types."""
         send: SendTo[str, GroupDescription] = describing(
             self._calls,
             consumer_groups.ConsumerGroupDescribeRequest,
@@ -181,7 +181,7 @@ class GroupCalls(AdminCalls):
         }
 
     async def delete(self, groups: Iterable[str]) -> Results[str, None]:
-        """Delete groups of any type with their offsets; the groups must have no members.
+        """Delete groups of any type, along with their offsets; the groups must have no members.
 
         Args:
             groups: group ids.
@@ -222,10 +222,11 @@ class GroupCalls(AdminCalls):
         Args:
             group: the group id.
             instance_ids: the ``group.instance.id`` of static members; None for all members.
-            reason: the reason to show in the broker's log.
+            reason: the reason, which appears in the broker's log.
 
         Returns:
-            For each instance id, or member id of a dynamic member, None on success or the error.
+            For each instance id, or the member id of a dynamic member, None on success or the
+            error.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -271,8 +272,8 @@ class GroupCalls(AdminCalls):
         """Return the committed offsets of groups.
 
         Args:
-            groups: partitions by group id, with None for all committed partitions; or only group
-                ids.
+            groups: the partitions of each group id, or None for all partitions with a committed
+                offset; or just the group ids.
             require_stable: whether to wait for transactions with pending offset commits (KIP-447).
 
         Returns:
@@ -361,7 +362,7 @@ class GroupCalls(AdminCalls):
 
         Args:
             group: the group id; the group is created if it does not exist.
-            offsets: the offset of the next record to read by partition.
+            offsets: for each partition, the offset of the next record to read.
 
         Returns:
             For each partition, None on success or the error, such as UNKNOWN_MEMBER_ID if the group
@@ -402,17 +403,17 @@ class GroupCalls(AdminCalls):
     async def delete_offsets(
         self, group: str, partitions: Iterable[TopicPartition]
     ) -> Results[TopicPartition, None]:
-        """Delete a group's committed offsets for partitions (KIP-496).
+        """Delete the offsets that a group has committed for some partitions (KIP-496).
 
         Args:
             group: the group id.
-            partitions: partitions of topics to which no member subscribes.
+            partitions: the partitions; no member may be subscribed to their topics.
 
         Returns:
             For each partition, None on success or the error, such as GROUP_SUBSCRIBED_TO_TOPIC.
 
         Raises:
-            ApiError: an error of the group as a whole, such as GROUP_ID_NOT_FOUND.
+            ApiError: an error for the group as a whole, such as GROUP_ID_NOT_FOUND.
             TrionetError: the request failed.
 
         Cancellation: the offsets may have been deleted.

@@ -25,9 +25,9 @@ class ShareOffset:
     """The start offset of a share group in a partition.
 
     Attributes:
-        offset: the share-partition start offset; all records before this offset are acknowledged.
-        leader_epoch: the leader epoch of the record at the start offset; -1 if it is not known.
-        lag: the number of records not yet acknowledged; None if not reported.
+        offset: the share-partition start offset; earlier records are no longer delivered.
+        leader_epoch: the partition's leader epoch; -1 if unknown.
+        lag: the number of records whose delivery is not yet complete; None if not reported.
     """
 
     offset: int
@@ -36,7 +36,7 @@ class ShareOffset:
 
 
 ShareOffsets = Results[TopicPartition, ShareOffset | None]
-"""The start offset by partition, None if the group has not read the partition, or the error."""
+"""The start offset of each partition, None if the group has not read it, or the error."""
 
 
 class ShareGroupCalls(AdminCalls):
@@ -49,7 +49,7 @@ class ShareGroupCalls(AdminCalls):
 
         Args:
             groups: group ids.
-            include_operations: whether to include the operations permitted to the caller.
+            include_operations: whether to include the caller's authorized operations.
 
         Returns:
             For each group id, the group or the error.
@@ -73,7 +73,8 @@ class ShareGroupCalls(AdminCalls):
         """Return the start offsets of share groups.
 
         Args:
-            groups: partitions by group id, with None for all partitions; or only group ids.
+            groups: the partitions of each group id, or None for all partitions; or just the group
+                ids.
 
         Returns:
             For each group id, the offsets or the error.
@@ -109,13 +110,13 @@ class ShareGroupCalls(AdminCalls):
 
         Args:
             group: the group id.
-            offsets: the start offset by partition.
+            offsets: the new start offset of each partition.
 
         Returns:
             For each partition, None on success or the error.
 
         Raises:
-            ApiError: an error of the group as a whole, such as NON_EMPTY_GROUP.
+            ApiError: an error for the group as a whole, such as NON_EMPTY_GROUP.
             TrionetError: the request failed.
 
         Cancellation: the offsets may have been set.
@@ -156,7 +157,7 @@ class ShareGroupCalls(AdminCalls):
         return await self._calls.for_each(offsets, lookup, send, COORDINATOR_CODES)
 
     async def delete_offsets(self, group: str, topics: Iterable[str]) -> Results[str, None]:
-        """Delete the offsets of topics from a share group without members.
+        """Delete the start offsets of a share group without members for some topics.
 
         Args:
             group: the group id.
@@ -166,7 +167,7 @@ class ShareGroupCalls(AdminCalls):
             For each topic, None on success or the error.
 
         Raises:
-            ApiError: an error of the group as a whole, such as NON_EMPTY_GROUP.
+            ApiError: an error for the group as a whole, such as NON_EMPTY_GROUP.
             TrionetError: the request failed.
 
         Cancellation: the offsets may have been deleted.

@@ -17,7 +17,7 @@ from ..calls._nodes import COORDINATOR_CODES
 from ._group_descriptions import describing
 
 Tasks = dict[str, tuple[int, ...]]
-"""The partitions of tasks by subtopology id."""
+"""The tasks' partition numbers, keyed by subtopology id."""
 
 
 @attrs.frozen
@@ -27,7 +27,7 @@ class StreamsAssignment:
     Attributes:
         active: active tasks.
         standby: standby tasks, whose state the member replicates.
-        warmup: warm-up tasks, whose state the member restores to become active later.
+        warmup: warm-up tasks, whose state the member restores so that they can become active.
     """
 
     active: Tasks
@@ -48,10 +48,10 @@ class StreamsMember:
         client_host: the host that the member connects from.
         topology_epoch: the epoch of the member's topology.
         process_id: the id of the member's process.
-        endpoint: host and port for interactive queries.
+        endpoint: the host and port for interactive queries, if any.
         tags: the client's tags.
-        task_offsets: the changelog offsets of the tasks, by subtopology id and partition.
-        task_end_offsets: the changelog end offsets.
+        task_offsets: the tasks' changelog offsets, keyed by subtopology id and partition.
+        task_end_offsets: the tasks' changelog end offsets, keyed likewise.
         assignment: the current assignment.
         target_assignment: the target assignment.
         is_classic: whether the member uses the classic protocol.
@@ -97,8 +97,8 @@ class Subtopology:
 
     Attributes:
         source_topics: the topics that the subtopology reads.
-        repartition_sink_topics: the repartition topics written for other subtopologies.
-        changelog_topics: the changelog topics of the subtopology's state.
+        repartition_sink_topics: the repartition topics that the subtopology writes to.
+        changelog_topics: the changelog topics of the subtopology's state stores.
         repartition_source_topics: the repartition topics that the subtopology reads.
     """
 
@@ -117,11 +117,11 @@ class StreamsGroupDescription:
         state: Kafka's name of the state, such as ``Stable``.
         epoch: the group epoch.
         assignment_epoch: the epoch of the target assignment.
-        topology_epoch: the epoch of the group's topology; None before it has one.
-        subtopologies: the subtopologies by id.
+        topology_epoch: the epoch of the group's topology; None if the group has none yet.
+        subtopologies: the subtopologies, keyed by id.
         members: the members.
         coordinator: the group's coordinator.
-        operations: the operations permitted to the caller; None if not requested.
+        operations: the caller's authorized operations; None if not requested.
     """
 
     id: str
@@ -145,7 +145,7 @@ class StreamsGroupCalls(AdminCalls):
 
         Args:
             groups: group ids.
-            include_operations: whether to include the operations permitted to the caller.
+            include_operations: whether to include the caller's authorized operations.
 
         Returns:
             For each group id, the group or the error.

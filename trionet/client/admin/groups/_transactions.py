@@ -116,7 +116,7 @@ class TransactionCalls(AdminCalls):
     async def describe_producers(
         self, partitions: Iterable[TopicPartition], *, broker_id: int | None = None
     ) -> Results[TopicPartition, ProducerStates]:
-        """Return the active producers of partitions.
+        """Return the active producers of each partition.
 
         Args:
             partitions: the partitions.
@@ -166,17 +166,18 @@ class TransactionCalls(AdminCalls):
         duration_ms: int | None = None,
         pattern: str | None = None,
     ) -> dict[str, TransactionListing]:
-        """Return the transactional ids that the caller may describe.
+        """Return the listings that the caller may describe, keyed by transactional id.
 
         Args:
-            states: only ids in these states, such as ``Ongoing``; empty for all.
+            states: only ids whose transaction is in one of these states, such as ``Ongoing``;
+                empty for all.
             producer_ids: only ids of these producers; empty for all.
             duration_ms: only transactions that have been open for longer than this time (KIP-994).
             pattern: an RE2 regular expression that the whole id must match (KIP-1152).
 
         Raises:
-            ApiError: INVALID_REQUEST if a state does not exist.
-            TrionetError: a broker could not be reached; the listing would be incomplete.
+            ApiError: INVALID_REQUEST if there is no such state.
+            TrionetError: a broker could not be reached, so the listing would be incomplete.
         """
         body = list_transactions.ListTransactionsRequest(
             state_filters=names(states),
@@ -253,7 +254,7 @@ class TransactionCalls(AdminCalls):
         producer_epoch: int,
         coordinator_epoch: int = _NONE,
     ) -> None:
-        """Abort a hanging transaction, which its coordinator no longer knows, in one partition.
+        """Abort a hanging transaction, unknown to its coordinator, in one partition.
 
         :meth:`describe_producers` returns the producer ids and epochs.
 
@@ -261,7 +262,7 @@ class TransactionCalls(AdminCalls):
             partition: the partition.
             producer_id: the producer id.
             producer_epoch: the producer epoch.
-            coordinator_epoch: the coordinator epoch; -1 if no marker was ever written.
+            coordinator_epoch: the coordinator epoch; -1 if no marker has ever been written.
 
         Raises:
             ApiError: the request was rejected, for example with INVALID_PRODUCER_EPOCH.
@@ -305,7 +306,7 @@ class TransactionCalls(AdminCalls):
     async def fence_producers(
         self, transactional_ids: Iterable[str]
     ) -> Results[str, FencedProducer]:
-        """Fence the producers of transactional ids, and abort their open transactions.
+        """Fence the producers that use some transactional ids, and abort their open transactions.
 
         Args:
             transactional_ids: the transactional ids.

@@ -44,7 +44,7 @@ class ConfigResourceType(WireEnum):
 
 
 class ConfigSource(WireEnum):
-    """The source of a config's value."""
+    """Where a config's value is set."""
 
     UNKNOWN = 0
     DYNAMIC_TOPIC = 1
@@ -78,8 +78,8 @@ class ConfigResource:
 
     Attributes:
         type: the resource's type.
-        name: the name of the topic, group or subscription; the broker id as a string, or empty for
-            the default of all brokers.
+        name: the name of the topic, group or client metrics subscription; the broker id as a
+            string, or an empty string for the cluster-wide default of all brokers.
     """
 
     type: ConfigResourceType
@@ -109,11 +109,12 @@ class ConfigEntry:
         name: the key.
         value: the value; None for a secret, or if no value is set.
         source: where the value is set.
-        is_read_only: whether the value cannot be changed while the broker runs.
+        is_read_only: whether the value cannot be changed while the broker is running.
         is_sensitive: whether the value is a secret.
         type: the type of the value.
-        synonyms: the configs that the value falls back to, in order of precedence, if requested.
-        documentation: the documentation of the config, if requested and the broker has it.
+        synonyms: the configs from which the value is taken, in order of precedence; empty unless
+            requested.
+        documentation: the documentation of the config; None unless requested and available.
     """
 
     name: str
@@ -127,7 +128,7 @@ class ConfigEntry:
 
     @property
     def is_default(self) -> bool:
-        """Whether the value is the built-in default rather than set explicitly."""
+        """Whether the value is the built-in default rather than one set explicitly."""
         return self.source is ConfigSource.DEFAULT
 
 
@@ -175,11 +176,11 @@ class ConfigCalls(AdminCalls):
         Args:
             resources: the resources.
             keys: the keys to read; None for all.
-            include_synonyms: whether to include the configs that values fall back to.
+            include_synonyms: whether to include the configs from which values are taken.
             include_documentation: whether to include the documentation.
 
         Returns:
-            For each resource, the configs by key, or the error.
+            For each resource, the configs keyed by name, or the error.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -223,11 +224,11 @@ class ConfigCalls(AdminCalls):
         *,
         validate_only: bool = False,
     ) -> Results[ConfigResource, None]:
-        """Change some configs, and leave all others unchanged (KIP-339).
+        """Change some configs, leaving all others unchanged (KIP-339).
 
         Args:
-            changes: the new value by resource and key; None resets a config to the default.
-            validate_only: whether to only check the changes without making them.
+            changes: for each resource, the new value of each key; None resets a key to its default.
+            validate_only: whether to validate the changes without making them.
 
         Returns:
             For each resource, None on success or the error, in which case none of its configs
@@ -274,7 +275,7 @@ class ConfigCalls(AdminCalls):
     async def list_resources(
         self, types: Iterable[ConfigResourceType] | None = None
     ) -> list[ConfigResource]:
-        """Return the resources for which configs are set (KIP-1142).
+        """Return the resources that have a configuration (KIP-1142).
 
         Args:
             types: the resource types; None for all.
@@ -304,7 +305,7 @@ class ConfigCalls(AdminCalls):
     def _at_their_brokers(
         self, others: Lookup[ConfigResource], nodes: Collection[ConfigResourceType]
     ) -> Lookup[ConfigResource]:
-        """Return a lookup: the named broker for types in ``nodes``, ``others`` for other types."""
+        """Return a lookup: the named broker for types in ``nodes``, else what ``others`` finds."""
         brokers: Lookup[ConfigResource] = self._calls.at_brokers(_broker_id)
 
         async def lookup(

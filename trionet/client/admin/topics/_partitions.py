@@ -1,4 +1,4 @@
-"""Partitions: offsets, deletion of records, leader elections and reassignments."""
+"""Partitions: offsets, record deletion, leader elections and reassignments."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ _VERSIONS: Final = {
 
 
 class ElectionType(IntEnum):
-    """The set of replicas that may become the leader."""
+    """Which replicas may become the leader."""
 
     PREFERRED = 0
     """The first replica, if it is in sync."""
@@ -96,7 +96,7 @@ class ListedOffset:
         offset: the offset; None if there is no such record.
         timestamp: the record's timestamp, in ms since the epoch; -1 if the broker does not report
             it.
-        leader_epoch: the record's leader epoch; -1 if it is not known.
+        leader_epoch: the record's leader epoch; -1 if unknown.
     """
 
     offset: int | None
@@ -128,9 +128,9 @@ class PartitionCalls(AdminCalls):
         """Look up offsets.
 
         Args:
-            partitions: the offset to look up by partition: a spec, or a time in ms since the epoch,
-                for the first record at or after that time.
-            read_committed: whether to stop at the first open transaction.
+            partitions: for each partition, the offset to look up: a spec or, for the first record
+                at or after a time, that time in ms since the epoch.
+            read_committed: whether to look only at records before the first open transaction.
 
         Returns:
             For each partition, the offset or the error.
@@ -188,11 +188,11 @@ class PartitionCalls(AdminCalls):
     async def delete_records(
         self, partitions: Mapping[TopicPartition, int]
     ) -> Results[TopicPartition, int]:
-        """Delete all records before an offset.
+        """Delete all records before an offset in each partition.
 
         Args:
-            partitions: the first offset to keep, by partition; :data:`HIGH_WATERMARK` to delete all
-                records.
+            partitions: for each partition, the first offset to keep; :data:`HIGH_WATERMARK` to
+                delete all records.
 
         Returns:
             For each partition, the new first offset or the error.
@@ -283,8 +283,8 @@ class PartitionCalls(AdminCalls):
         """Reassign partitions to other brokers.
 
         Args:
-            partitions: the broker ids of the new replicas, by partition, with the preferred leader
-                first; None to cancel an ongoing reassignment.
+            partitions: for each partition, the broker ids of the new replicas, with the preferred
+                leader first; None to cancel an ongoing reassignment.
 
         Returns:
             For each partition, None if the reassignment has started, or the error.
@@ -330,7 +330,7 @@ class PartitionCalls(AdminCalls):
     async def list_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, Reassignment]:
-        """Return the ongoing reassignments by partition.
+        """Return the ongoing reassignments, keyed by partition.
 
         Args:
             partitions: only these partitions; None for all.

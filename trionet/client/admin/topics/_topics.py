@@ -79,9 +79,9 @@ class NewTopic:
         name: the topic's name.
         partitions: the number of partitions; -1 for the broker's ``num.partitions``.
         replication_factor: the number of replicas; -1 for ``default.replication.factor``.
-        configs: the topic's configuration by Kafka's keys.
-        assignments: the broker ids of the replicas by partition, in place of ``partitions`` and
-            ``replication_factor``; the first is the preferred leader.
+        configs: the topic's configuration, under Kafka's keys.
+        assignments: the broker ids of each partition's replicas, with the preferred leader first,
+            in place of ``partitions`` and ``replication_factor``.
     """
 
     name: str
@@ -127,11 +127,11 @@ class TopicListing:
 
 @attrs.frozen
 class NewPartitions:
-    """The new number of a topic's partitions.
+    """How many partitions a topic is to have.
 
     Attributes:
-        total: the total number of partitions.
-        assignments: the broker ids of the replicas of each new partition; None to let the cluster
+        total: the new total number of partitions.
+        assignments: the broker ids of each new partition's replicas; None to let the cluster
             choose.
     """
 
@@ -146,7 +146,7 @@ class PartitionDescription:
     Attributes:
         number: the partition number.
         leader: the broker id of the leader; -1 if there is none.
-        leader_epoch: the leader epoch; -1 if it is not known.
+        leader_epoch: the leader epoch; -1 if unknown.
         replicas: the broker ids of the replicas; the first is the preferred leader.
         in_sync: the broker ids of the in-sync replicas.
         offline: the broker ids of the offline replicas.
@@ -174,8 +174,8 @@ class TopicDescription:
         name: the topic's name.
         id: the topic id.
         is_internal: whether the topic is internal to Kafka.
-        partitions: the partitions by number.
-        operations: the operations permitted to the caller; None if not requested.
+        partitions: the partitions, keyed by number.
+        operations: the caller's authorized operations; None if not requested.
     """
 
     name: str
@@ -193,11 +193,11 @@ class TopicCalls(AdminCalls):
     ) -> Results[str, CreatedTopic]:
         """Create topics.
 
-        It may take a moment until all brokers know a new topic.
+        It may take a moment for all brokers to learn about a new topic.
 
         Args:
-            topics: the topics; a plain name uses the broker's defaults.
-            validate_only: whether to only check the topics without creating them.
+            topics: the topics; a topic given by name alone has the broker's defaults.
+            validate_only: whether to validate the topics without creating them.
 
         Returns:
             For each topic, the created topic or the error. The error may be TOPIC_ALREADY_EXISTS
@@ -237,7 +237,7 @@ class TopicCalls(AdminCalls):
 
         Args:
             topics: topic names.
-            ids: topic ids. Deletion by id cannot delete a new topic with the same name.
+            ids: topic ids. Unlike a name, an id never refers to a recreated topic.
 
         Returns:
             For each topic, None on success or the error.
@@ -278,11 +278,11 @@ class TopicCalls(AdminCalls):
     async def create_partitions(
         self, topics: Mapping[str, NewPartitions | int], *, validate_only: bool = False
     ) -> Results[str, None]:
-        """Add partitions to topics; afterwards, keys may map to other partitions.
+        """Add partitions to topics; keys may then map to different partitions than before.
 
         Args:
-            topics: the new total number of partitions by topic name.
-            validate_only: whether to only check the request without adding partitions.
+            topics: the new total number of partitions of each topic.
+            validate_only: whether to validate the request without adding partitions.
 
         Returns:
             For each topic, None on success or the error.
@@ -311,7 +311,7 @@ class TopicCalls(AdminCalls):
         return await self._calls.for_each(topics, self._calls.at_controller, send, _RETRIED)
 
     async def list(self, *, internal: bool = False) -> dict[str, TopicListing]:
-        """Return the topics that the caller may describe, by name.
+        """Return the topics that the caller may describe, keyed by name.
 
         Args:
             internal: whether to include Kafka's internal topics.
@@ -341,7 +341,7 @@ class TopicCalls(AdminCalls):
         Args:
             topics: topic names.
             ids: topic ids.
-            include_operations: whether to include the operations permitted to the caller.
+            include_operations: whether to include the caller's authorized operations.
 
         Returns:
             For each topic, the description or the error.
@@ -456,7 +456,7 @@ def _created(result: CreatableTopicResult) -> CreatedTopic | TrionetError:
 def _deleted(
     keys: Iterable[str], results: Iterable[DeletableTopicResult]
 ) -> dict[str, TrionetError | None]:
-    """Return results by the requested names and ids; a response item may have both."""
+    """Return results keyed by the requested names and ids; a response item may have both."""
     wanted = set(keys)
     found: dict[str, TrionetError | None] = {}
     for each in results:
