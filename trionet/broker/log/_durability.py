@@ -24,7 +24,7 @@ from .state._producer_state import ProducerEntry
 
 
 class Durability:
-    """The flush state of one log: runs its flushes and tracks its recovery point.
+    """Runs the flushes of one log, and tracks its recovery point.
 
     Args:
         directory: the partition's directory.
@@ -111,11 +111,11 @@ class Durability:
     def stored_position(self) -> tuple[int, int]:
         """The stored recovery point, as a segment's base offset and a position in its log file."""
         stored = self.stored_recovery_point
-        # If they differ, it is the start of a finished segment that is not on disk.
+        # If they differ, it is the start of a rolled segment that is not on disk.
         return self._durable_end if stored == self.recovery_point else (stored, 0)
 
     def is_durable(self, offset: int) -> bool:
-        """Return whether all data below ``offset`` is on disk, with indexes of rolled segments."""
+        """Return whether all data below ``offset``, and rolled segments' indexes, are on disk."""
         return self.recovery_point >= offset and not any(
             each.end_offset <= offset for each in self._rolled
         )

@@ -42,7 +42,7 @@ class Round(NamedTuple):
 
 
 class GroupCommit:
-    """The group commit of one log, which runs one round at a time.
+    """Runs the group commits of one log, one round at a time.
 
     Args:
         directory: the partition's directory, whose ``in_thread`` method runs the rounds.

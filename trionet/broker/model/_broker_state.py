@@ -159,8 +159,8 @@ class BrokerState:
             leader_epoch: the leader epoch known to the client; -1 if unknown.
 
         Raises:
-            ApiError: the partition does not exist, this node is not the leader, or the leader
-                epochs differ.
+            ApiError: the partition does not exist, this node is not its leader, or ``leader_epoch``
+                is not current.
         """
         log = self.get_log(topic, partition)
         if log is None:
@@ -190,7 +190,8 @@ class BrokerState:
         if running < needed:
             raise ApiError(
                 error_codes.NOT_ENOUGH_REPLICAS,
-                f"{running} replicas are in sync; min.insync.replicas requires {needed}",
+                f"{running} of {len(partition.replicas)} replicas are in sync, but"
+                f" min.insync.replicas requires {needed}",
             )
 
     def _unknown(self, topic: str | bytes) -> ApiError:

@@ -201,8 +201,8 @@ class Cluster:
             validate_only: whether to validate the change without applying it.
 
         Raises:
-            ApiError: the topic does not exist, a setting is not allowed, or ``change`` raised this
-                error; nothing was changed.
+            ApiError: the topic does not exist, a setting is not allowed, the change could not be
+                stored, or ``change`` raised the error; nothing was changed.
         """
         async with self._changing_topics:
             topic = self.topics.get(name)
@@ -272,7 +272,7 @@ class Cluster:
         """Return the topic, creating it with the broker's defaults if it does not exist.
 
         Raises:
-            ApiError: the name is not allowed.
+            ApiError: the topic does not exist and cannot be created.
         """
         try:
             return await self.create_topic(name)
@@ -286,7 +286,7 @@ class Cluster:
         """Delete a topic, and complete fetches waiting for it.
 
         Raises:
-            ApiError: the topic was already deleted.
+            ApiError: the topic was already deleted, or the deletion could not be stored.
         """
         async with self._changing_topics:
             with storage_errors():

@@ -1,4 +1,4 @@
-"""The registrations of the nodes of a cluster, and elections among the nodes.
+"""The registrations of a cluster's nodes, and elections among them.
 
 (Kafka: BrokerRegistration, PartitionLeaderElector, ReplicationControlManager.) An election gives
 partitions a new leader, and groups a new coordinator, in the next leader epoch. :mod:`._leadership`

@@ -29,7 +29,7 @@ class PartitionRegistration:
     Attributes:
         replicas: the nodes that may lead the partition, starting with the preferred leader.
         leader: the current leader; NO_LEADER while no replica is live.
-        epoch: the leader epoch, which also increases with changes to and from NO_LEADER.
+        epoch: the leader epoch, which also increases on changes to and from NO_LEADER.
         last_leader: the current leader or, while no replica is live, the previous leader.
     """
 

@@ -391,8 +391,8 @@ def _check_write_ahead_log(connection: Connection, path: str, left: WriteAheadLo
     _, taken, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     if taken < left.frames:
         logger.error(
-            "%s-wal is damaged, starting at byte %d: %d bytes of changes to topics, settings and group"
-            " offsets are lost",
+            "%s-wal is damaged, starting at byte %d: %d bytes of changes to topics, settings and"
+            " group offsets are lost",
             path,
             left.position(taken),
             left.position(left.frames) - left.position(taken),
@@ -434,8 +434,8 @@ def _migrate(connection: Connection, path: str) -> None:
     if version > len(MIGRATIONS):
         raise DatabaseError(
             f"cannot open the database {path}: it has schema version {version}, but this version"
-            f" of trionet supports only versions up to {len(MIGRATIONS)}; use the release that wrote"
-            " it"
+            f" of trionet supports only versions up to {len(MIGRATIONS)}; use the release that"
+            " wrote it"
         )
     for statements in MIGRATIONS[version:]:
         for statement in statements:

@@ -18,7 +18,7 @@ class Disk(Protocol):
 
     @property
     def is_virtual(self) -> bool:
-        """Whether the disk works in virtual time, since it uses no threads."""
+        """Whether the disk uses no threads, so that it works in virtual time."""
 
     def directory(self, path: str) -> Directory:
         """Open a directory, creating it if needed."""

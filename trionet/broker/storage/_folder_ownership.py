@@ -16,7 +16,7 @@ logger = logging.getLogger("trionet.broker")
 
 
 def check_ownership(path: str) -> None:
-    """Reject a directory with partitions but no database, where they would count as deleted.
+    """Reject a directory that has partitions but no database; they would count as deleted.
 
     Raises:
         ConfigError: the directory belongs to another broker, or its database is missing or empty.
@@ -39,8 +39,8 @@ def check_ownership(path: str) -> None:
         )
     if CLEAN_SHUTDOWN_FILE not in names and not _size(path, DATABASE_NAME + "-wal"):
         logger.warning(
-            "%s-wal is %s after an unclean shutdown: the latest changes to topics, settings and group"
-            " offsets may be lost",
+            "%s-wal is %s after an unclean shutdown: the latest changes to topics, settings and"
+            " group offsets may be lost",
             os.path.join(path, DATABASE_NAME),
             "empty" if DATABASE_NAME + "-wal" in names else "missing",
         )

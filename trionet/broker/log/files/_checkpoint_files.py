@@ -81,7 +81,7 @@ class FolderIdentity:
 
 
 def random_id(rng: random.Random = SYSTEM.rng) -> str:
-    """Generate an id in Kafka's text form, but not with a leading dash, as an option has."""
+    """Generate an id in Kafka's text form that cannot be taken for an option (leading dash)."""
     while True:
         text = encode_id(_uuid(rng).bytes)
         if not text.startswith("-"):
@@ -173,7 +173,7 @@ def partition_of(folder: str) -> PartitionKey | None:
 
 
 def deleted_name(topic: str, partition: int, rng: random.Random = SYSTEM.rng) -> str:
-    """Return a name for a deleted partition's directory, which it has until it is removed."""
+    """Return a new name for the directory of a deleted partition, which is to be removed."""
     # A directory name has at most 255 bytes, a topic name up to 249.
     return f"{topic[: 255 - 50]}-{partition}.{_uuid(rng).hex}-delete"
 

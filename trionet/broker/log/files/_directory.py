@@ -193,8 +193,7 @@ class Directory(Protocol):
     """A directory of files and subdirectories. Names are plain file names, without a path.
 
     All methods are thread-safe as long as no two concurrent calls write to the same name. All
-    methods raise
-    the ``OSError`` of the system call, such as ``FileNotFoundError`` for a missing name.
+    methods raise the system call's ``OSError``, such as ``FileNotFoundError`` for a missing name.
     """
 
     @property
@@ -298,7 +297,7 @@ async def in_thread(work: Callable[[], T], limiter: trio.CapacityLimiter | None 
 
 
 async def run_blocking(directory: Directory, work: Callable[..., T], *args: object) -> T:
-    """Call ``work(*args)``, which uses ``directory``. Always a checkpoint.
+    """Call ``work(*args)``, in a thread if ``directory`` is on disk. Always a checkpoint.
 
     Cancellation: raises ``Cancelled`` only if ``work`` was not called; once called, it runs to
     completion, and its result is returned.
@@ -338,7 +337,7 @@ class FolderDirectory:
             descriptor = self._open(name, os.O_RDONLY)
             if position or count is not None:
                 return _read_part(log_file(descriptor), position, count)
-            # A start reads thousands of whole files of a few bytes: no LogFile for each of them.
+            # Startup reads thousands of small files whole: no LogFile for each of them.
             try:
                 size = os.fstat(descriptor).st_size
                 content = os.read(descriptor, size)
@@ -446,7 +445,7 @@ class FolderDirectory:
 
 @contextlib.contextmanager
 def _with_filename(path: str) -> Iterator[None]:
-    """Add the file name to errors, since errors of operations on file descriptors lack it."""
+    """Add the file name to errors from operations on file descriptors, which lack it."""
     try:
         yield
     except OSError as error:

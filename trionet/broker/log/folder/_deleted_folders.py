@@ -33,7 +33,7 @@ class DeletedFolders:
         self._is_removing = False
 
     def add(self, name: str, nursery: trio.Nursery) -> None:
-        """Schedule a directory for removal, in a thread that a task in ``nursery`` runs."""
+        """Schedule a directory for removal by a task in ``nursery``, in a thread."""
         self._names.append(name)
         if not self._is_removing:
             self._is_removing = True

@@ -61,7 +61,7 @@ CANCELLED_STOP_SECONDS = 2.0
 
 
 class LogFolder:
-    """An open data directory, opened by :func:`open_log_folder`.
+    """An open data directory; see :func:`open_log_folder`.
 
     Attributes:
         directory: the data directory, for access to its files.
@@ -365,7 +365,8 @@ class LogFolder:
                         await self._close_cleanly()
                     if scope.cancelled_caught:
                         logger.warning(
-                            "the shutdown is not clean: it was cancelled, and did not finish within %g s",
+                            "the shutdown is not clean: it was cancelled, and did not finish"
+                            " within %g s",
                             CANCELLED_STOP_SECONDS,
                         )
                     nursery.cancel_scope.cancel(reason="the directory is closed")

@@ -100,7 +100,7 @@ def _had_epoch_file(last_shutdown: LastShutdown) -> bool:
 
 
 class _LogLoader:
-    """The state of one call of :func:`load`."""
+    """The state of one call to :func:`load`."""
 
     def __init__(
         self,

@@ -92,8 +92,8 @@ class MissingRecords:
     def note_never_durable(self, first_offset: int, first: Segment) -> None:
         """Report missing records before the ``first`` segment that may never have been on disk."""
         logger.warning(
-            "%s: %d records are missing, offsets %d to %d: the first segment is %s; the records were"
-            " not known to be on disk",
+            "%s: %d records are missing, offsets %d to %d: the first segment is %s; the records"
+            " were not known to be on disk",
             self._name,
             first.base_offset - first_offset,
             first_offset,

@@ -152,8 +152,8 @@ class RecoveryScan:
         """Index the valid batches of a segment, and exclude everything after them.
 
         Batches that claim more records than they can hold are kept if valid batches follow, because
-        an earlier release accepted such batches. Directly before damage, they are excluded too,
-        because a failed append may have left them there.
+        an earlier release of trionet accepted such batches. Directly before damage, they are
+        excluded too, because a failed append may have left them there.
 
         Returns:
             The damage after the valid batches; None if there is none.

@@ -91,7 +91,7 @@ class OffsetIndex:
         return (offsets[count - 1], positions[count - 1]) if count else (-1, 0)
 
     def encode(self, start: int = 0) -> bytes:
-        """Encode the entries from number ``start`` on; empty if fewer are left."""
+        """Encode the entries from index ``start`` onward; empty if there are none."""
         offsets, positions = self._columns
         count = max(start, len(offsets))
         entries = array("i", bytes(OFFSET_ENTRY_SIZE * (count - start)))
@@ -162,7 +162,7 @@ class TimeIndex:
         return (timestamps[count - 1], offsets[count - 1]) if count else (-1, 0)
 
     def encode(self, start: int = 0) -> bytes:
-        """Encode the entries from number ``start`` on; empty if fewer are left."""
+        """Encode the entries from index ``start`` onward; empty if there are none."""
         timestamps, offsets = self._columns
         count = max(start, len(timestamps))
         # Twelve-byte entries: both columns as 32-bit words, three per entry.

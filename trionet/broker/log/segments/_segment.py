@@ -91,7 +91,7 @@ class Segment:
 
     @classmethod
     def create(cls, directory: Directory, base_offset: int, now_ms: int) -> Segment:
-        """Create an empty segment and its log file, whose name is not synced."""
+        """Create an empty segment and its log file, whose name is not yet synced."""
         segment = cls(directory, base_offset, now_ms)
         segment._file = directory.create(segment.name("log"))
         segment.indexes.start()

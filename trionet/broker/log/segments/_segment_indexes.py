@@ -198,7 +198,7 @@ class SegmentIndexes:
 
     def set_newest(self, timestamp: int, offset: int) -> None:
         """Set the greatest timestamp and the last offset of its batch."""
-        # Offset before timestamp before flag: threads may read them meanwhile.
+        # Offset before timestamp before flag: threads may be reading them.
         self.max_timestamp_offset = offset
         self.max_timestamp = timestamp
         self.is_newest_known = True

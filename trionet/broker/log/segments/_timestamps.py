@@ -118,7 +118,10 @@ def _newest_left(segment: Segment, start_offset: int) -> int:
 
 
 def _times(segment: Segment, place: BatchPlace, header: BatchHeader) -> list[OffsetAndTimestamp]:
-    """Return the offset and timestamp of each record of a batch."""
+    """Return the offset and timestamp of each record in a batch.
+
+    If the records cannot be decoded, returns a single pair, from the batch header.
+    """
     data = segment.file.read_at(place.position, place.size)
     try:
         return [OffsetAndTimestamp(record[0], record[1]) for record in decode_batch(data)]

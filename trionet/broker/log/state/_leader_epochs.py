@@ -70,8 +70,9 @@ class LeaderEpochs:
     def assign(self, epoch: int, start_offset: int) -> None:
         """Record that ``epoch`` starts at ``start_offset``.
 
-        Does nothing if ``epoch`` is already the latest epoch and starts no later than that. Removes
-        entries that contradict the new entry, because they are later or would have no records.
+        Does nothing if ``epoch`` is already the latest epoch and starts at or before
+        ``start_offset``. Removes entries that contradict the new entry, because they are later or
+        would have no records.
         """
         starts = self._starts
         if starts and starts[-1].epoch == epoch and starts[-1].start_offset <= start_offset:

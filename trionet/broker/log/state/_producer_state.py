@@ -29,7 +29,7 @@ _tuple: Final = tuple.__new__
 
 
 class StoredBatch(NamedTuple):
-    """A producer's batch in the log."""
+    """A batch in the log that a producer wrote."""
 
     last_sequence: int
     last_offset: int
