@@ -4,7 +4,7 @@ The rules and error codes match Kafka's ReplicationControlManager. The registry 
 logs of partitions: a topic is committed before its directories are created, and deleted before its
 directories are removed. In both cases, the transaction also records the pending directory changes,
 and the record is removed when the changes are complete. Startup can therefore complete interrupted
-changes, and tell them from lost directories.
+changes, and distinguish them from lost directories.
 """
 
 from __future__ import annotations

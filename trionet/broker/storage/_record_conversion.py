@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 def is_message_set(records: Buffer | None) -> bool:
-    """Return whether a produce request's records are a message set, or too short to tell."""
+    """Return whether a produce request's records are a message set, or too short to be batches."""
     return records is not None and (len(records) <= MAGIC_AT or records[MAGIC_AT] in MAGICS)
 
 

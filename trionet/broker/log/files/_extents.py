@@ -2,7 +2,7 @@
 
 The problem: Kafka's checkpoints record the offset up to which each log is on disk, but not the size
 of that part or the topic id, and have no checksum, so that a corrupted digit goes unnoticed. With
-Kafka's checkpoints alone, startup cannot tell a deleted segment from a missing one.
+Kafka's checkpoints alone, startup cannot distinguish a deleted segment from a missing one.
 
 The choice: a separate file beside Kafka's files, which takes precedence over them. It contains a
 version (0), a count, one line per partition, and a CRC-32C of all of these. Kafka ignores it.

@@ -3,7 +3,7 @@
 Opening a log after a clean shutdown takes a third of a millisecond, plus half a dozen reads of a
 few bytes from as many files. After a reboot, each of these reads waits for the disk in turn. More
 threads would overlap the waits, but lose more time competing for the GIL. Instead, the kernel is
-told in advance which files the next logs need, and reads them in parallel.
+notified in advance of the files that the next logs need, and reads them in parallel.
 """
 
 from __future__ import annotations

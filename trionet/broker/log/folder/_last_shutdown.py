@@ -1,7 +1,7 @@
 """Reads the record of the last shutdown from a data directory.
 
 The start offset of a log is saved before the files below it are removed, so that the next startup
-can tell deleted records from missing ones.
+can distinguish deleted records from missing ones.
 """
 
 from __future__ import annotations

@@ -281,7 +281,7 @@ class LogFolder:
         """Stop serving a partition that belongs to no topic, and keep its files.
 
         Kafka calls such a log stray. It may result from an interrupted deletion, or be all that is
-        left of a topic whose metadata was lost. Only the operator can tell which.
+        left of a topic whose metadata was lost. Only the operator can distinguish these cases.
 
         Returns:
             The new name of the directory.
