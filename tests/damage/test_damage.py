@@ -112,7 +112,7 @@ def test_offsets_that_are_given_again_are_found(tmp_path: Path) -> None:
 
 def test_reports_are_read(tmp_path: Path) -> None:
     stray = (
-        "t-x-1: no topic has this partition; its folder is kept as t-x-1.00-stray and not served"
+        "t-x-1: no topic has this partition; its directory is kept as t-x-1.00-stray and not served"
     )
     reports = ["t-0: 1 record is missing, offset 7: there is no file", stray, "something else"]
 

@@ -15,9 +15,10 @@ _CUT = re.compile(r"(\S+)-(\d+): truncated at offset (\d+), ")
 #: Everything of the partition may be gone: nobody can tell what was there.
 _WHOLE = re.compile(
     r"(\S+)-(\d+): "
-    r"(?:no topic has this partition|its folder belongs to|folder \S+ is missing: it was removed)"
+    r"(?:no topic has this partition|its directory belongs to"
+    r"|directory \S+ is missing: it was removed)"
 )
-_NOT_SERVED = re.compile(r"(\S+)-(\d+): (?:no topic has this partition|its folder belongs to)")
+_NOT_SERVED = re.compile(r"(\S+)-(\d+): (?:no topic has this partition|its directory belongs to)")
 _OFFSET_MAX = 2**63
 
 

@@ -79,7 +79,7 @@ def test_a_marker_sets_up_the_broker(program: pytest.Pytester) -> None:
         ("topics=3", "*invalid topics=3; expected a list of names, or a dict*"),
         ("topics='orders'", "*invalid topics='orders'; expected a list of names*"),
         ("topics={'orders': 'three'}", "*'three'}; expected a list of names*"),
-        ("topics={'orders': 0}", "*0 partitions are not allowed*"),
+        ("topics={'orders': 0}", "*partition count 0 is not allowed*"),
         ("topics={'orders': {'retention.mss': 1}}", "*retention.mss*"),
         ("sasl='GSSAPI'", "*invalid sasl='GSSAPI'; allowed: PLAIN, SCRAM-SHA-256*"),
         ("{'orders': 3}", "*takes only keyword arguments*, not {'orders': 3}"),

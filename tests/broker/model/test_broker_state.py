@@ -155,7 +155,7 @@ async def test_a_partition_that_no_topic_owns_is_set_aside_and_kept(
     assert ["other-0"] == [name for name in os.listdir(data) if name.endswith("-0")]
     [stray] = [name for name in os.listdir(data) if name.endswith("-stray")]
     assert (
-        f"t-0: no topic has this partition; its folder is kept as {stray} and not served"
+        f"t-0: no topic has this partition; its directory is kept as {stray} and not served"
         in caplog.text
     )
     assert b"a" in (data / stray / f"{0:020d}.log").read_bytes()

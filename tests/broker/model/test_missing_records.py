@@ -114,4 +114,4 @@ async def test_what_was_committed_last_may_be_missing_of_the_database(
         pass
 
     what = "empty" if is_there else "missing"
-    assert f"trionet.sqlite-wal is {what} after an unclean stop" in caplog.text
+    assert f"trionet.sqlite-wal is {what} after an unclean shutdown" in caplog.text

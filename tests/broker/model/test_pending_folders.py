@@ -271,7 +271,7 @@ async def test_a_change_that_cannot_be_noted_as_complete_is_made_all_the_same(
     async with lives.broker() as (_, client):
         await create_topic(client, "t")
         await append(client, b"a")
-    assert "a change of topics is complete: the disk is full" in caplog.text
+    assert "a topic change is complete: the disk is full" in caplog.text
 
     async with lives.broker() as (_, client):
         assert [b"a"] == values_of(await fetch(client, "t"))

@@ -93,9 +93,9 @@ async def test_topics_and_the_cluster_id_are_there_after_a_restart(tmp_path: Pat
     ("row", "what"),
     [
         ((b"i", "../t", 0, 1), "invalid topic name"),
-        ((b"i", "t", -1, 1), "partitions -1 to 1"),
-        ((b"i", "t", 2, 1), "partitions 2 to 1"),
-        ((b"i", "t", 0, PARTITIONS_MAX + 1), "partitions 0 to 10001"),
+        ((b"i", "t", -1, 1), "partition range -1 to 1"),
+        ((b"i", "t", 2, 1), "partition range 2 to 1"),
+        ((b"i", "t", 0, PARTITIONS_MAX + 1), "partition range 0 to 10001"),
     ],
 )
 async def test_what_no_writer_can_have_begun_is_damage(
@@ -108,7 +108,9 @@ async def test_what_no_writer_can_have_begun_is_damage(
             )
         )
 
-        with pytest.raises(DatabaseError, match=f"is damaged: pending folders of topic .*{what}"):
+        with pytest.raises(
+            DatabaseError, match=f"is damaged: pending directories of topic .*{what}"
+        ):
             await TopicRegistry.load(database, CONFIG)
 
 
@@ -168,15 +170,15 @@ async def test_checking_a_topic_makes_none(registry: TopicRegistry) -> None:
         ({"name": "there"}, "TOPIC_ALREADY_EXISTS", "topic there already exists"),
         ({"name": "there", "partitions": 0}, "TOPIC_ALREADY_EXISTS", "topic there"),
         ({"name": "a_b"}, "INVALID_TOPIC_EXCEPTION", "topic a_b collides with topic a.b: '.' and"),
-        ({"name": "a b"}, "INVALID_TOPIC_EXCEPTION", "invalid topic name 'a b'; allowed: 1 to 249"),
+        ({"name": "a b"}, "INVALID_TOPIC_EXCEPTION", "invalid topic name 'a b'; expected 1 to 249"),
         (
             {"name": "__cluster_metadata"},
             "INVALID_REQUEST",
             "topic name __cluster_metadata is reserved",
         ),
-        ({"partitions": 0}, "INVALID_PARTITIONS", "0 partitions are not allowed; there must be"),
-        ({"partitions": -2}, "INVALID_PARTITIONS", "-2 partitions are not allowed"),
-        ({"partitions": PARTITIONS_MAX + 1}, "POLICY_VIOLATION", "10001 partitions are too many"),
+        ({"partitions": 0}, "INVALID_PARTITIONS", "partition count 0 is not allowed; it must be"),
+        ({"partitions": -2}, "INVALID_PARTITIONS", "partition count -2 is not allowed"),
+        ({"partitions": PARTITIONS_MAX + 1}, "POLICY_VIOLATION", "too many partitions: 10001"),
         ({"replication_factor": 0}, "INVALID_REPLICATION_FACTOR", "replication factor 0 is not"),
         ({"replication_factor": -2}, "INVALID_REPLICATION_FACTOR", "replication factor -2 is"),
         ({"replication_factor": 2}, "INVALID_REPLICATION_FACTOR", "replication factor 2 is not"),
@@ -208,7 +210,7 @@ async def test_checking_a_topic_makes_none(registry: TopicRegistry) -> None:
         (
             {"assignments": [(0, [7])], "replication_factor": 1},
             "INVALID_REQUEST",
-            "with replica assignments the number of partitions and the replication factor",
+            "with replica assignments, the partition count and the replication factor",
         ),
     ],
 )

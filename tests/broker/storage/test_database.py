@@ -402,8 +402,8 @@ async def test_a_database_of_a_newer_version_is_an_error_and_stays(path: str) ->
         version = connection.execute("SELECT version FROM schema_version").fetchone()[0]
 
     assert str(caught.value) == (
-        f"cannot open the database {path}: it has schema 99, but this version of trionet"
-        f" supports schemas up to {len(MIGRATIONS)}; use the version that wrote it"
+        f"cannot open the database {path}: it has schema version 99, but this version of"
+        f" trionet supports only versions up to {len(MIGRATIONS)}; use the release that wrote it"
     )
     assert version == 99
 
@@ -478,7 +478,7 @@ async def test_changes_that_sqlite_leaves_out_are_reported(
     async with open_database(path) as database:
         assert [0, 1, 2] != await database.transaction(read)
 
-    assert f"{path}-wal is damaged from byte " in caplog.text
+    assert f"{path}-wal is damaged, starting at byte " in caplog.text
 
 
 async def test_a_write_ahead_log_that_is_cut_is_reported(

@@ -1,7 +1,7 @@
-"""The broker's logs, in Kafka's on-disk format, with one folder per partition.
+"""The broker's logs, in Kafka's on-disk format, with one directory per partition.
 
 ======================= =====================================================================
-:class:`LogFolder`      the data folder: its lock, identity, checkpoints and partition logs
+:class:`LogFolder`      the data directory: its lock, identity, checkpoints and partition logs
 :class:`Log`            the log of one partition: append, read, flush, retention
 :class:`LogConfig`      the topic settings that apply to its logs
 :class:`Directory`      the file system or memory that stores the logs

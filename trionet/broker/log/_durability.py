@@ -1,10 +1,10 @@
 """Tracks which part of a log is on disk, and flushes the rest (Kafka: UnifiedLog.flush).
 
-The recovery point is the offset below which everything survives a power failure. Only a finished
-fsync advances it, to the log end offset at the time when that fsync started. A round also syncs all
-files of each segment that was finished since the previous round. Until then, the *stored* recovery
-point stays at or below the base offset of that segment, so that a start after a crash rebuilds the
-segment's indexes.
+The recovery point is the offset below which everything survives a power failure. It advances when
+an fsync completes, to what the log end offset was before that fsync, and when deletions move the
+log start offset past it. A round also syncs all files of each segment that was rolled since the
+previous round. Until then, the *stored* recovery point stays at or below the base offset of that
+segment, so that startup after a crash rebuilds the segment's indexes.
 """
 
 # Compiled by mypyc.
@@ -24,18 +24,18 @@ from .state._producer_state import ProducerEntry
 
 
 class Durability:
-    """The flush state of one log: runs its flushes and tracks its recovery point.
+    """Runs the flushes of one log, and tracks its recovery point.
 
     Args:
-        directory: the partition's folder.
-        parent: the data folder, which must be synced to make the partition folder's name durable;
-            None if the name is already durable.
-        name: the name of the partition, used in messages.
+        directory: the partition's directory.
+        parent: the data directory, which must be synced to make the partition directory's name
+            durable; None if the name is already durable.
+        name: the partition's name, for use in messages.
         recovery_point: the offset below which everything is on disk.
-        segments: the segments of the log; finished segments are released once they are on disk.
-        epochs: the leader epochs of the log, which are saved before records of a new epoch count
-            as durable.
-        limiter: limits the number of threads that sync concurrently.
+        segments: the log's segments; a rolled segment is released once it is on disk.
+        epochs: the log's leader epochs, which are saved before records of a new epoch count as
+            durable.
+        limiter: limits how many threads sync concurrently; None for trio's default limiter.
     """
 
     def __init__(
@@ -67,20 +67,20 @@ class Durability:
     # Called by the log
 
     def note_append(self, now_ms: int) -> None:
-        """Record an append, which is not durable yet."""
+        """Record an append that is not yet durable."""
         if self._unflushed_since is None:
             self._unflushed_since = now_ms
         if self._appended_in_round is None:
             self._appended_in_round = now_ms
 
     def note_roll(self, segment: Segment, producers: dict[int, ProducerEntry]) -> None:
-        """Record that ``segment`` is finished, with a snapshot of the producers at its end."""
+        """Record that ``segment`` was rolled, and the state of the producers at its end."""
         self._rolled = (*self._rolled, segment)
         self._snapshots = (*self._snapshots, (segment.end_offset, producers))
         self._names_made += 1
 
     def forget_before(self, base_offset: int, start_offset: int) -> None:
-        """Record that the segments below ``base_offset`` were removed."""
+        """Note the removal of segments below ``base_offset`` and records below ``start_offset``."""
         self._rolled = tuple(each for each in self._rolled if each.base_offset >= base_offset)
         self._snapshots = tuple(each for each in self._snapshots if each[0] >= base_offset)
         self.recovery_point = max(self.recovery_point, start_offset)
@@ -92,30 +92,30 @@ class Durability:
 
     @property
     def failure(self) -> str | None:
-        """The reason why the log rejects writes; None unless a sync has failed."""
+        """Why the log rejects writes; None unless a sync has failed or the log was abandoned."""
         return self._commit.failure
 
     @property
     def has_rolled(self) -> bool:
-        """Whether any finished segment is not on disk yet."""
+        """Whether any rolled segment is not yet on disk."""
         return bool(self._rolled)
 
     @property
     def stored_recovery_point(self) -> int:
-        """The recovery point that may be written to the checkpoint file."""
+        """The recovery point that may safely be written to the checkpoint file."""
         if not self._rolled:
             return self.recovery_point
         return min(self.recovery_point, *(each.base_offset for each in self._rolled))
 
     @property
     def stored_position(self) -> tuple[int, int]:
-        """The stored recovery point as a segment's base offset and a position in its file."""
+        """The stored recovery point, as a segment's base offset and a position in its log file."""
         stored = self.stored_recovery_point
-        # If they differ, it is the start of a finished segment that is not on disk.
+        # If they differ, it is the start of a rolled segment that is not on disk.
         return self._durable_end if stored == self.recovery_point else (stored, 0)
 
     def is_durable(self, offset: int) -> bool:
-        """Return whether all data below ``offset`` is on disk, and indexes of finished segments."""
+        """Return whether all data below ``offset``, and rolled segments' indexes, are on disk."""
         return self.recovery_point >= offset and not any(
             each.end_offset <= offset for each in self._rolled
         )
@@ -131,7 +131,7 @@ class Durability:
         return active.base_offset if self._rolled else None
 
     def abandon(self, reason: str) -> None:
-        """Stop starting rounds; pending flushes raise KAFKA_STORAGE_ERROR with ``reason``."""
+        """Start no further rounds; pending flushes raise KAFKA_STORAGE_ERROR with ``reason``."""
         self._commit.failure = self._commit.failure or reason
 
     async def flush(self, up_to: int) -> None:
@@ -194,7 +194,7 @@ class Durability:
         return Round(save, sync, note_done)
 
     def _sync_metadata(self) -> None:
-        """Sync the topic id, which must be durable as soon as the first record is."""
+        """Sync the file with the topic id, which must be durable once the first record is."""
         try:
             self._directory.sync_file(PARTITION_FILE)
         except FileNotFoundError:

@@ -3,18 +3,18 @@
 The problem: with ``flush.messages=1``, every produce request waits for the disk, and one fsync per
 request would limit a partition to a few hundred requests per second.
 
-The choice: flush in rounds. A round makes everything durable that was written before the round
-started. A task that waits for data appended later waits for the next round. A task that finds no
-round running runs one itself, so no background task is needed.
+The choice: flush in rounds. A round makes durable everything that was written before it started. A
+task that needs later data to be durable waits for the next round. A task that finds no round
+running runs one itself, so no background task is needed.
 
 Rejected: a task per log, because no task may outlive its nursery, and because thousands of idle
 partitions would each have an idle task. Also rejected: retrying a failed fsync. The kernel reports
-a failed write-back once and may then drop the pages, so a second fsync would succeed although the
-data is lost (PostgreSQL learnt this in 2018; Kafka takes the log directory offline). A failed fsync
-is therefore final.
+a failed write-back once and may then drop the pages, so a second fsync would succeed even though
+the data is lost (PostgreSQL learnt this in 2018; Kafka takes the log directory offline). A failed
+fsync is therefore final.
 
-Reconsider if many partitions are flushed concurrently: one round for all logs of a disk would let
-the kernel merge their writes.
+Reconsider if many partitions are flushed concurrently: a single round for all logs on a disk would
+let the kernel merge their writes.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ class Round(NamedTuple):
     """The steps of one round: save, sync, and record that it is done."""
 
     save: Callable[[], None]
-    """Writes files. Called first, in the thread. If it fails, the next round can retry."""
+    """Writes files. Called first, in a worker thread. If it fails, the next round can retry."""
     sync: Callable[[], None]
-    """Makes everything durable. Called second, in the thread. A failure is final."""
+    """Makes everything durable. Called second, in the same thread. A failure is final."""
     note_done: Callable[[], None]
     """Records the result. Called in the loop after ``save`` and ``sync`` have returned."""
 
 
 class GroupCommit:
-    """The group commit of one log, which runs one round at a time.
+    """Runs the group commits of one log, one round at a time.
 
     Args:
-        directory: the folder that runs blocking work in threads.
-        name: the name of the log, used in messages.
-        limiter: limits the number of threads that sync concurrently, and is shared by all logs of
-            a data folder; None for trio's default limiter.
+        directory: the partition's directory, whose ``in_thread`` method runs the rounds.
+        name: the log's name, for use in messages.
+        limiter: limits how many threads sync concurrently; shared by all logs in a data directory.
+            None for trio's default limiter.
     """
 
     def __init__(
@@ -62,20 +62,20 @@ class GroupCommit:
         self._running: trio.Event | None = None
 
     async def until(self, is_durable: Callable[[], bool], begin: Callable[[], Round]) -> None:
-        """Run rounds, or wait for rounds that other tasks run, until ``is_durable()`` is true.
+        """Run rounds, or wait for other tasks' rounds, until ``is_durable()`` returns true.
 
         Args:
             is_durable: called in the loop, before and after each round.
-            begin: called in the loop when a round starts. It is not stored, because the reference
+            begin: called in the loop when a round starts. It is not stored, because a reference
                 cycle would keep a closed log in memory.
 
-        Always a checkpoint. A task cancelled while another task runs the round returns immediately.
-        A task cancelled while it runs the round returns when the thread has finished. In both cases
-        the round takes effect for all tasks.
+        Always a checkpoint. A task that is cancelled while waiting for another task's round stops
+        waiting immediately. A task that is cancelled while running a round first waits for the
+        thread to finish. In either case, the round takes effect for all tasks.
 
         Raises:
             ApiError: KAFKA_STORAGE_ERROR if this or an earlier sync failed, or if a file could not
-                be written. After a failed write, another round may succeed.
+                be written. After a failed write, a later round may succeed.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         waited = False
@@ -108,7 +108,7 @@ class GroupCommit:
             if failure is not None:
                 self.failure = (
                     f"{self._name}: syncing written data failed ({failure}); the log rejects"
-                    " appends until the broker has been restarted and has checked it"
+                    " appends until the broker has been restarted and has checked the log"
                 )
                 self._cause = failure
                 self.raise_if_failed()
@@ -118,7 +118,7 @@ class GroupCommit:
             running.set()
 
     def _work(self, this_round: Round) -> OSError | None:
-        """Run a round in a thread, and return the error that makes the log unusable, if any."""
+        """Run a round, in a thread. Return the sync error, if any; it makes the log read-only."""
         try:
             this_round.save()
         except OSError as error:

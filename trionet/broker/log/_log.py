@@ -55,22 +55,23 @@ _tuple: Final = tuple.__new__
 class Log:
     """The log of one partition, opened by :meth:`open` or, in the broker, by a ``LogFolder``.
 
-    A log belongs to one trio loop. Methods documented as thread-safe may also be called in threads.
+    A log belongs to one ``trio.run()``. Methods documented as thread-safe may also be called from
+    other threads.
 
     Like Kafka's UnifiedLog, this is one class with many methods. Append, read, flush and deletion
-    share the offsets below, and their larger parts have separate modules (segments, validation,
+    share the offsets below, and their larger parts live in separate modules (segments, validation,
     durability). Splitting the class would cost every append and fetch another attribute lookup, or
     keep closed logs in memory through reference cycles.
 
     Attributes:
-        topic: the name of the topic.
-        partition: the number of the partition.
-        topic_id: the id of the topic, 16 bytes; zeros if unknown.
-        directory: the partition's folder.
-        config: the settings of the topic; a new value applies from the next append on.
-        start_offset: the log start offset: the first offset that can be read.
-        end_offset: the log end offset: the offset of the next record.
-        leader_id: the id of the partition's leader, set by elections; -1 without a leader.
+        topic: the topic's name.
+        partition: the partition's number.
+        topic_id: the topic's 16-byte id; all zeros if unknown.
+        directory: the partition's directory.
+        config: the topic's settings; a new value takes effect with the next append.
+        start_offset: the log start offset, which is the lowest readable offset.
+        end_offset: the log end offset, which will be the offset of the next record.
+        leader_id: the id of the partition's leader, set by elections; -1 if there is none.
         leader_epoch: the leader epoch of subsequently appended records.
         epochs: the start offsets of the leader epochs.
     """
@@ -131,19 +132,19 @@ class Log:
         topic: str = "",
         partition: int = 0,
     ) -> Log:
-        """Open the log in a folder, creating it if needed. Blocks; scans after an unclean shutdown.
+        """Open the log in a directory, creating it if needed. Blocks; may scan the whole log.
 
         Args:
-            directory: the partition's folder.
+            directory: the partition's directory.
             config: the topic's settings; None for Kafka's defaults.
             now_ms: the current time.
             last_shutdown: how the last run ended; by default, with an unclean shutdown and no
-                records known to be on disk.
+                records known to be on disk, so that the whole log is scanned.
             topic: the name of the topic.
             partition: the number of the partition.
 
         Raises:
-            OSError: the folder cannot be read or written.
+            OSError: the directory cannot be read or written.
         """
         config, last_shutdown = config or LogConfig(), last_shutdown or LastShutdown()
         return cls(
@@ -158,7 +159,7 @@ class Log:
     # Appending
 
     def append(self, records: Buffer, now_ms: int) -> Appended:
-        """Append the batches of one records field of a produce request, all or none, in one write.
+        """Append all batches in the records field of a produce request, or none of them.
 
         Assigns offsets to the records. Does not wait or sync: if :attr:`must_flush` is true
         afterwards, the response to the producer must wait for :meth:`flush`.
@@ -168,11 +169,10 @@ class Log:
             now_ms: the current time.
 
         Raises:
-            ApiError: nothing was appended, and the log is unchanged:
-                UNSUPPORTED_FOR_MESSAGE_FORMAT, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE,
-                RECORD_LIST_TOO_LARGE, INVALID_RECORD, INVALID_TIMESTAMP,
-                OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, KAFKA_STORAGE_ERROR (the disk
-                is full or failed, or the log is closed).
+            ApiError: nothing was appended: UNSUPPORTED_FOR_MESSAGE_FORMAT, CORRUPT_MESSAGE,
+                MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_RECORD, INVALID_TIMESTAMP,
+                INVALID_TXN_STATE, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH,
+                KAFKA_STORAGE_ERROR (the disk is full or failed, or the log is closed).
         """
         if self._offline_reason is not None or self._durability.failure is not None:
             raise ApiError(
@@ -256,7 +256,7 @@ class Log:
     # Rolling
 
     def _roll(self, now_ms: int) -> Segment:
-        """Start a new segment. Only creates a file; the next flush does all slow work."""
+        """Start a new segment. Creates only a file; the next flush does the slow work."""
         finished = self._segments.active
         finished.truncate_torn_end()
         finished.indexes.finish()
@@ -272,7 +272,7 @@ class Log:
         return segment
 
     def _settle_roll(self) -> None:
-        # If the last segment grew past the base offset of this empty file, the next start would
+        # If the last segment grew past the base offset of this empty file, the next startup would
         # take that file for the end of the log.
         if self._segments.active.base_offset != self.end_offset:
             self.directory.remove(file_name(self.end_offset, "log"))
@@ -282,7 +282,7 @@ class Log:
 
     @property
     def high_watermark(self) -> int:
-        """The first offset that is not visible to consumers yet.
+        """The first offset that is not yet visible to consumers.
 
         It equals the log end offset or, with ``flush.messages=1`` on disk, the recovery point, so
         that consumers never see a record that a power failure can still lose.
@@ -293,7 +293,7 @@ class Log:
 
     @property
     def last_stable_offset(self) -> int:
-        """The first offset that is not visible to ``read_committed`` consumers yet.
+        """The first offset that is not yet visible to ``read_committed`` consumers.
 
         It equals the high watermark, because transactions are not supported.
         """
@@ -304,15 +304,18 @@ class Log:
     ) -> LogRead:
         """Return the file range that starts with the batch that contains ``offset``.
 
-        Thread-safe. Waits for the disk if the pages of the file or the index are not in memory.
+        Thread-safe. Waits for the disk if the needed parts of the log file or index are not in
+        memory.
 
         Args:
-            offset: the first offset to read, from :attr:`start_offset` to :attr:`end_offset`.
+            offset: the first offset to read; from :attr:`start_offset` to :attr:`end_offset`,
+                inclusive.
             max_bytes: the maximum size of the range, which may end inside a batch.
             min_one_message: whether to return the whole first batch even if it exceeds
                 ``max_bytes`` (KIP-74). If false, a first batch that does not fit makes the range
                 empty.
-            up_to: the upper limit, exclusive, of the offsets; :attr:`high_watermark` by default.
+            up_to: the offset at which to stop (exclusive); by default and at most,
+                :attr:`high_watermark`.
 
         Raises:
             ApiError: OFFSET_OUT_OF_RANGE; CORRUPT_MESSAGE if the bytes on disk are not a batch.
@@ -336,7 +339,7 @@ class Log:
         """Like :meth:`read`, but also read the range into the page cache; call it in a thread.
 
         Raises:
-            OSError: the disk failed.
+            OSError: the range cannot be read from disk.
         """
         read = self.read(offset, max_bytes, min_one_message=min_one_message, up_to=up_to)
         reading.warm(read.records)
@@ -357,8 +360,8 @@ class Log:
         if not self.start_offset <= offset <= self.end_offset:
             raise ApiError(
                 OFFSET_OUT_OF_RANGE,
-                f"{self._name}: offset {offset} is out of range: the log has offsets "
-                f"{self.start_offset} to {self.end_offset}",
+                f"{self._name}: offset {offset} is out of range; expected {self.start_offset} to"
+                f" {self.end_offset}",
             )
         segments = self._segments
         active = segments.active  # read once: while this runs in a thread, the log may roll
@@ -378,13 +381,14 @@ class Log:
     def offset_for_timestamp(
         self, timestamp: int, up_to: int | None = None
     ) -> OffsetAndTimestamp | None:
-        """Return the first record whose timestamp is at least ``timestamp``, or None.
+        """Return the first record with a timestamp of at least ``timestamp``, or None.
 
         Thread-safe. May read large parts of the log and decode batches; call it in a thread.
 
         Args:
             timestamp: the timestamp, in milliseconds.
-            up_to: the upper limit, exclusive, of the offsets; :attr:`high_watermark` by default.
+            up_to: the offset at which to stop (exclusive); by default and at most,
+                :attr:`high_watermark`.
 
         Raises:
             ApiError: CORRUPT_MESSAGE if the bytes on disk are not a batch.
@@ -400,9 +404,10 @@ class Log:
     def beginnings_before(self, timestamp: float, now_ms: int) -> list[int]:
         """Return the offsets for a ListOffsets version 0 request, in descending order.
 
-        They are the base offsets of the segments last written at or before ``timestamp``, and the
-        log end offset, limited to the high watermark; see :func:`timestamps.beginnings_before`.
-        Thread-safe. May wait for the disk unless ``timestamp`` is infinity.
+        They are the base offsets of the segments last written at or before ``timestamp`` and,
+        unless it is in the past, the log end offset. None exceeds the high watermark; see
+        :func:`timestamps.beginnings_before`. Thread-safe. May wait for the disk unless
+        ``timestamp`` is infinity.
         """
         visible = self.high_watermark
         offsets = timestamps.beginnings_before(
@@ -413,7 +418,7 @@ class Log:
         return offsets
 
     def max_timestamp_offset(self) -> OffsetAndTimestamp | None:
-        """Return the record with the greatest timestamp (KIP-734); None if the log is empty.
+        """Return the first record with the greatest timestamp (KIP-734); None if there is none.
 
         Thread-safe; call it in a thread, like :meth:`offset_for_timestamp`.
 
@@ -451,7 +456,7 @@ class Log:
         """Start a leader epoch for subsequent appends. It is durable when this returns.
 
         Args:
-            epoch: greater than :attr:`leader_epoch`.
+            epoch: the new epoch, which must be greater than :attr:`leader_epoch`.
 
         Raises:
             ValueError: the epoch is not greater than the current one.
@@ -489,7 +494,7 @@ class Log:
 
     @property
     def extent(self) -> Extent:
-        """The part of the log that is on disk, for the next start to compare with the files."""
+        """The part of the log that is on disk, with which the next startup compares the files."""
         base_offset, position = self._durability.stored_position
         return Extent(
             self.topic_id,
@@ -503,12 +508,12 @@ class Log:
 
     @property
     def unflushed_messages(self) -> int:
-        """The number of records that a power failure would lose."""
+        """The number of records that a power failure could lose; 0 in memory."""
         return self.end_offset - self.recovery_point
 
     @property
     def must_flush(self) -> bool:
-        """Whether ``flush.messages`` is reached, so that the response must wait for a flush."""
+        """Whether ``flush.messages`` has been reached, so the response must wait for a flush."""
         return 0 < self.unflushed_messages >= self.config.flush_messages
 
     @property
@@ -518,14 +523,14 @@ class Log:
 
     @property
     def has_unflushed_segments(self) -> bool:
-        """Whether any finished segment is not on disk yet, so that a crash would require a scan."""
+        """Whether any rolled segment is not yet on disk, so a crash would require scanning it."""
         return self._durability.has_rolled
 
     def flush_due(self, now_ms: int) -> int | None:
         """Return the offset up to which a flush is due now; None if no flush is due.
 
-        A flush is due when ``flush.messages`` or ``flush.ms`` is reached, or when a finished
-        segment is not on disk.
+        A flush is due when ``flush.messages`` or ``flush.ms`` has been reached, or when a rolled
+        segment is not yet on disk.
         """
         if not self.directory.is_durable or self.is_offline:
             return None
@@ -537,14 +542,14 @@ class Log:
         Concurrent calls share an fsync, which runs in a thread.
 
         Args:
-            up_to: the offset; by default, :attr:`end_offset` at the time of the call.
+            up_to: an offset; by default, :attr:`end_offset` at the time of the call.
 
         Raises:
             ApiError: KAFKA_STORAGE_ERROR. If an fsync failed, every waiting call raises it, and the
                 log rejects subsequent appends but remains readable.
 
-        Cancellation: the task that runs the fsync returns when the fsync has finished; all other
-        tasks return immediately. The fsync is completed in both cases.
+        Cancellation: a task that is running the fsync first waits for it to finish; all other tasks
+        stop waiting immediately. The fsync completes in either case.
         """
         if not self.directory.is_durable:
             await trio.lowlevel.checkpoint()
@@ -558,7 +563,8 @@ class Log:
     def starts_inside_segment(self) -> bool:
         """Whether the start offset cannot be derived from the names of the segment files.
 
-        Also true while files are being removed, since a power failure may restore them, incomplete.
+        Also true while files are being removed, since a power failure may bring them back,
+        incomplete.
         """
         return self._removals > 0 or self.start_offset > self._segments.all[0].base_offset
 
@@ -596,6 +602,7 @@ class Log:
         Raises:
             ApiError: OFFSET_OUT_OF_RANGE if ``offset`` is above the high watermark;
                 KAFKA_STORAGE_ERROR if a new segment cannot be created.
+            OSError: a file cannot be removed; the records are unreadable nevertheless.
 
         Cancellation: all or nothing.
         """
@@ -627,7 +634,7 @@ class Log:
                 self._removals -= 1
 
     async def _save_start_offset(self) -> None:
-        """Save the start offset; otherwise the next start would report the files as missing."""
+        """Save the start offset, or the next startup would report deleted records as missing."""
         if self._save_start is None:
             return
         try:
@@ -648,9 +655,9 @@ class Log:
         self._offline_reason = self._offline_reason or reason
 
     async def abandon(self) -> None:
-        """Stop flushing, wait until no thread is running, and close the log files.
+        """Stop flushing, wait for a running flush to finish, and close the log files.
 
-        Always a checkpoint. Pending calls of :meth:`flush` raise KAFKA_STORAGE_ERROR.
+        Always a checkpoint. Pending calls to :meth:`flush` raise KAFKA_STORAGE_ERROR.
         """
         self._durability.abandon(f"{self._name} was deleted")
         await self._durability.idle()
@@ -658,13 +665,13 @@ class Log:
             segment.close_file()
 
     async def close(self) -> None:
-        """Reject further appends and flush everything, so that the next start needs no scan.
+        """Reject further appends and flush everything, so that the next startup needs no scan.
 
         Raises:
-            ApiError: KAFKA_STORAGE_ERROR if a flush failed; the shutdown is then not clean.
+            ApiError: KAFKA_STORAGE_ERROR if a flush failed; the log is then not cleanly closed.
             OSError: a file could not be written.
 
-        Cancellation: the log rejects appends, and its shutdown is not clean.
+        Cancellation: the log rejects appends, but is not cleanly closed.
         """
         self.reject_appends(f"{self._name} is closed")
         self._settle()

@@ -42,7 +42,7 @@ CLUSTER_OPERATIONS = _operations(5, 7, 8, 9, 10, 11, 12)
 
 @attrs.define
 class Conversions:
-    """The counts of converted records (Kafka: BrokerTopicMetrics).
+    """Counts of converted records (Kafka: BrokerTopicMetrics).
 
     Attributes:
         produced: the number of records converted from message sets to batches.
@@ -64,11 +64,12 @@ class BrokerState:
         cluster: the shared state, which creates, alters and deletes topics.
         settings: the layered settings of the node; see :meth:`reconfigure`.
         config: the effective settings.
-        topics, folder, database, purgatory, unflushed, nursery: the attributes of the cluster.
+        topics, folder, database, purgatory, unflushed, nursery: the cluster's attributes of the
+            same names.
         now_ms: returns the time for record timestamps, in ms since the epoch.
         fetch_sessions: the incremental fetch sessions.
-        groups: the coordinator of the groups that this node coordinates.
-        registration: the registration of this node, for the other nodes.
+        groups: coordinates the groups that are assigned to this node.
+        registration: what the other nodes know about this node.
         conversions: the counts of converted records.
         request_log_topic: the topic of the request log; None if requests are not logged to a topic.
     """
@@ -124,7 +125,7 @@ class BrokerState:
         self.config = settings.current
 
     def set_bound(self, endpoints: list[Endpoint]) -> None:
-        """Derive the advertised addresses from the bound addresses."""
+        """Register the advertised addresses, taking unspecified ports from the bound addresses."""
         for bound in endpoints:
             advertised = self.config.advertised(bound.listener_name)
             self.registration.advertise(
@@ -153,13 +154,13 @@ class BrokerState:
         """Return the log of a partition that this node leads.
 
         Args:
-            topic: the name or id of the topic.
-            partition: the number of the partition.
+            topic: the topic's name or id.
+            partition: the partition's number.
             leader_epoch: the leader epoch known to the client; -1 if unknown.
 
         Raises:
-            ApiError: the partition does not exist, this node is not the leader, or the leader
-                epochs differ.
+            ApiError: the partition does not exist, this node is not its leader, or ``leader_epoch``
+                is not current.
         """
         log = self.get_log(topic, partition)
         if log is None:
@@ -189,7 +190,8 @@ class BrokerState:
         if running < needed:
             raise ApiError(
                 error_codes.NOT_ENOUGH_REPLICAS,
-                f"{running} replicas are in sync; min.insync.replicas requires {needed}",
+                f"{running} of {len(partition.replicas)} replicas are in sync, but"
+                f" min.insync.replicas requires {needed}",
             )
 
     def _unknown(self, topic: str | bytes) -> ApiError:
@@ -200,7 +202,7 @@ class BrokerState:
         )
 
     def leader_of(self, topic: str | bytes, partition: int) -> PartitionRegistration | None:
-        """Return the current leader, for responses of nodes that are not the leader (KIP-951)."""
+        """Return the registration that names a partition's current leader (KIP-951), or None."""
         log = self.get_log(topic, partition)
         return None if log is None else self.cluster.leadership[log.topic, partition]
 

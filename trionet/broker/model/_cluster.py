@@ -1,7 +1,7 @@
 """The state shared by all nodes of a cluster: topics, logs, leaders, groups and the database.
 
 The problem: to clients, a simulated cluster of several nodes in one process must look like several
-Kafka brokers whose leaders change, but it must never lose a record or serve it twice.
+Kafka brokers among which leadership moves, but it must never lose a record or serve it twice.
 
 The choice: all stored data exists once, in this class, and every node reads and writes the same
 logs. The state that differs between nodes (addresses, fetch sessions, coordinated groups) is in a
@@ -62,20 +62,21 @@ class Cluster:
         configs: the settings altered at run time.
         loggers: the log levels.
         topics: the registry of topics.
-        folder: the data folder, which contains the logs of all partitions.
+        folder: the data directory, which contains the logs of all partitions.
         database: the database for all data except logs.
         network: the source of time, randomness and connections.
         nursery: runs tasks that outlive the call that started them, until the broker stops.
         producer_ids: allocates ids for idempotent producers.
         scram_credentials: the SCRAM users; None without a listener that uses SASL or TLS.
-        purgatory: the requests that wait for data.
+        purgatory: the requests that are waiting for data.
         leadership: the leaders of topic partitions.
         coordinators: the leaders of the partitions of ``__consumer_offsets``, which coordinate
             groups.
         group_store: the stored state of consumer groups.
-        nodes: the registered nodes, by id; a node is registered when its state has been created.
+        nodes: the registered nodes, keyed by id; a node is registered once its state has been
+            created.
         elections: elects and installs leaders.
-        unflushed: the logs that were appended to since the last background flush.
+        unflushed: the logs appended to since the last background flush.
     """
 
     configs: BrokerConfigs
@@ -131,7 +132,7 @@ class Cluster:
         return time.time_ns() // 1_000_000
 
     def release_logs(self) -> None:
-        """Drop all references to logs, so that a reference to the Broker keeps no file open."""
+        """Drop all references to logs, so that holding on to the Broker keeps no files open."""
         self._logs.clear()
         self.unflushed.clear()
         if self.is_in_memory:
@@ -139,7 +140,7 @@ class Cluster:
                 self.folder.directory.remove_folder(name)
 
     async def next_producer_id(self) -> int:
-        """Allocate a producer id that was never used before.
+        """Allocate a producer id that has never been used.
 
         Raises:
             ApiError: the database cannot be written.
@@ -173,7 +174,8 @@ class Cluster:
         """Create a topic and its logs; see :meth:`TopicRegistry.create` for the arguments.
 
         Raises:
-            ApiError: the topic already exists, or the request is not allowed.
+            ApiError: the topic already exists, the request is not allowed, or the topic could not
+                be stored.
         """
         async with self._changing_topics:
             with storage_errors():
@@ -191,16 +193,16 @@ class Cluster:
         return topic
 
     async def alter_topic(self, name: str, change: Change, *, validate_only: bool = False) -> None:
-        """Change the settings of a topic. They apply to the logs from the next append on.
+        """Change the settings of a topic. They take effect with the next append to each log.
 
         Args:
-            name: the name of the topic.
+            name: the topic's name.
             change: returns the new settings, given the old ones.
             validate_only: whether to validate the change without applying it.
 
         Raises:
-            ApiError: the topic does not exist, a setting is not allowed, or ``change`` raised this
-                error; nothing was changed.
+            ApiError: the topic does not exist, a setting is not allowed, the change could not be
+                stored, or ``change`` raised the error; nothing was changed.
         """
         async with self._changing_topics:
             topic = self.topics.get(name)
@@ -270,7 +272,7 @@ class Cluster:
         """Return the topic, creating it with the broker's defaults if it does not exist.
 
         Raises:
-            ApiError: the name is not allowed.
+            ApiError: the topic does not exist and cannot be created.
         """
         try:
             return await self.create_topic(name)
@@ -284,7 +286,7 @@ class Cluster:
         """Delete a topic, and complete fetches waiting for it.
 
         Raises:
-            ApiError: the topic was already deleted.
+            ApiError: the topic was already deleted, or the deletion could not be stored.
         """
         async with self._changing_topics:
             with storage_errors():
@@ -292,7 +294,7 @@ class Cluster:
 
     async def _remove(self, topic: Topic) -> None:
         await self.topics.delete(topic)
-        # Before the logs: the topic is deleted, even if its folders cannot be removed.
+        # Before the logs: the topic is deleted, even if its directories cannot be removed.
         self.group_store.forget_topic(topic.name)
         await self._remove_logs(topic.name, range(topic.partitions))
         await self._settle([topic.id])
@@ -314,15 +316,15 @@ class Cluster:
             raise failure
 
     async def _settle(self, topic_ids: Collection[bytes]) -> None:
-        """Record in the database that the folders of topics match the registry."""
+        """Record in the database that the directories of some topics match the registry."""
         try:
             # Before the note is removed: otherwise a power failure could lose the names of new
-            # folders or bring deleted ones back, with nothing left that says so.
+            # directories or bring deleted ones back, with nothing left that says so.
             await self.folder.sync_names()
             await self.topics.settle(topic_ids)
         except (OSError, DatabaseError) as error:
-            # The request itself succeeded; the next start checks the folders again.
-            logger.warning("could not record that a change of topics is complete: %s", error)
+            # The request itself succeeded; the next startup checks the directories again.
+            logger.warning("could not record that a topic change is complete: %s", error)
 
     async def open_logs(self) -> None:
         """Open all logs, complete interrupted creations, and set aside logs without a topic."""
@@ -359,8 +361,8 @@ class Cluster:
         for name, partition in self._without_topic(topics):
             folder = await self.folder.set_aside(name, partition)
             logger.warning(
-                "%s-%d: no topic has this partition; its folder is kept as %s and not served."
-                " Remove that folder if it is not needed",
+                "%s-%d: no topic has this partition; its directory is kept as %s and not served;"
+                " remove that directory if it is not needed",
                 name,
                 partition,
                 folder,
@@ -371,7 +373,7 @@ class Cluster:
             await self._settle([each.id for each, _ in pending_folders])
 
     def _without_topic(self, topics: Mapping[str, Topic]) -> list[tuple[str, int]]:
-        """Return the partitions in the data folder that belong to no topic.
+        """Return the partitions in the data directory that belong to no topic.
 
         Raises:
             MissingRecordsError: a partition without a topic contains records, and
@@ -394,7 +396,7 @@ class Cluster:
         return found
 
     async def _create_logs(self, topic: Topic) -> list[tuple[str, int]]:
-        """Create missing logs, and return the partitions that begin with a new leader epoch.
+        """Create missing logs, and return the partitions that must begin a new leader epoch.
 
         The last leader is not stored. If the leader epoch is 0, the leader was the first replica,
         since the election of any other leader starts a new epoch.

@@ -1,8 +1,9 @@
-"""The registrations of the nodes of a cluster, and elections among the nodes.
+"""The registrations of a cluster's nodes, and elections among them.
 
 (Kafka: BrokerRegistration, PartitionLeaderElector, ReplicationControlManager.) An election gives
-partitions and groups a new leader, in the next leader epoch. :mod:`._leadership` chooses the
-leaders; this module applies the choices to the logs, the groups and the waiting requests.
+partitions a new leader, and groups a new coordinator, in the next leader epoch. :mod:`._leadership`
+chooses the leaders; this module applies the choices to the logs, the groups and the waiting
+requests.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class BrokerRegistration:
     """The part of a node's state that the other nodes use: its id, rack, addresses and groups.
 
     This class exists so that a cluster does not depend on the :class:`.BrokerState` of its nodes,
-    which depends on the cluster.
+    which itself depends on the cluster.
 
     Args:
         node_id: the id of the node.
@@ -62,15 +63,15 @@ class BrokerRegistration:
 class Elections:
     """The elections of a cluster.
 
-    Each election is atomic: a cancelled election is completed first, which takes a few fsyncs per
-    batch of partitions.
+    Each election is atomic: once begun, it runs to completion even if cancelled, which takes a few
+    fsyncs per batch of partitions.
 
     Args:
         leadership: the leaders of topic partitions.
         coordinators: the leaders of the partitions of ``__consumer_offsets``.
-        nodes: all nodes, by id.
+        nodes: all nodes, keyed by id.
         logs: the logs of topic partitions.
-        purgatory: the requests that wait for data.
+        purgatory: the requests that are waiting for data.
         changing: the lock that serializes elections and changes to topics.
     """
 
@@ -111,14 +112,14 @@ class Elections:
             self._hand_over_groups()
 
     async def node_started(self, node: int) -> None:
-        """Elect a node that has started as the leader of its partitions that have no leader."""
+        """Make a node that has started the leader of those of its partitions that have none."""
         async with self._changing:
             self._coordinators.start(node)
             self._hand_over_groups()
             await self.install_leaders(self._leadership.start(node))
 
     async def node_stops(self, node: int) -> None:
-        """Elect other leaders for the partitions of a node, before the node stops listening."""
+        """Elect other leaders for the partitions that a node leads, before it stops listening."""
         async with self._changing:
             self._coordinators.stop(node)
             self._hand_over_groups()
@@ -132,7 +133,7 @@ class Elections:
             await self.install_leaders(self._leadership.elect_preferred())
 
     def _groups_of(self, group_id: str) -> GroupCoordinator | None:
-        """Return the GroupCoordinator of a group; None while no node coordinates the group."""
+        """Return a group's GroupCoordinator; None while no node coordinates the group."""
         node = self._nodes.get(self._coordinators[partition_of(group_id)].leader)
         return None if node is None else node.groups
 
@@ -146,15 +147,15 @@ class Elections:
         This takes three steps:
 
         1. No node leads the partitions: appends fail with NOT_LEADER_OR_FOLLOWER.
-        2. The new epochs are synced to disk, so that no record is ever written in an epoch that a
-           power failure could give to another leader.
+        2. The new epochs are synced to disk, so that no record is ever written in an epoch that
+           could be given to another leader after a power failure.
         3. The new leader accepts requests; requests waiting on the old leader complete with an
            error.
 
         Steps 2 and 3 run for a batch of partitions at a time. Step 2 is shielded, and there is no
         checkpoint between steps 2 and 3 of a batch.
 
-        The caller holds the lock.
+        The caller must hold the lock.
         """
         logs = {key: log for key in keys if (log := self._logs.get(key)) is not None}
         for log in logs.values():
@@ -175,4 +176,6 @@ async def _begin_epoch(log: Log, epoch: int) -> None:
     try:
         await log.begin_epoch(epoch)
     except ApiError as error:
-        logger.warning("%s-%d: leader epoch %d: %s", log.topic, log.partition, epoch, error)
+        logger.warning(
+            "%s-%d: could not save leader epoch %d: %s", log.topic, log.partition, epoch, error
+        )

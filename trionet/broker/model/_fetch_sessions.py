@@ -1,7 +1,9 @@
-"""Incremental fetch sessions, without I/O and clock (KIP-227; Kafka: FetchSession, FetchManager).
+"""Incremental fetch sessions (KIP-227; Kafka: FetchSession, FetchManager).
+
+This module performs no I/O and reads no clock.
 
 The problem: a consumer of thousands of partitions would send and receive the whole list of
-partitions in every fetch, although only a few have changed. In a session, the broker keeps the
+partitions in every fetch, even though only a few have changed. In a session, the broker keeps the
 list, and both sides send only changes.
 
 The epoch of a request selects its meaning. Epoch -1 is a full fetch without a session, and ends the
@@ -131,14 +133,14 @@ class FetchContext:
 class FetchSessionCache:
     """The fetch sessions of all consumers.
 
-    A full cache evicts a session that was idle for some time or, failing that, an old session that
-    is smaller than the new one (Kafka: FetchSessionCacheShard.tryEvict). If no session can be
+    A full cache evicts a session that has been idle for some time or, failing that, an old session
+    that is smaller than the new one (Kafka: FetchSessionCacheShard.tryEvict). If no session can be
     evicted, the consumer fetches without a session, which only costs bandwidth.
 
     Args:
         slots: the maximum number of sessions (``max.incremental.fetch.session.cache.slots``); 0
             disables sessions.
-        eviction_seconds: the minimum age or idle time of an evicted session
+        eviction_seconds: the minimum age or idle time before a session may be evicted
             (``min.incremental.fetch.session.eviction.ms``).
         rng: the random generator for session ids.
         elements: the maximum total number of partitions in all sessions
@@ -209,7 +211,7 @@ class FetchSessionCache:
     def open_in_steps(
         self, request: FetchRequest, version: int, now: float
     ) -> Generator[None, None, FetchContext]:
-        """Like :meth:`open`, but yield at each partition, since a request may have 250,000."""
+        """Like :meth:`open`, but yield after each partition, since a request may have 250,000."""
         uses_topic_ids = version >= 13
         if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
             self._remove(request.session_id)
@@ -291,7 +293,7 @@ class FetchSessionCache:
         return True
 
     def _smallest(self, size: int, now: float) -> FetchSession | None:
-        """Return the smallest session below ``size`` partitions that is old enough to evict."""
+        """Return the smallest session under ``size`` partitions that is old enough to evict."""
         found = None
         for session in self._sessions.values():
             if now - session.created >= self._eviction_seconds and len(session.partitions) < size:
@@ -309,7 +311,7 @@ class FetchSessionCache:
         if session.epoch != request.session_epoch:
             raise ApiError(
                 error_codes.INVALID_FETCH_SESSION_EPOCH,
-                f"session epoch is {request.session_epoch}, expected {session.epoch}",
+                f"the session epoch is {request.session_epoch}; expected {session.epoch}",
             )
         if session.uses_topic_ids != uses_topic_ids:
             raise ApiError(
@@ -333,7 +335,7 @@ class FetchSessionCache:
             self._remove(session.id)
             raise ApiError(
                 error_codes.FETCH_SESSION_ID_NOT_FOUND,
-                f"the fetch sessions reached their limit of {self._elements_max} partitions in"
+                f"fetch sessions have reached their limit of {self._elements_max} partitions in"
                 " total (max.incremental.fetch.session.cache.elements)",
             )
         session.partitions[requested.key] = requested

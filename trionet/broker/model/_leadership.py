@@ -29,7 +29,7 @@ class PartitionRegistration:
     Attributes:
         replicas: the nodes that may lead the partition, starting with the preferred leader.
         leader: the current leader; NO_LEADER while no replica is live.
-        epoch: the leader epoch, which also increases with changes to and from NO_LEADER.
+        epoch: the leader epoch, which also increases on changes to and from NO_LEADER.
         last_leader: the current leader or, while no replica is live, the previous leader.
     """
 
@@ -71,7 +71,7 @@ class Leadership(Generic[K]):
         return node in self._live
 
     def start(self, node: int) -> list[K]:
-        """Mark a node as live, and elect it as the leader of its partitions that have no leader.
+        """Mark a node as live, and make it the leader of those of its partitions that have none.
 
         Returns:
             The partitions whose leader has changed.
@@ -104,7 +104,7 @@ class Leadership(Generic[K]):
         return self._partitions[key]
 
     def get(self, key: K) -> PartitionRegistration:
-        """Return the registration of a partition; without replicas if it does not exist."""
+        """Return a partition's registration, without replicas if there is no such partition."""
         return self._partitions.get(key, _UNREGISTERED)
 
     def live_replicas(self, partition: PartitionRegistration) -> list[int]:
@@ -151,9 +151,9 @@ class Leadership(Generic[K]):
         """Register a new partition, led by its first live replica.
 
         Args:
-            key: the key of the partition.
-            replicas: the nodes of the replicas. Unknown nodes are dropped; if no node is left, the
-                first node of the cluster becomes the only replica.
+            key: identifies the partition.
+            replicas: the nodes that have a replica. Unknown nodes are dropped; if no node is left,
+                the first node of the cluster becomes the only replica.
             epoch: the leader epoch.
         """
         assert key not in self._partitions, f"{key} is registered already"

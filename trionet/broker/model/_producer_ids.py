@@ -20,7 +20,7 @@ ID_MAX = 2**63 - 1 - BLOCK_SIZE
 
 
 class ProducerIds:
-    """The allocator of producer ids, which ascend from 0 in a new database.
+    """Allocates producer ids, in ascending order, starting at 0 in a new database.
 
     Args:
         database: stores the reserved blocks.
@@ -36,7 +36,7 @@ class ProducerIds:
         return next(self._block, None)
 
     async def next_block(self) -> None:
-        """Reserve the next block of ids, wasting the unused ids of the previous block.
+        """Reserve the next block of ids, discarding what is left of the previous block.
 
         Raises:
             DatabaseError: no block was reserved, and the previous block is still in use.
@@ -66,7 +66,7 @@ def _reserve(connection: Connection) -> int:
     row = connection.execute("SELECT next_producer_id FROM producer_id_block").fetchone()
     first: int = row[0] if row else 0
     if not 0 <= first <= ID_MAX:
-        raise ValueError(f"the next producer id is {first}")
+        raise ValueError(f"the next producer id, {first}, is out of range")
     connection.execute("DELETE FROM producer_id_block")
     connection.execute("INSERT INTO producer_id_block VALUES (?)", (first + BLOCK_SIZE,))
     return first

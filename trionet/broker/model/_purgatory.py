@@ -3,8 +3,8 @@
 (Kafka: DelayedOperationPurgatory.)
 
 The problem: thousands of consumers each wait up to ``fetch.max.wait.ms`` for records. An append
-must complete, within microseconds, exactly those fetches that now have enough data. A deadline must
-expire each of the other fetches, although data completes nearly all of them first.
+must complete, within microseconds, exactly those fetches that now have enough data. Each of the
+other fetches must expire at its deadline, although data completes nearly all of them first.
 
 The choice: each operation watches some keys. An append calls :meth:`Purgatory.notify` with its key,
 which completes satisfied operations in the task that appends. All deadlines are in one heap, which
@@ -53,7 +53,7 @@ class DelayedOperation(Protocol):
         ...
 
     def is_satisfied_by(self, amount: int) -> bool:
-        """Add ``amount`` to the data that arrived; return whether the operation can complete."""
+        """Add ``amount`` to the data that has arrived; return whether it is enough."""
         ...
 
     def complete(self) -> None:
@@ -119,7 +119,7 @@ class Purgatory:
                 self._defer(operation)
 
     def complete_all(self, key: Hashable | None = None) -> None:
-        """Complete, now or soon, all operations or only the operations that watch ``key``."""
+        """Complete, now or soon, all operations, or only those that watch ``key``."""
         operations = self._keys if key is None else self._watchers.get(key, {})
         for number, operation in enumerate(list(operations)):
             if number < AT_ONCE_MAX:
@@ -134,7 +134,8 @@ class Purgatory:
     async def drain(self) -> None:
         """Complete all held operations, with a checkpoint after each operation.
 
-        A single operation may be a fetch of thousands of partitions, so the total time is unknown.
+        A single operation may be a fetch of thousands of partitions, so the total time is
+        unbounded.
 
         Cancellation: the remaining operations are dropped.
         """

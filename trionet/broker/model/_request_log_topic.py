@@ -1,4 +1,4 @@
-"""Detects requests that use the topic of the request log, which must not be logged themselves.
+"""Detects requests that use the request log's topic; these must not be logged themselves.
 
 Requests are detected by the topics that they name. Fetches that continue a session are detected by
 the topics of the session (:meth:`RequestLogTopic.is_read_by`).
@@ -48,7 +48,7 @@ FIELDS: Final[dict[int, _Field]] = {
     api_keys.DESCRIBE_TOPIC_PARTITIONS: _Field(),
     api_keys.DESCRIBE_LOG_DIRS: _Field(name="topic"),
 }
-"""The fields of APIs that name topics in one list."""
+"""For each API whose requests name topics in a single list: the fields that hold them."""
 
 
 def _offsets_of_groups(request: Any) -> Iterable[Any]:
@@ -80,14 +80,14 @@ NAMES_OF: Final[dict[int, Callable[[Any], Iterable[Any]]]] = {
     api_keys.ALTER_CONFIGS: _configured,
     api_keys.INCREMENTAL_ALTER_CONFIGS: _configured,
 }
-"""Functions that return the topic names and ids in requests of the other APIs."""
+"""For each other API: a function that returns the topic names and ids in a request."""
 
 
 class RequestLogTopic:
     """The topic of the request log.
 
     Args:
-        name: the name of the topic.
+        name: the topic's name.
         topics: the registry, which provides the current topic id.
     """
 
@@ -120,7 +120,7 @@ class RequestLogTopic:
         return False
 
     def is_read_by(self, context: FetchContext) -> bool:
-        """Return whether a fetch reads the topic, including partitions only in its session."""
+        """Return whether a fetch reads the topic, whether by its request or by its session."""
         own = self.name
         for partition in context.partitions:
             topic = partition.key[0]

@@ -1,10 +1,10 @@
 """The registry of topics, stored in the database and cached in memory.
 
 The rules and error codes match Kafka's ReplicationControlManager. The registry does not access the
-logs of partitions: a topic is committed before its folders are created, and deleted before its
-folders are removed. In both cases, the transaction also records the pending folder changes, and the
-record is removed when the changes are complete. A start can therefore complete interrupted changes,
-and distinguish them from lost folders.
+logs of partitions: a topic is committed before its directories are created, and deleted before its
+directories are removed. In both cases, the transaction also records the pending directory changes,
+and the record is removed when the changes are complete. Startup can therefore complete interrupted
+changes, and distinguish them from lost directories.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ._topic_store import PendingFolders, Topic, new_uuid
 
 NAME_LENGTH_MAX = 249
 
-# The limit of Kafka's controller per request; more folders would hold the loop for too long.
+# The limit of Kafka's controller per request; more directories would hold the loop for too long.
 PARTITIONS_MAX = 10_000
 
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
@@ -57,7 +57,7 @@ class TopicRegistry:
     ``len()`` is the number of topics; iteration is in order of creation.
 
     Attributes:
-        pending_folders: the folder changes that were pending when the broker last stopped.
+        pending_folders: the directory changes that were pending when the broker last stopped.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class TopicRegistry:
             configs: the settings that the topic overrides.
 
         Raises:
-            ApiError: the topic is not allowed. The error code is Kafka's.
+            ApiError: the topic cannot be created. The error code is Kafka's.
         """
         check_topic_name(name)
         if name in self._by_name:
@@ -215,8 +215,9 @@ class TopicRegistry:
         if partitions <= topic.partitions:
             raise ApiError(
                 INVALID_PARTITIONS,
-                f"topic {name} already has {topic.partitions} partitions; the new number must be"
-                f" higher, not {partitions}, since partitions cannot be removed",
+                f"topic {name} already has {topic.partitions} partitions; the requested partition"
+                f" count, {partitions}, must be greater than that, since partitions cannot be"
+                " removed",
             )
         more = partitions - topic.partitions
         if assignments is not None and len(assignments) != more:
@@ -247,8 +248,8 @@ class TopicRegistry:
         if any(len(each) != factor for each in added):
             raise ApiError(
                 INVALID_REPLICA_ASSIGNMENT,
-                f"the partitions of topic {topic.name} have {factor} replicas; assign as many to"
-                " each new partition",
+                f"the partitions of topic {topic.name} have {factor} replicas; assign the same"
+                " number to each new partition",
             )
         return (topic.replicas or (nodes[:1],) * topic.partitions) + added
 
@@ -335,10 +336,10 @@ class TopicRegistry:
             del self._by_collision[_collision_name(topic.name)]
 
     async def settle(self, ids: Collection[bytes]) -> None:
-        """Record that the folders of some topics, which may be deleted, match the registry.
+        """Record that the directories of some topics, which may be deleted, match the registry.
 
         Raises:
-            DatabaseError: nothing was recorded; the next start checks the folders.
+            DatabaseError: nothing was recorded; the next startup checks the directories.
 
         Cancellation: raises ``Cancelled`` only if nothing was recorded.
         """
@@ -362,7 +363,7 @@ class TopicRegistry:
         elif partitions < 1:
             raise ApiError(
                 INVALID_PARTITIONS,
-                f"{partitions} partitions are not allowed; there must be at least 1, or -1 for"
+                f"partition count {partitions} is not allowed; it must be at least 1, or -1 for"
                 " num.partitions",
             )
         return partitions, replication_factor
@@ -374,8 +375,8 @@ class TopicRegistry:
         if partitions != -1 or replication_factor != -1:
             raise ApiError(
                 INVALID_REQUEST,
-                "with replica assignments the number of partitions and the replication factor must"
-                " both be -1",
+                "with replica assignments, the partition count and the replication factor must both"
+                " be -1",
             )
         for partition, brokers in assignments:
             self._check_brokers(partition, brokers)
@@ -421,7 +422,7 @@ def check_partition_count(partitions: int) -> None:
     if partitions > PARTITIONS_MAX:
         raise ApiError(
             POLICY_VIOLATION,
-            f"{partitions} partitions are too many; the maximum is {PARTITIONS_MAX}",
+            f"too many partitions: {partitions}; a topic can have at most {PARTITIONS_MAX}",
         )
 
 
@@ -442,32 +443,35 @@ def check_topic_name(name: str) -> None:
     shown = name if len(name) <= NAME_LENGTH_MAX else f"{name[:20]}... ({len(name)} characters)"
     raise ApiError(
         INVALID_TOPIC_EXCEPTION,
-        f"invalid topic name {shown!r}; allowed: 1 to {NAME_LENGTH_MAX} of the letters a-z and"
-        " A-Z, the digits, '.', '_' and '-', but neither '.' nor '..'",
+        f"invalid topic name {shown!r}; expected 1 to {NAME_LENGTH_MAX} of the letters a-z and A-Z,"
+        " the digits, '.', '_' and '-', but neither '.' nor '..'",
     )
 
 
 def _check_stored(database: Database, config: BrokerConfig, topic: Topic) -> None:
-    """Reject a stored topic that this code cannot have written, as damaged data."""
+    """Report a stored topic that this code cannot have written as damage."""
     try:
         check_topic_name(topic.name)
         if len(topic.id) != 16 or not 1 <= topic.partitions <= PARTITIONS_MAX:
-            raise ValueError(f"{topic.partitions} partitions, and an id of {len(topic.id)} bytes")
+            raise ValueError(
+                f"{topic.partitions} partitions and an id of {len(topic.id)} bytes; expected 1 to"
+                f" {PARTITIONS_MAX} partitions and an id of 16 bytes"
+            )
         topic_config(config, topic.configs)
     except (ApiError, ConfigError, LookupError, ValueError) as error:
         raise damaged(database.path, f"topic {topic.name!r}: {error}") from error
 
 
 def _check_pending_folders(database: Database, pending_folders: PendingFolders) -> None:
-    """Reject stored folder changes that do not name valid partition folders."""
+    """Report stored directory changes that do not name valid partition directories as damage."""
     first, end = pending_folders.first, pending_folders.end
     try:
         check_topic_name(pending_folders.name)
         if not 0 <= first <= end <= PARTITIONS_MAX:
-            raise ValueError(f"invalid partitions {first} to {end}")
+            raise ValueError(f"invalid partition range {first} to {end}")
     except (ApiError, ValueError) as error:
         raise damaged(
-            database.path, f"pending folders of topic {pending_folders.name!r}: {error}"
+            database.path, f"pending directories of topic {pending_folders.name!r}: {error}"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Stores topics in the database. The functions run in transactions of :class:`.Database`."""
+"""Stores topics in the database. Each function runs in a transaction of :class:`.Database`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Topic:
     """A topic and its settings.
 
     Args:
-        name: a valid name by Kafka's rules.
-        id: the topic id, 16 bytes, never zero; a recreated topic of the same name has a new id.
+        name: a name that is valid by Kafka's rules.
+        id: the 16-byte topic id, never all zeros; a recreated topic of the same name has a new id.
         partitions: the number of partitions, which are numbered from 0.
         configs: the validated settings that the topic overrides, as strings; see
             :func:`.topic_config`.
-        replicas: the replicas of each partition; empty if all partitions are only on the first
+        replicas: the replicas of each partition; empty if every partition is only on the first
             node.
     """
 
@@ -44,10 +44,10 @@ class Topic:
 
 @attrs.frozen
 class PendingFolders:
-    """Partitions whose folders are being created or removed.
+    """Partitions whose directories are being created or removed.
 
-    If the topic has a partition of this range, the folder is being created; otherwise, it is being
-    removed.
+    If the topic has a partition of this range, the partition's directory is being created;
+    otherwise, it is being removed.
 
     Args:
         id: the id of the topic, which may have been deleted.
@@ -62,11 +62,11 @@ class PendingFolders:
     end: int
 
     def to_create(self, topic: Topic | None) -> range:
-        """Return the existing partitions, whose folders may not have been created yet."""
+        """Return the existing partitions, whose directories may not have been created yet."""
         return range(self.first, min(self.end, topic.partitions if topic is not None else 0))
 
     def to_remove(self, topic: Topic | None) -> range:
-        """Return the removed partitions, whose folders may still exist."""
+        """Return the removed partitions, whose directories may still exist."""
         return range(max(self.first, topic.partitions if topic is not None else 0), self.end)
 
 
@@ -92,7 +92,7 @@ def load(connection: Connection, rng: random.Random) -> tuple[str, list[Topic]]:
 
 
 def load_pending_folders(connection: Connection) -> list[PendingFolders]:
-    """Read the folder changes that were not completed."""
+    """Read the directory changes that were not completed."""
     rows = connection.execute(
         "SELECT id, name, first_partition, end_partition FROM unsettled_topic"
     )
@@ -100,12 +100,12 @@ def load_pending_folders(connection: Connection) -> list[PendingFolders]:
 
 
 def settle(connection: Connection, ids: Iterable[bytes]) -> None:
-    """Record that the folders of these topics are complete."""
+    """Record that these topics have no pending directory changes."""
     connection.executemany("DELETE FROM unsettled_topic WHERE id = ?", [(id,) for id in ids])
 
 
 def _add_pending_folders(connection: Connection, topic: Topic, first: int, end: int) -> None:
-    """Record the folder changes that are pending after this transaction is committed."""
+    """Record the directory changes that are pending once this transaction is committed."""
     connection.execute(
         "INSERT INTO unsettled_topic VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET"
         " first_partition = min(first_partition, excluded.first_partition),"
@@ -160,7 +160,7 @@ def update_configs(connection: Connection, topic: Topic) -> None:
 
 
 def delete(connection: Connection, topic: Topic) -> None:
-    """Delete a topic and all data that belongs to it."""
+    """Delete a topic, with its settings, replicas and committed offsets."""
     _add_pending_folders(connection, topic, 0, topic.partitions)
     connection.execute("DELETE FROM topic WHERE id = ?", (topic.id,))
     # In the same transaction, so that no crash leaves them to a later topic of this name.

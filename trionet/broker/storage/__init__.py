@@ -1,1 +1,1 @@
-"""Storage other than logs: the SQLite database, data folders and old record formats."""
+"""Storage other than logs: the SQLite database, data directories and old record formats."""

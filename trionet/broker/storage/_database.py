@@ -1,9 +1,9 @@
 """The SQLite database for all data except logs, in a file or in memory.
 
-Transactions are plain functions that run one at a time in a worker thread. For a database in
-memory, they run in the loop, since they do not block. A transaction that has begun is always
+Transactions are plain functions that run one at a time in a worker thread. For an in-memory
+database, they run in the loop, since they do not block. A transaction that has begun is always
 completed; the caller can be cancelled only while the transaction is queued. State changes follow
-this pattern, so that memory and database remain consistent::
+this pattern, so that memory and the database remain consistent::
 
     async with lock:
         check()  # against the state in memory
@@ -35,13 +35,13 @@ logger = logging.getLogger("trionet.broker")
 T = TypeVar("T")
 
 Steps: TypeAlias = Callable[["Connection"], Iterator[int]]
-"""Executes a transaction in steps of a few statements; yields the rows written by each."""
+"""Executes a transaction in steps of a few statements; yields the number of rows per step."""
 
 DATABASE_NAME = "trionet.sqlite"
-"""The database file in the data folder; SQLite adds ``-wal`` and ``-shm`` files."""
+"""The database file in the data directory; SQLite adds ``-wal`` and ``-shm`` files."""
 
 IN_MEMORY = ":memory:"
-"""The path that stands for a database in memory."""
+"""The path that stands for an in-memory database."""
 
 # How many rows an in-memory transaction writes before it yields to other tasks on the loop: less
 # than a millisecond of work.
@@ -155,14 +155,14 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 
 
 class DatabaseError(TrionetError):
-    """Raised if the broker's database cannot be opened, read or written.
+    """Raised when the broker's database cannot be opened, read or written.
 
     This is not a :class:`ConfigError`, since the problem is the file or the disk, not a setting.
     """
 
 
 def damaged(path: str, what: str) -> DatabaseError:
-    """Return the error for a database with invalid content."""
+    """Return the error for a database with invalid contents."""
     return DatabaseError(
         f"the database {path} is damaged: {what}; restore it from a backup, together with its"
         " -wal file, if any"
@@ -306,8 +306,8 @@ async def open_database(path: str) -> AsyncIterator[Database]:
     """Open the database, creating it or migrating it to the latest schema if needed.
 
     Args:
-        path: the path of the file, which is created with mode 0600 in an existing folder if it is
-            missing; or ``":memory:"``.
+        path: the path of the file, or ``":memory:"``. A missing file is created with mode 0600; its
+            directory must exist.
 
     Raises:
         DatabaseError: the file cannot be created or opened, is locked, damaged or not a database,
@@ -372,7 +372,7 @@ def _prepare(connection: Connection, path: str) -> None:
         if mode != "wal":
             raise DatabaseError(
                 f"cannot open the database {path}: its file system does not support the shared"
-                " memory that the write-ahead log needs; use a folder on a local disk"
+                " memory that the write-ahead log needs; use a directory on a local disk"
             )
         connection.execute("PRAGMA synchronous = FULL")
         if left is not None:
@@ -387,12 +387,12 @@ def _prepare(connection: Connection, path: str) -> None:
 
 
 def _check_write_ahead_log(connection: Connection, path: str, left: WriteAheadLog) -> None:
-    """Log which transactions SQLite discards from the write-ahead log after an unclean stop."""
+    """Log how much of the write-ahead log SQLite discards after an unclean shutdown."""
     _, taken, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     if taken < left.frames:
         logger.error(
-            "%s-wal is damaged from byte %d on: %d bytes of changes to topics, settings and group"
-            " offsets are lost",
+            "%s-wal is damaged, starting at byte %d: %d bytes of changes to topics, settings and"
+            " group offsets are lost",
             path,
             left.position(taken),
             left.position(left.frames) - left.position(taken),
@@ -433,8 +433,9 @@ def _migrate(connection: Connection, path: str) -> None:
     version = row[0] if row else 0
     if version > len(MIGRATIONS):
         raise DatabaseError(
-            f"cannot open the database {path}: it has schema {version}, but this version of"
-            f" trionet supports schemas up to {len(MIGRATIONS)}; use the version that wrote it"
+            f"cannot open the database {path}: it has schema version {version}, but this version"
+            f" of trionet supports only versions up to {len(MIGRATIONS)}; use the release that"
+            " wrote it"
         )
     for statements in MIGRATIONS[version:]:
         for statement in statements:

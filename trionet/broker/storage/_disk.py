@@ -1,4 +1,4 @@
-"""Access to data folders, on the file systems of the machine or on a virtual disk for tests."""
+"""Access to data directories, on the machine's file systems or, in tests, on a virtual disk."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from ._folder_ownership import check_ownership
 
 
 class Disk(Protocol):
-    """A provider of data folders and their databases."""
+    """A provider of data directories and their databases."""
 
     @property
     def is_virtual(self) -> bool:
-        """Whether the disk works in virtual time, because it uses no threads."""
+        """Whether the disk uses no threads, so that it works in virtual time."""
 
     def directory(self, path: str) -> Directory:
-        """Open a folder, creating it if needed."""
+        """Open a directory, creating it if needed."""
 
     async def check_ownership(self, path: str) -> None:
-        """Reject another broker's folder; see :func:`._folder_ownership.check_ownership`."""
+        """Reject another broker's directory; see :func:`._folder_ownership.check_ownership`."""
 
     def open_database(self, path: str) -> AbstractAsyncContextManager[Database]:
-        """Open the database in a folder; see :func:`._database.open_database`."""
+        """Open the database in a directory; see :func:`._database.open_database`."""
 
 
 class SystemDisk:

@@ -1,4 +1,4 @@
-"""Checks that a data folder does not belong to another broker, before changing anything in it."""
+"""Checks that a data directory belongs to no other broker, before anything in it is changed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ logger = logging.getLogger("trionet.broker")
 
 
 def check_ownership(path: str) -> None:
-    """Reject a folder with partitions but no database, since its partitions would count as deleted.
+    """Reject a directory that has partitions but no database; they would count as deleted.
 
     Raises:
-        ConfigError: the folder belongs to another broker, or its database is missing or empty.
-        OSError: the folder cannot be read.
+        ConfigError: the directory belongs to another broker, or its database is missing or empty.
+        OSError: the directory cannot be read.
     """
     names = os.listdir(path)
     partitions = [name for name in names if partition_of(name) is not None]
@@ -30,7 +30,7 @@ def check_ownership(path: str) -> None:
         raise ConfigError(
             f"{path} has {len(partitions)} partitions, such as {min(partitions)}, but no"
             f" {DATABASE_NAME}: it belongs to another broker, or has lost its database; use an"
-            " empty folder, or restore the database"
+            " empty directory, or restore the database"
         )
     if not _size(path, DATABASE_NAME):
         raise ConfigError(
@@ -39,8 +39,8 @@ def check_ownership(path: str) -> None:
         )
     if CLEAN_SHUTDOWN_FILE not in names and not _size(path, DATABASE_NAME + "-wal"):
         logger.warning(
-            "%s-wal is %s after an unclean stop: the latest changes to topics, settings and group"
-            " offsets may be lost",
+            "%s-wal is %s after an unclean shutdown: the latest changes to topics, settings and"
+            " group offsets may be lost",
             os.path.join(path, DATABASE_NAME),
             "empty" if DATABASE_NAME + "-wal" in names else "missing",
         )
@@ -55,15 +55,15 @@ def _size(path: str, name: str) -> int:
 
 @asynccontextmanager
 async def open_stopped(path: str) -> AsyncIterator[Database]:
-    """Open the database of a stopped broker, and prevent the broker from starting meanwhile.
+    """Open a stopped broker's database, and prevent the broker from starting in the meantime.
 
     Args:
-        path: the data folder, created if it does not exist.
+        path: the data directory, created if it does not exist.
 
     Raises:
-        ConfigError: the folder is in use or belongs to another broker.
+        ConfigError: the directory is in use or belongs to another broker.
         DatabaseError: the database cannot be opened.
-        OSError: the folder cannot be read or written.
+        OSError: the directory cannot be read or written.
     """
     lock = FolderDirectory(path).lock()
     try:

@@ -24,8 +24,8 @@ from ..log.files._directory import Buffer
 from ..log.segments._log_config import LogConfig
 from ._storage_errors import storage_errors
 
-#: The maximum number of concurrent computations; further ones are queued. Each computation adds a
-#: step of less than a millisecond to every pass of the loop, and uses memory.
+#: The maximum number of concurrent computations; any more are queued. Each computation adds a step
+#: of less than a millisecond to every pass of the loop, and uses memory.
 AT_A_TIME: Final = 3
 
 _conversions: Final[trio.lowlevel.RunVar[trio.CapacityLimiter]] = trio.lowlevel.RunVar(
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 def is_message_set(records: Buffer | None) -> bool:
-    """Return whether the records of a produce request are a message set, empty or too short."""
+    """Return whether a produce request's records are a message set, or too short to be batches."""
     return records is not None and (len(records) <= MAGIC_AT or records[MAGIC_AT] in MAGICS)
 
 
@@ -112,7 +112,7 @@ async def in_steps(steps: Steps[T]) -> T:
     Raises:
         BaseException: any exception that the computation raises.
 
-    Cancellation: closes the computation between two steps or after a call in a thread.
+    Cancellation: abandons the computation between two steps or after a call in a thread.
     """
     async with limiter_of_run(_conversions, AT_A_TIME):
         try:

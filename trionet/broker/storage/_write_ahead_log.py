@@ -1,6 +1,6 @@
 """Reads SQLite's write-ahead log, to detect transactions that SQLite silently discards.
 
-After an unclean stop, SQLite recovers transactions from this file up to the first frame with a
+After an unclean shutdown, SQLite recovers transactions from this file up to the first frame with a
 wrong checksum, and discards the remaining frames without an error. The format is described at
 https://sqlite.org/walformat.html.
 """

@@ -93,9 +93,9 @@ def test_identity_written_by_java_is_read() -> None:
     [
         (b"version=0\nbroker.id=1\ncluster.id=abc\n", "KRaft"),
         (b"", "KRaft"),
-        (b"version=1\nnode.id=1\n", "has no valid"),
-        (b"version=1\ncluster.id=abc\n", "has no valid"),
-        (b"version=1\ncluster.id=abc\nnode.id=one\n", "has no valid"),
+        (b"version=1\nnode.id=1\n", "does not contain a valid"),
+        (b"version=1\ncluster.id=abc\n", "does not contain a valid"),
+        (b"version=1\ncluster.id=abc\nnode.id=one\n", "does not contain a valid"),
     ],
 )
 def test_identity_that_is_not_ours_is_refused(data: bytes, message: str) -> None:

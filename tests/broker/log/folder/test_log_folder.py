@@ -383,7 +383,7 @@ async def test_damaged_checkpoint_is_reported_and_everything_is_scanned(
         await reopened(folder)
 
         assert 3 == folder.logs["orders", 0].end_offset
-    assert f"{name} is damaged and ignored" in caplog.text
+    assert f"ignoring {name}, which is damaged" in caplog.text
 
 
 @pytest.mark.parametrize("content", [None, b"version: 0\ntopic_id: ?"])
@@ -414,7 +414,7 @@ async def test_folder_of_another_topic_of_the_same_name_is_set_aside(
         assert {("again", 0), ("kept", 0)} == set(folder.logs)
         again, aside, kept = directory.folders()
         assert ("again-0", "kept-0") == (again, kept)
-        assert f"keeping it as {aside}, without serving it" in caplog.text
+        assert f"keeping it as {aside}, but not serving it" in caplog.text
         log = folder.logs["again", 0]
         assert (other_id, 1) == (log.topic_id, log.append(ONE, NOW).first_offset)
 

@@ -132,7 +132,9 @@ async def test_cancelled_stop_that_takes_too_long_is_unclean_and_loses_nothing(
                 nursery.start_soon(end_the_syncs_after, 2.1)
                 scope.cancel()
         assert scope.cancelled_caught
-    assert "the shutdown is not clean: it was cancelled and took more than 2 s" in caplog.text
+    assert (
+        "the shutdown is not clean: it was cancelled, and did not finish within 2 s" in caplog.text
+    )
     with caplog.at_level(logging.INFO, "trionet.broker.log"):
         async with open_log_folder(folder, node_id=1) as opened:
             await reopened(opened)

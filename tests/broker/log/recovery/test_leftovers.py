@@ -128,7 +128,7 @@ def test_refused_bytes_after_a_rolled_segment_are_not_served(
 
         assert GOOD + later == stored(log)
     [message] = caplog.messages
-    assert f"after the last record of {FIRST}.log, from byte {len(GOOD)} on" in message
+    assert f"after the last record of {FIRST}.log, starting at byte {len(GOOD)}" in message
 
 
 def test_indexes_are_made_again_of_batches_that_no_entry_can_describe(

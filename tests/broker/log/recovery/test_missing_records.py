@@ -176,7 +176,7 @@ async def test_a_folder_that_is_gone_is_reported_and_its_log_goes_on_after_it(
         log = opened.logs["orders", 0]
 
         size = BATCHES * SIZE
-        assert f"36 records are missing, offsets 0 to 35, {size} bytes: folder orders-0 is" in (
+        assert f"36 records are missing, offsets 0 to 35, {size} bytes: directory orders-0 is" in (
             caplog.text
         )
         assert (END, END, TOPIC_ID) == (log.start_offset, log.end_offset, log.topic_id)
@@ -195,7 +195,7 @@ async def test_a_folder_that_may_never_have_been_made_is_reported_too(
         await open_all(opened)
 
         assert 0 == opened.logs["orders", 0].end_offset
-    assert "orders-0: folder orders-0 is missing: it was removed or never created" in caplog.text
+    assert "orders-0: directory orders-0 is missing: it was removed or never created" in caplog.text
 
 
 @pytest.mark.parametrize("base_offset", [0, 16, 32, None])
@@ -432,4 +432,4 @@ async def test_a_folder_of_another_topic_is_kept_and_its_offsets_are_not_given_a
         assert (other_id, END) == (log.topic_id, log.append(ONE, NOW).first_offset)
     (aside,) = partition.parent.glob("orders-0.*-stray")
     assert 5 == len(list(aside.glob("*.log")))
-    assert f"keeping it as {aside.name}, without serving it" in caplog.text
+    assert f"keeping it as {aside.name}, but not serving it" in caplog.text

@@ -35,7 +35,7 @@ async def test_the_beginning_of_a_log_that_was_never_on_the_disk_may_go(
         assert [*range(8, 12)] == readable(opened.logs["orders", 0])
     assert [] == losses(caplog)
     assert "orders-0: 8 records are missing, offsets 0 to 7: the first segment is" in caplog.text
-    assert "they were not known to be on disk" in caplog.text
+    assert "the records were not known to be on disk" in caplog.text
 
 
 @pytest.mark.parametrize("has_rolled", [False, True])

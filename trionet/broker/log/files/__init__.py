@@ -1,1 +1,1 @@
-"""The files of a data folder, on disk or in memory: directories, checkpoints, page cache."""
+"""The files of a data directory, on disk or in memory: directories, checkpoints, page cache."""

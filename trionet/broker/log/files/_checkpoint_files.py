@@ -1,9 +1,9 @@
-"""The small text files of a data folder, byte for byte as Kafka reads and writes them.
+"""The small text files in a data directory, byte for byte as Kafka reads and writes them.
 
 * ``recovery-point-offset-checkpoint`` and ``log-start-offset-checkpoint``: a version (0), a count,
   and one line per partition, ``topic partition offset``;
-* ``meta.properties``: the cluster and broker that own the folder;
-* ``partition.metadata``, in the folder of each partition: the topic id;
+* ``meta.properties``: the cluster and broker that own the directory;
+* ``partition.metadata``, in the directory of each partition: the topic id;
 * ``.kafka_cleanshutdown``, which exists only after a clean shutdown.
 """
 
@@ -39,7 +39,7 @@ _METADATA_TOPIC = "__cluster_metadata"
 
 
 def encode_offsets(offsets: Mapping[PartitionKey, int]) -> bytes:
-    """Encode a checkpoint file of one offset per partition."""
+    """Encode a checkpoint file with one offset per partition."""
     lines = ["0", str(len(offsets))]
     lines += [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
     return ("\n".join(lines) + "\n").encode()
@@ -62,7 +62,7 @@ def decode_offsets(data: bytes) -> dict[PartitionKey, int]:
         partition, offset = int(entry[2]), int(entry[3])
         if partition > _PARTITION_MAX or abs(offset) > _OFFSET_MAX:
             raise ValueError(
-                f"invalid line {line!r}: the maximum partition is {_PARTITION_MAX}, the maximum"
+                f"invalid line {line!r}: the partition must not exceed {_PARTITION_MAX}, nor the"
                 f" offset {_OFFSET_MAX}"
             )
         offsets[entry[1], partition] = offset
@@ -73,7 +73,7 @@ def decode_offsets(data: bytes) -> dict[PartitionKey, int]:
 
 @attrs.frozen(kw_only=True)
 class FolderIdentity:
-    """The identity of a data folder. Its ids are 22 characters of URL-safe base64, as in Kafka."""
+    """The identity of a data directory, with 22-character ids (URL-safe base64), as in Kafka."""
 
     cluster_id: str
     node_id: int
@@ -81,7 +81,7 @@ class FolderIdentity:
 
 
 def random_id(rng: random.Random = SYSTEM.rng) -> str:
-    """Generate an id in Kafka's text form, without a leading dash, which looks like an option."""
+    """Generate an id in Kafka's text form that cannot be taken for an option (leading dash)."""
     while True:
         text = encode_id(_uuid(rng).bytes)
         if not text.startswith("-"):
@@ -93,7 +93,7 @@ def _uuid(rng: random.Random) -> uuid.UUID:
 
 
 def encode_id(raw: bytes) -> str:
-    """Encode a UUID of 16 bytes in Kafka's text form."""
+    """Encode the 16 bytes of a UUID in Kafka's text form."""
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
@@ -105,7 +105,7 @@ def decode_id(text: str) -> bytes:
     """
     raw = base64.urlsafe_b64decode(text + "==")
     if len(raw) != 16:
-        raise ValueError(f"invalid id {text!r}: expected 16 bytes as 22 characters of base64")
+        raise ValueError(f"invalid id {text!r}: expected 22 characters of URL-safe base64")
     return raw
 
 
@@ -121,7 +121,7 @@ def decode_identity(data: bytes, where: str) -> FolderIdentity:
     """Decode ``meta.properties``.
 
     Raises:
-        ConfigError: the file has another version, or a field is missing.
+        ConfigError: the version is not supported, or a field is missing or invalid.
     """
     fields = {}
     for line in data.decode(errors="replace").splitlines():
@@ -139,7 +139,7 @@ def decode_identity(data: bytes, where: str) -> FolderIdentity:
             directory_id=fields.get("directory.id", ""),
         )
     except (KeyError, ValueError) as error:
-        raise ConfigError(f"{where} has no valid cluster.id and node.id") from error
+        raise ConfigError(f"{where} does not contain a valid cluster.id and node.id") from error
 
 
 def encode_partition_metadata(topic_id: bytes) -> bytes:
@@ -165,7 +165,7 @@ def encode_clean_shutdown() -> bytes:
 
 
 def partition_of(folder: str) -> PartitionKey | None:
-    """Return the partition whose folder has this name; None if this is not a partition folder."""
+    """Return the partition that a directory with this name belongs to; None if there is none."""
     found = _FOLDER.fullmatch(folder)
     if found is None or folder.endswith("-delete") or found[1] == _METADATA_TOPIC:
         return None
@@ -173,16 +173,16 @@ def partition_of(folder: str) -> PartitionKey | None:
 
 
 def deleted_name(topic: str, partition: int, rng: random.Random = SYSTEM.rng) -> str:
-    """Return a temporary name for the folder of a deleted partition, which will be removed."""
-    # A folder name has at most 255 bytes, a topic name up to 249.
+    """Return a new name for the directory of a deleted partition, which is to be removed."""
+    # A directory name has at most 255 bytes, a topic name up to 249.
     return f"{topic[: 255 - 50]}-{partition}.{_uuid(rng).hex}-delete"
 
 
 def stray_name(topic: str, partition: int, rng: random.Random = SYSTEM.rng) -> str:
-    """Return a name for the folder of a partition without a topic, which is kept."""
+    """Return a name under which to keep the directory of a partition that has no topic."""
     return f"{topic[: 255 - 50]}-{partition}.{_uuid(rng).hex}-stray"
 
 
 def is_deleted_name(folder: str) -> bool:
-    """Return whether a folder name marks a deleted partition, whose folder must be removed."""
+    """Return whether a directory has the name of a deleted partition and must be removed."""
     return _DELETED.fullmatch(folder) is not None

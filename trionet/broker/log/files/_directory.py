@@ -6,9 +6,9 @@ The interface has two implementations: :class:`FolderDirectory` on a disk, and
 
 ``.log`` files, which are appended to and sent, are kept open. Files that are read or written whole
 or in large parts (indexes, snapshots, checkpoints) are opened, used and closed in one call, so that
-a partition needs one file descriptor, not four.
+a partition needs one file descriptor rather than four.
 
-Data is durable only after it is synced: the contents of a file by :meth:`LogFile.sync` or
+Data is durable only once it has been synced: the contents of a file by :meth:`LogFile.sync` or
 :meth:`Directory.sync_file`, the name of a file by :meth:`Directory.sync`. Only
 :meth:`Directory.replace` syncs both.
 """
@@ -68,7 +68,7 @@ class LogFile:
         return os.fstat(self._descriptor).st_size
 
     def read_at(self, position: int, count: int) -> bytes:
-        """Read ``count`` bytes from ``position`` on; fewer only at the end of the file.
+        """Read ``count`` bytes starting at ``position``; fewer only at the end of the file.
 
         Thread-safe. May wait for the disk.
         """
@@ -90,7 +90,7 @@ class LogFile:
             The number of bytes written, which may be less than requested if the disk is full.
 
         Raises:
-            OSError: an unknown part of the data, or nothing, was written.
+            OSError: an unknown part of the data was written, possibly nothing.
         """
         return os.pwritev(self._descriptor, buffers, position)
 
@@ -117,9 +117,9 @@ class LogFile:
 
 
 class SeekingLogFile(LogFile):
-    """A log file for Windows, which lacks positioned reads and writes: seeks before each of them.
+    """A log file for Windows, which lacks positioned reads and writes: it seeks before each one.
 
-    A lock is needed, because all threads share the position of a file descriptor.
+    A lock is needed because all threads share the file descriptor's position.
     """
 
     __slots__ = ("_position_lock",)
@@ -150,9 +150,9 @@ class SeekingLogFile(LogFile):
 
 
 def check_descriptor_limit(descriptor: int) -> int:
-    """Return ``descriptor``, newly opened for a log file, unless it uses a reserved number.
+    """Return ``descriptor``, newly opened for a log file, unless its number is reserved.
 
-    The last file descriptors of the process are reserved: without one, a broker could not even load
+    The process's last file descriptors are reserved: with none left, a broker could not even load
     the code that deletes a topic.
 
     Raises:
@@ -171,13 +171,13 @@ def check_descriptor_limit(descriptor: int) -> int:
 
 
 def log_file(descriptor: int, *, in_memory: bool = False) -> LogFile:
-    """Create a log file of the type that this system supports."""
+    """Wrap a file descriptor in the type of log file that this platform supports."""
     kind = LogFile if hasattr(os, "pwritev") and hasattr(os, "pread") else SeekingLogFile
     return kind(descriptor, in_memory=in_memory)
 
 
 class FolderLock:
-    """A lock on a folder, held by this process."""
+    """A lock on a directory, held by this process."""
 
     def __init__(self, file: LogFile | None = None) -> None:
         self._file = file
@@ -190,34 +190,34 @@ class FolderLock:
 
 
 class Directory(Protocol):
-    """A folder of files and folders. Names are plain names without a path.
+    """A directory of files and subdirectories. Names are plain file names, without a path.
 
-    All methods are thread-safe unless two calls write the same name concurrently. All methods raise
-    the ``OSError`` of the system call, such as ``FileNotFoundError`` for a missing name.
+    All methods are thread-safe as long as no two concurrent calls write to the same name. All
+    methods raise the system call's ``OSError``, such as ``FileNotFoundError`` for a missing name.
     """
 
     @property
     def is_durable(self) -> bool:
-        """Whether the folder is on disk. In memory, syncing does nothing."""
+        """Whether the directory is on disk. In memory, syncing does nothing."""
 
     @property
     def path(self) -> str | None:
-        """The path of the folder; None in memory."""
+        """The path of the directory; None in memory."""
 
     def names(self) -> list[str]:
-        """Return the names of the files (not the folders) in this folder, sorted."""
+        """Return the names of the files (not the subdirectories) in this directory, sorted."""
 
     def folders(self) -> list[str]:
-        """Return the names of the folders in this folder, sorted."""
+        """Return the names of the subdirectories, sorted."""
 
     def create(self, name: str) -> LogFile:
-        """Open a new, empty file for reading and writing, truncating an existing one."""
+        """Create a file, or truncate an existing one, and open it for reading and writing."""
 
     def open(self, name: str) -> LogFile:
         """Open an existing file for reading and writing."""
 
     def read(self, name: str, position: int = 0, count: int | None = None) -> bytes:
-        """Read a part of a file, by default up to the end of the file."""
+        """Read part of a file, by default everything from ``position`` to the end."""
 
     def size(self, name: str) -> int:
         """Return the size of a file in bytes."""
@@ -226,20 +226,20 @@ class Directory(Protocol):
         """Return the modification time of a file, in ms since the epoch; None if unknown."""
 
     def write(self, name: str, position: int, data: Buffer) -> None:
-        """Write into a file at ``position``, creating the file if needed.
+        """Write to a file at ``position``, creating the file if needed.
 
         Raises:
             OSError: an unknown part of ``data`` was written.
         """
 
     def replace(self, name: str, data: Buffer) -> None:
-        """Replace the content of a file atomically, even if the power fails.
+        """Replace the contents of a file atomically, even across a power failure.
 
-        The name and the content are durable when this returns.
+        The name and the contents are durable when this returns.
         """
 
     def reserve(self, name: str, size: int) -> None:
-        """Reserve disk space, so that the next :meth:`replace` of up to ``size`` bytes succeeds.
+        """Reserve disk space for the next :meth:`replace`, which may write up to ``size`` bytes.
 
         Raises:
             OSError: too little disk space is left.
@@ -252,19 +252,19 @@ class Directory(Protocol):
         """Remove a file, which stays readable while open. Does nothing if the file is missing."""
 
     def sync_file(self, name: str) -> None:
-        """Wait until the content of a file is on disk."""
+        """Wait until the contents of a file are on disk."""
 
     def sync(self) -> None:
-        """Wait until the names in this folder are on disk."""
+        """Wait until the names in this directory are on disk."""
 
     def folder(self, name: str) -> Directory:
-        """Open a folder inside this one, creating it if needed."""
+        """Open a subdirectory, creating it if needed."""
 
     def move_to(self, name: str) -> None:
-        """Rename this folder within its parent. This object then refers to the new name."""
+        """Rename this directory within its parent. This object then refers to the new name."""
 
     def remove_folder(self, name: str) -> None:
-        """Remove a folder and everything in it."""
+        """Remove a subdirectory and everything in it."""
 
     async def in_thread(
         self, work: Callable[[], T], limiter: trio.CapacityLimiter | None = None
@@ -272,35 +272,35 @@ class Directory(Protocol):
         """Call ``work()``, which may block, without blocking the loop. Always a checkpoint.
 
         Args:
-            work: the function, which uses this folder and must not access the state of the loop.
+            work: a function that uses this directory and must not access the loop's state.
             limiter: limits the number of concurrent calls.
 
-        Cancellation: if cancelled before the call, this does not call ``work``; if cancelled during
-        the call, this waits until ``work`` returns.
+        Cancellation: raises ``Cancelled`` only if ``work`` was not called; once called, it runs to
+        completion, and its result is returned.
         """
 
     def lock(self) -> FolderLock:
-        """Lock the folder for this process until the lock is released or the process ends.
+        """Lock the directory for this process until the lock is released or the process ends.
 
         Raises:
-            ConfigError: another broker uses the folder.
+            ConfigError: another broker uses the directory.
         """
 
 
 async def in_thread(work: Callable[[], T], limiter: trio.CapacityLimiter | None = None) -> T:
     """Call ``work()`` in one of trio's threads.
 
-    Cancellation: if cancelled before the call, this does not call ``work``; if cancelled during the
-    call, this waits until ``work`` returns.
+    Cancellation: raises ``Cancelled`` only if ``work`` was not called; once called, it runs to
+    completion, and its result is returned.
     """
     return await trio.to_thread.run_sync(work, limiter=limiter)
 
 
 async def run_blocking(directory: Directory, work: Callable[..., T], *args: object) -> T:
-    """Call ``work(*args)``, which uses ``directory``. Always a checkpoint.
+    """Call ``work(*args)``, in a thread if ``directory`` is on disk. Always a checkpoint.
 
-    Cancellation: if cancelled before the call, this does not call ``work``; if cancelled during the
-    call, this waits until ``work`` returns.
+    Cancellation: raises ``Cancelled`` only if ``work`` was not called; once called, it runs to
+    completion, and its result is returned.
     """
     if directory.is_durable:
         return await directory.in_thread(partial(work, *args))
@@ -309,7 +309,7 @@ async def run_blocking(directory: Directory, work: Callable[..., T], *args: obje
 
 
 class FolderDirectory:
-    """A folder on disk, created with its parents if it does not exist."""
+    """A directory on disk, created with its parents if it does not exist."""
 
     is_durable = True
 
@@ -337,7 +337,7 @@ class FolderDirectory:
             descriptor = self._open(name, os.O_RDONLY)
             if position or count is not None:
                 return _read_part(log_file(descriptor), position, count)
-            # A start reads thousands of whole files of a few bytes: no LogFile for each of them.
+            # Startup reads thousands of small files whole: no LogFile for each of them.
             try:
                 size = os.fstat(descriptor).st_size
                 content = os.read(descriptor, size)
@@ -360,7 +360,7 @@ class FolderDirectory:
 
     def replace(self, name: str, data: Buffer) -> None:
         # The new content must be on disk before the name refers to it (rename is atomic, but
-        # not ordered after the data), and the name itself is part of the folder.
+        # not ordered after the data), and the name itself is part of the directory.
         draft = name + ".tmp"
         with _with_filename(self._join(draft)):
             # Not truncated first: its space may be reserved (see reserve()).
@@ -395,7 +395,7 @@ class FolderDirectory:
 
     def sync(self) -> None:
         if sys.platform == "win32":
-            return  # NTFS journals names, and a folder cannot be opened for syncing there
+            return  # NTFS journals names, and a directory cannot be opened for syncing there
         folder = LogFile(os.open(self.path, os.O_RDONLY | _BINARY))
         with _with_filename(self.path):
             os.fsync(folder.fileno())
@@ -428,8 +428,8 @@ class FolderDirectory:
             _lock_descriptor(file.fileno())
         except OSError as error:
             raise ConfigError(
-                f"the data folder {self.path} is in use by another broker (its .lock is held); "
-                "stop that broker, or give this one its own folder (log.dirs)"
+                f"the data directory {self.path} is in use by another broker (its .lock is held); "
+                "stop that broker, or give this one its own directory (log.dirs)"
             ) from error
         return FolderLock(file)
 
@@ -445,7 +445,7 @@ class FolderDirectory:
 
 @contextlib.contextmanager
 def _with_filename(path: str) -> Iterator[None]:
-    """Add the file name to errors, since errors of operations on file descriptors lack it."""
+    """Add the file name to errors from operations on file descriptors, which lack it."""
     try:
         yield
     except OSError as error:

@@ -1,14 +1,14 @@
-"""A checkpoint of the part of each log that is on disk, used to detect losses at the next start.
+"""A checkpoint of the part of each log that is on disk, for detecting losses at the next startup.
 
-The problem: Kafka's checkpoints record the offset up to which each log is on disk, but not the
-size of that part or the topic id, and have no checksum, so that a corrupted digit goes unnoticed.
-With Kafka's checkpoints alone, a start cannot distinguish a deleted segment from a missing one.
+The problem: Kafka's checkpoints record the offset up to which each log is on disk, but not the size
+of that part or the topic id, and have no checksum, so that a corrupted digit goes unnoticed. With
+Kafka's checkpoints alone, startup cannot distinguish a deleted segment from a missing one.
 
 The choice: a separate file beside Kafka's files, which takes precedence over them. It contains a
-version (0), a count, a line per partition, and the CRC-32C of these. Kafka ignores it.
+version (0), a count, one line per partition, and a CRC-32C of all of these. Kafka ignores it.
 
-Rejected: extending Kafka's files, because Kafka must be able to read the folder. Also rejected: a
-table in the database, because logs must be readable without the database.
+Rejected: extending Kafka's files, because Kafka must be able to read the directory. Also rejected:
+a table in the database, because logs must be readable without the database.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Extent:
     """The part of one log that is on disk.
 
     Attributes:
-        topic_id: the id of the topic, 16 bytes; a recreated topic has a different id.
+        topic_id: the topic's 16-byte id; a recreated topic has a different id.
         start_offset: the log start offset.
         end_offset: the recovery point.
         base_offset: the base offset of the segment that contains or starts at the recovery point.
@@ -65,14 +65,14 @@ def extent_line(key: PartitionKey, extent: Extent) -> bytes:
 
 
 def encode_extents(lines: Iterable[bytes]) -> bytes:
-    """Encode the file."""
+    """Encode the checkpoint file."""
     lines = list(lines)
     body = b"0\n%d\n%b" % (len(lines), b"".join(lines))
     return body + b"crc32c %08x\n" % crc32c(body)
 
 
 def decode_extents(data: bytes) -> dict[PartitionKey, Extent]:
-    """Decode the file.
+    """Decode the checkpoint file.
 
     Raises:
         ValueError: the data is malformed or incomplete; the message contains the byte position.
@@ -83,7 +83,7 @@ def decode_extents(data: bytes) -> dict[PartitionKey, Extent]:
         raise ValueError(f"byte {max(end, 0)}: the CRC does not match the bytes before it")
     version, count, *lines = [*body.splitlines(), b"", b""][:-2] or [b"", b""]
     if version != b"0" or count != b"%d" % len(lines):
-        raise ValueError("byte 0: expected version 0, a count and as many lines")
+        raise ValueError("byte 0: expected version 0, a count, and that many lines")
     extents = {}
     for line in lines:
         found = _LINE.fullmatch(line)

@@ -1,9 +1,9 @@
-"""A folder in memory whose log files have real file descriptors.
+"""A directory in memory whose log files have real file descriptors.
 
 Log files are anonymous memory files (``memfd_create``, or unlinked temporary files on systems that
 lack it), so that gathering writes and ``sendfile`` take the same path as on a disk. A memory file
 is created by the first write, so that a new topic of 10,000 partitions needs no file descriptors.
-Small files that are only read and written whole (indexes, snapshots) are bytearrays.
+Files that are never sent (indexes, snapshots, checkpoints) are bytearrays.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _NO_DESCRIPTOR = -1
 
 
 class MemoryDirectory:
-    """A folder in memory, initially empty.
+    """A directory in memory, initially empty.
 
     The methods are documented in :class:`~trionet.broker.log.Directory`.
 
     Args:
-        place: the folders of the parent, and the name of this folder; None without a parent.
+        place: the parent's subdirectories, and the name of this directory; None without a parent.
         is_virtual: whether to run blocking work in the loop instead of in threads, so that tests
             with virtual time are deterministic.
     """
@@ -129,7 +129,7 @@ class MemoryDirectory:
 
     def move_to(self, name: str) -> None:
         if self._place is None:
-            raise ValueError("a folder without a parent cannot be renamed")
+            raise ValueError("a directory without a parent cannot be renamed")
         siblings, old = self._place
         siblings[name] = siblings.pop(old)
         self._place = (siblings, name)
@@ -161,10 +161,10 @@ class MemoryDirectory:
 if sys.platform == "linux":
 
     class MemoryLogFile(LogFile):
-        """A log file in memory that opens its file descriptor at the first write.
+        """A log file in memory that opens its file descriptor on the first write.
 
         Args:
-            name: the name that the system displays for the file; need not be unique.
+            name: the name that the operating system displays for the file; need not be unique.
         """
 
         __slots__ = ("_name",)

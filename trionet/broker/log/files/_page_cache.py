@@ -1,4 +1,4 @@
-"""Checks whether bytes of a file are in the page cache, and reads them into it.
+"""Checks whether parts of a file are in the page cache, and reads them into it.
 
 Reading a page that is not cached blocks until the disk responds, which takes milliseconds and
 sometimes a second. The loop must not block, so it checks the page cache and delegates uncached
@@ -21,7 +21,7 @@ _NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
 
 
 def is_page_cached(file: LogFile, position: int) -> bool:
-    """Return whether the byte at ``position`` can be read without the disk; True if unknown."""
+    """Return whether the byte at ``position`` can be read without disk access; True if unknown."""
     if file.in_memory or not _NOWAIT:
         return True
     try:
@@ -37,7 +37,7 @@ def is_page_cached(file: LogFile, position: int) -> bool:
 
 
 def is_range_cached(file: LogFile, offset: int, count: int) -> bool:
-    """Return whether a range is cached, probing a byte per :data:`PROBE_BYTES`. Never blocks."""
+    """Return whether a range is cached; probes one byte per :data:`PROBE_BYTES`. Never blocks."""
     if not count or file.in_memory:
         return True
     last = offset + count - 1
@@ -50,7 +50,7 @@ def warm_range(file: LogFile, offset: int, count: int) -> None:
     """Read a range into the page cache. Blocks; call it in a thread.
 
     Raises:
-        OSError: the disk failed.
+        OSError: the range cannot be read from disk.
     """
     end = offset + count
     while offset < end:

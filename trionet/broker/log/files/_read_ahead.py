@@ -1,9 +1,9 @@
 """Makes the disk read many small files concurrently, before a thread opens them one by one.
 
 Opening a log after a clean shutdown takes a third of a millisecond, plus half a dozen reads of a
-few bytes in as many files. After a reboot, each of these reads waits for the disk in turn. More
-threads would overlap the waits, but lose more time competing for the interpreter. Instead, the
-kernel is advised in advance of the files that the next logs need, and reads them in parallel.
+few bytes from as many files. After a reboot, each of these reads waits for the disk in turn. More
+threads would overlap the waits, but lose more time competing for the GIL. Instead, the kernel is
+notified in advance of the files that the next logs need, and reads them in parallel.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _SEGMENT_SUFFIXES = ("log", "index", "timeindex", "snapshot")
 
 
 def read_ahead(path: str, folders: Iterable[str]) -> None:
-    """Start reading the files that are needed to open the logs in some folders.
+    """Start reading the files needed to open the logs in the given directories.
 
-    Does nothing if the files of the first folder are in the page cache, or if the system does not
-    support read-ahead hints. Never raises: opening the log reports any error. Blocks while it lists
-    the folders.
+    Does nothing if the first directory's files appear to be in the page cache, or if the system
+    does not support read-ahead hints. Never raises: opening the log reports any error. Blocks while
+    it lists the directories.
 
     Args:
-        path: the data folder.
-        folders: the names of partition folders in ``path``.
+        path: the data directory.
+        folders: the names of partition directories in ``path``.
     """
     if not hasattr(os, "posix_fadvise"):
         return

@@ -1,1 +1,1 @@
-"""Manages a data folder (LogManager): its identity, partitions and checkpoints."""
+"""Manages a data directory (Kafka: LogManager): its identity, partitions and checkpoints."""

@@ -1,4 +1,4 @@
-"""Writes the checkpoint files of a data folder: the start offset and recovery point of each log.
+"""Writes the checkpoint files of a data directory: the start offset and recovery point of each log.
 
 A crash could undo a start offset that was reported to a client before it was on disk, so callers
 wait for the write.
@@ -26,10 +26,10 @@ GROWTH_BYTES = 512
 
 
 class Checkpointing:
-    """The writer of the three checkpoint files of one data folder. Writes one file at a time.
+    """Writes the three checkpoint files of one data directory, one file at a time.
 
     Args:
-        directory: the data folder.
+        directory: the data directory.
         logs: a live view of all open logs.
     """
 
@@ -42,7 +42,7 @@ class Checkpointing:
         self._lines: dict[PartitionKey, tuple[tuple[object, ...], bytes]] = {}
 
     def mentions(self, key: PartitionKey) -> bool:
-        """Return whether a checkpoint file contains a partition, or may after the current write."""
+        """Return whether a checkpoint file lists a partition, or may after the current write."""
         return any(key in keys for keys in self._stored.values())
 
     async def write_all(self) -> None:
@@ -89,7 +89,7 @@ class Checkpointing:
     async def _replace(
         self, name: str, keys: Iterable[PartitionKey], encode: Callable[[], bytes]
     ) -> None:
-        """Write a checkpoint file that contains the partitions ``keys``."""
+        """Write a checkpoint file that lists the partitions ``keys``."""
         before = self._stored.get(name, frozenset())
         self._stored[name] = before.union(keys)
         await run_blocking(self._directory, self._encode_and_replace, name, encode)

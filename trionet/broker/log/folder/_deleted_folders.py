@@ -1,7 +1,7 @@
-"""Removes the folders of deleted partitions (Kafka: LogManager.deleteLogs).
+"""Removes the directories of deleted partitions (Kafka: LogManager.deleteLogs).
 
-A deletion only renames the folder, which is fast. A thread then removes the files, which may be
-many gigabytes. If the removal fails or is interrupted, the next start removes the files.
+Deleting a partition only renames its directory, which is fast. A thread then removes the files,
+which may be many gigabytes. If the removal fails or is interrupted, the next startup completes it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from ..files._directory import Directory
 
 logger = logging.getLogger("trionet.broker.log")
 
-# How many folders one call in a thread removes; a shutdown waits for its end.
+# How many directories one call in a thread removes; a shutdown waits for its end.
 REMOVED_AT_ONCE = 20
 
 
 class DeletedFolders:
-    """The renamed folders of deleted partitions that must still be removed.
+    """The renamed directories of deleted partitions that have yet to be removed.
 
     Args:
-        directory: the data folder.
+        directory: the data directory.
     """
 
     def __init__(self, directory: Directory) -> None:
@@ -33,20 +33,20 @@ class DeletedFolders:
         self._is_removing = False
 
     def add(self, name: str, nursery: trio.Nursery) -> None:
-        """Schedule the removal of a folder in a thread, by a task in ``nursery``."""
+        """Schedule a directory for removal by a task in ``nursery``, in a thread."""
         self._names.append(name)
         if not self._is_removing:
             self._is_removing = True
             nursery.start_soon(self._remove_all, name="remove deleted partitions")
 
     def remove_now(self, folder: Directory, name: str) -> None:
-        """Rename the folder of a partition that is not open, and remove it. Blocks."""
+        """Rename the directory of a partition that is not open, and remove it. Blocks."""
         folder.move_to(name)
         self._directory.sync()
         self._directory.remove_folder(name)
 
     async def _remove_all(self) -> None:
-        """Remove all folders in a single task, since a topic may have ten thousand partitions."""
+        """Remove all directories in one task, since a topic may have ten thousand partitions."""
         names = self._names
         try:
             while names:
@@ -62,7 +62,7 @@ class DeletedFolders:
             self._directory.sync()
         except OSError as error:
             logger.warning(
-                "could not remove %d deleted partitions; the next start will retry: %s",
+                "could not remove %d deleted partitions; the next startup will retry: %s",
                 len(names),
                 error,
             )
@@ -71,4 +71,4 @@ class DeletedFolders:
             try:
                 self._directory.remove_folder(name)
             except OSError as error:
-                logger.warning("could not remove %s; the next start will retry: %s", name, error)
+                logger.warning("could not remove %s; the next startup will retry: %s", name, error)

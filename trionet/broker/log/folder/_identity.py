@@ -1,4 +1,4 @@
-"""Reads the identity of a data folder, or initializes a new data folder."""
+"""Reads the identity of a data directory, or assigns one to a new data directory."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ logger = logging.getLogger("trionet.broker.log")
 def identify(
     directory: Directory, node_id: int, cluster_id: str | None, rng: random.Random
 ) -> FolderIdentity:
-    """Return the identity of a data folder, assigning it to this broker if it is new. Blocks.
+    """Return the identity of a data directory, assigning it to this broker if it is new. Blocks.
 
     Args:
-        directory: the data folder.
+        directory: the data directory.
         node_id: the broker's ``node.id``.
         cluster_id: the expected cluster id; None accepts any id, and generates one for a new
-            folder.
+            directory.
         rng: the random generator for ids.
 
     Raises:
-        ConfigError: the folder belongs to another broker or cluster.
-        OSError: the folder cannot be read or written.
+        ConfigError: the directory belongs to another broker or cluster.
+        OSError: the directory cannot be read or written.
     """
     where = f"{directory.path or 'memory'}: {META_FILE}"
     try:
@@ -46,7 +46,7 @@ def identify(
         )
         if any(map(partition_of, directory.folders())):
             logger.warning(
-                "%s was missing and has been recreated: the cluster has a new id, %s",
+                "%s was missing and has been recreated, with cluster id %s",
                 where,
                 identity.cluster_id,
             )

@@ -1,7 +1,7 @@
-"""Reads the record of the last shutdown from a data folder.
+"""Reads the record of the last shutdown from a data directory.
 
-The start offset of a log is saved before the files below it are removed, so that a start can
-distinguish deleted records from missing ones.
+The start offset of a log is saved before the files below it are removed, so that the next startup
+can distinguish deleted records from missing ones.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 @attrs.frozen
 class ShutdownRecord:
-    """The state of a data folder at the last shutdown, as recorded in its files.
+    """The state of a data directory at the last shutdown, as recorded in its files.
 
     Attributes:
         was_clean: whether everything had been flushed.
@@ -48,7 +48,7 @@ class ShutdownRecord:
     extents: dict[PartitionKey, Extent] | None
 
     def of(self, key: PartitionKey, *, loss_allowed: bool) -> LastShutdown:
-        """Return the last shutdown of a partition, or of an earlier partition of the same name.
+        """Return what is recorded for a partition, or for an earlier partition of the same name.
 
         Args:
             key: the partition.
@@ -77,10 +77,10 @@ class ShutdownRecord:
 def read_shutdown_record(directory: Directory) -> ShutdownRecord:
     """Read the record of the last shutdown, and complete interrupted deletions. Blocks.
 
-    Until the next clean shutdown, the folder then counts as not cleanly shut down.
+    From then on, the directory counts as not cleanly shut down until the next clean shutdown.
 
     Raises:
-        OSError: the folder cannot be read or written.
+        OSError: the directory cannot be read or written.
     """
     names = directory.names()
     has_logs = any(partition_of(folder) for folder in directory.folders())
@@ -94,7 +94,7 @@ def read_shutdown_record(directory: Directory) -> ShutdownRecord:
     expected = {RECOVERY_POINT_FILE, START_OFFSET_FILE} if has_logs else set()
     if has_logs and EXTENT_FILE not in names and directory.is_durable:
         logger.warning(
-            "%s is missing: this start can detect missing records only between two segments",
+            "%s is missing: without it, missing records can be detected only between two segments",
             EXTENT_FILE,
         )
     for name in sorted(expected.difference(names)):
@@ -115,5 +115,5 @@ def _read(
     except FileNotFoundError:
         pass
     except ValueError as error:
-        logger.warning("%s is damaged and ignored: %s", name, error)
+        logger.warning("ignoring %s, which is damaged: %s", name, error)
     return None

@@ -1,7 +1,7 @@
-"""The data folder of a broker, with one folder per partition (Kafka: LogManager).
+"""The data directory of a broker, with one directory per partition (Kafka: LogManager).
 
 The order of file operations makes crashes detectable. A shutdown first flushes every log, then
-writes the checkpoints, and finally creates the file that marks the shutdown as clean. A start
+writes the checkpoints, and finally creates the file that marks the shutdown as clean. Startup
 removes that file before the first append, so that a subsequent crash counts as an unclean shutdown.
 """
 
@@ -45,7 +45,7 @@ logger = logging.getLogger("trionet.broker.log")
 
 T = TypeVar("T")
 
-# How many fsyncs of one folder run concurrently; more would only queue up at the disk.
+# How many fsyncs of one directory run concurrently; more would only queue up at the disk.
 SYNCS_AT_ONCE_MAX = 8
 
 # How many logs a thread opens per call after a clean shutdown: a hop to a thread takes as long as
@@ -61,16 +61,17 @@ CANCELLED_STOP_SECONDS = 2.0
 
 
 class LogFolder:
-    """An open data folder, opened by :func:`open_log_folder`.
+    """An open data directory; see :func:`open_log_folder`.
 
     Attributes:
-        directory: the folder.
-        cluster_id: the id of the cluster, 22 characters.
+        directory: the data directory, for access to its files.
+        cluster_id: the cluster's 22-character id.
         node_id: the ``node.id`` of the broker.
-        directory_id: the id of the folder, 22 characters.
-        was_clean: whether the last shutdown was clean; also true for a new folder.
-        logs: all open logs, by topic and partition.
-        stop_failed: whether a log or checkpoint could not be flushed when the folder was closed.
+        directory_id: the directory's 22-character id.
+        was_clean: whether the last shutdown was clean; also true for a new directory.
+        logs: all open logs, keyed by topic and partition number.
+        stop_failed: whether flushing a log or writing a checkpoint failed when the directory was
+            closed.
     """
 
     def __init__(
@@ -118,21 +119,23 @@ class LogFolder:
             now_ms: the current time.
             threads: the number of logs to recover concurrently
                 (``num.recovery.threads.per.data.dir``).
-            topic_id_for: returns the id of the topic with a given name, or None. A folder with a
-                different id belonged to a deleted topic and is set aside. A folder without an id
-                gets this id. By default, the ids in the folders are used.
-            expected: the partitions of all topics; a missing folder is reported and created.
+            topic_id_for: returns the id of the topic with a given name, or None. A directory with a
+                different id belonged to a deleted topic and is set aside. A directory without an id
+                gets this id. By default, the ids in the directories are used.
+            expected: the partitions of all topics; a missing directory is reported and recreated.
             begun: the expected partitions whose creation was not completed.
             removed: the partitions whose deletion was not completed, with the ids of their topics.
             loss_allowed: whether to open logs with missing records
                 (``log.missing.records.allowed``).
 
         Raises:
-            MissingRecordsError: records are missing, which is not allowed. Each loss was logged.
-                Nothing was changed, except that interrupted deletions were completed.
-            OSError: the folder cannot be read or written.
+            MissingRecordsError: records are missing, which is not allowed. Each loss has been
+                logged, and no record that had been on disk was removed, except by completing
+                interrupted deletions.
+            OSError: the directory cannot be read or written.
 
-        Cancellation: waits for logs that are being opened; the folder stays marked as unclean.
+        Cancellation: waits for logs that are being opened; the directory still counts as not
+        cleanly shut down.
         """
         await self._run(move_removed, self.directory, removed, self._rng)
         record = await self._run(read_shutdown_record, self.directory)
@@ -168,8 +171,8 @@ class LogFolder:
         )
         opening.check()
         self._is_open = True
-        # A folder's name must be durable before a checkpoint says that its records are: recovery
-        # may have found a folder that was created just before a kill and never synced.
+        # A directory's name must be durable before a checkpoint says that its records are: recovery
+        # may have found a directory that was created just before a kill and never synced.
         await self._run(self.directory.sync)
         # Offsets that recovery has cut off will be assigned again, and must not lie below a stored
         # recovery point then.
@@ -206,13 +209,13 @@ class LogFolder:
     async def create(
         self, topic: str, partition: int, topic_id: bytes, config: LogConfig, now_ms: int
     ) -> Log:
-        """Create the log of a new partition, which is durable after the first flush.
+        """Create the log of a new partition. It becomes durable with its first flush.
 
         Args:
-            topic: the name of the topic.
-            partition: the number of the partition.
-            topic_id: the id of the topic, 16 bytes.
-            config: the settings of the topic.
+            topic: the topic's name.
+            partition: the partition's number.
+            topic_id: the topic's 16-byte id.
+            config: the topic's settings.
             now_ms: the current time.
 
         Raises:
@@ -257,17 +260,18 @@ class LogFolder:
         )
 
     async def delete(self, topic: str, partition: int, nursery: trio.Nursery) -> None:
-        """Delete a partition with all its records.
+        """Delete a partition and all its records.
 
-        The folder is renamed before this returns, so that the partition can be created again. A
+        The directory is renamed before this returns, so that the partition can be created again. A
         task in ``nursery`` then removes the files, which may be many gigabytes, in a thread. Ranges
         that are being sent stay readable.
 
         Raises:
             KeyError: the log does not exist.
-            OSError: the folder could not be renamed.
+            OSError: the directory could not be renamed.
 
-        Cancellation: the partition is deleted; the next start removes the remaining files.
+        Cancellation: the partition is deleted nevertheless; the next startup removes any files
+        left.
         """
         name = deleted_name(topic, partition, self._rng)
         await self._rename_away((topic, partition), name)
@@ -280,11 +284,11 @@ class LogFolder:
         left of a topic whose metadata was lost. Only the operator can distinguish these cases.
 
         Returns:
-            The new name of the folder.
+            The new name of the directory.
 
         Raises:
             KeyError: the log does not exist.
-            OSError: the folder could not be renamed.
+            OSError: the directory could not be renamed.
 
         Cancellation: all or nothing.
         """
@@ -297,7 +301,7 @@ class LogFolder:
         log.reject_appends(f"{key[0]}-{key[1]} was deleted")
         done = self._removing[key] = trio.Event()
         try:
-            # Bounded by one fsync: a running flush may still write into the folder.
+            # Bounded by one fsync: a running flush may still write into the directory.
             with trio.CancelScope(shield=True):
                 await log.abandon()
             log.directory.move_to(name)
@@ -306,10 +310,10 @@ class LogFolder:
             done.set()
 
     async def sync_names(self) -> None:
-        """Wait until the names of all partition folders are on disk.
+        """Wait until the names of all partition directories are on disk.
 
         Raises:
-            OSError: syncing the folder failed.
+            OSError: syncing the directory failed.
         """
         await self._run(self.directory.sync)
 
@@ -318,7 +322,7 @@ class LogFolder:
     async def write_checkpoints(self) -> None:
         """Save the start offset and the recovery point of each log.
 
-        This is called regularly (``log.flush.offset.checkpoint.interval.ms``), because newer
+        This is called periodically (``log.flush.offset.checkpoint.interval.ms``), because newer
         recovery points shorten the scan after a crash.
 
         Raises:
@@ -343,11 +347,11 @@ class LogFolder:
     # Closing
 
     async def aclose(self) -> None:
-        """Flush everything, mark the shutdown as clean, and release the folder.
+        """Flush everything, mark the shutdown as clean, and release the directory.
 
-        If a log or checkpoint cannot be flushed, the shutdown is not clean and the next start scans
-        the logs. In this case, :attr:`stop_failed` is true, and each cause is logged. The folder is
-        released in any case.
+        If a log cannot be flushed or a checkpoint cannot be written, the shutdown is not clean, and
+        the next startup scans the logs. In this case, :attr:`stop_failed` is true, and each cause
+        is logged. The directory is always released.
 
         Cancellation: continues for at most 2 s, then waits until running threads have finished. If
         work remains, the shutdown is not clean, and a warning is logged.
@@ -361,10 +365,11 @@ class LogFolder:
                         await self._close_cleanly()
                     if scope.cancelled_caught:
                         logger.warning(
-                            "the shutdown is not clean: it was cancelled and took more than %g s",
+                            "the shutdown is not clean: it was cancelled, and did not finish"
+                            " within %g s",
                             CANCELLED_STOP_SECONDS,
                         )
-                    nursery.cancel_scope.cancel(reason="the folder is closed")
+                    nursery.cancel_scope.cancel(reason="the directory is closed")
         finally:
             self._release()
 
@@ -419,7 +424,7 @@ class LogFolder:
 
 
 async def _set_deadline_when_cancelled(scope: trio.CancelScope) -> None:
-    """Set the deadline of a shielded scope when this task is cancelled."""
+    """Give a shielded scope a deadline once this task is cancelled."""
     try:
         await trio.sleep_forever()
     finally:
@@ -434,22 +439,23 @@ async def open_log_folder(
     cluster_id: str | None = None,
     rng: random.Random = SYSTEM.rng,
 ) -> AsyncIterator[LogFolder]:
-    """Lock and open a data folder for one broker, and close it at the end of the block.
+    """Lock and open a data directory for one broker, and close it at the end of the block.
 
-    A folder without ``meta.properties`` is assigned to this broker.
+    A directory without ``meta.properties`` is assigned to this broker.
 
     Args:
-        directory: the data folder.
+        directory: the data directory.
         node_id: the broker's ``node.id``.
         cluster_id: the expected cluster id; None accepts any id, and generates one for a new
-            folder.
+            directory.
         rng: the random generator for ids.
 
     Raises:
-        ConfigError: another broker uses the folder, or the folder belongs to another broker.
-        OSError: the folder cannot be read or written.
+        ConfigError: another broker is using the directory, or it belongs to another broker or
+            cluster.
+        OSError: the directory cannot be read or written.
 
-    Cancellation: the folder is closed cleanly if this takes at most 2 s; see
+    Cancellation: the directory is closed cleanly if this takes at most 2 s; see
     :meth:`LogFolder.aclose`.
     """
     lock = await run_blocking(directory, directory.lock)
@@ -478,7 +484,8 @@ def _log_failures(failures: Mapping[str, list[str]]) -> None:
     for cause, names in failures.items():
         more = len(names) - NAMES_LISTED_MAX
         logger.error(
-            "the shutdown is not clean, the next start will scan: %s%s could not be flushed: %s",
+            "the shutdown is not clean; the next startup will scan the logs: %s%s could not be"
+            " flushed: %s",
             ", ".join(names[:NAMES_LISTED_MAX]),
             f" and {more} more" if more > 0 else "",
             cause,
@@ -486,7 +493,7 @@ def _log_failures(failures: Mapping[str, list[str]]) -> None:
 
 
 def _cause_of(error: ApiError | OSError) -> tuple[str, str]:
-    """Return the message of the operating system's error, and the file name if known."""
+    """Return the operating system's error message, and the file name if known."""
     cause = error if isinstance(error, OSError) else error.__cause__
     if isinstance(cause, OSError) and cause.strerror:
         return cause.strerror, f": {cause.filename}" if cause.filename else ""

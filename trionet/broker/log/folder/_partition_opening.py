@@ -1,4 +1,4 @@
-"""Opens the partition folders at a start: checks that they exist and belong to their topics.
+"""Opens partition directories at startup, checking that they exist and belong to their topics.
 
 Logs are opened in threads, which keeps the loop responsive and the disk busy.
 """
@@ -41,14 +41,14 @@ OpenLog = Callable[[PartitionKey, Directory, bytes, LogConfig, LastShutdown, int
 
 
 class PartitionOpening:
-    """The opening of all partition folders at a start. All methods block.
+    """Opens all partition directories at startup. All methods block.
 
     Args:
-        directory: the data folder.
-        open_log: opens the log in a partition's folder.
-        rng: the random generator for folder names.
+        directory: the data directory.
+        open_log: opens the log in a partition's directory.
+        rng: the random generator for directory names.
         now_ms: the current time.
-        begun: the partitions whose creation was not completed; their folders may be missing.
+        begun: the partitions whose creation was not completed; their directories may be missing.
     """
 
     def __init__(
@@ -79,18 +79,18 @@ class PartitionOpening:
 
         Args:
             key: the partition.
-            topic_id: the id of the topic; None to use the id in the folder.
+            topic_id: the id of the topic; None to use the id in the directory.
             config: the settings of the topic.
             last_shutdown: how the last run ended.
-            has_folder: whether the folder exists; a missing folder is created.
+            has_folder: whether the directory exists; a missing directory is created.
 
         Raises:
-            OSError: the folder cannot be read or written.
+            OSError: the directory cannot be read or written.
         """
         try:
             if not has_folder:
                 assert topic_id is not None, (
-                    "only the partition of a known topic can lack its folder"
+                    "only the partition of a known topic can lack its directory"
                 )
                 return self._open_without_folder(key, topic_id, config, last_shutdown)
             return self._open_folder(key, topic_id, config, last_shutdown)
@@ -138,7 +138,7 @@ class PartitionOpening:
             )
         elif found_id == NO_TOPIC_ID or is_known:
             # The database and a checkpoint agree on the id, so the file is wrong. If it is missing,
-            # a power failure interrupted the creation of the folder, or the file was removed.
+            # a power failure interrupted the creation of the directory, or the file was removed.
             if wrong is None and is_known:
                 what = "is missing" if found_id == NO_TOPIC_ID else "has the id of another topic"
                 logger.warning("%s: %s %s; rewriting it", name, PARTITION_FILE, what)
@@ -154,25 +154,25 @@ class PartitionOpening:
     def _set_aside(
         self, key: PartitionKey, directory: Directory, found_id: bytes, last_shutdown: LastShutdown
     ) -> None:
-        """Rename a folder that belongs to another topic, whose last records it may contain."""
+        """Rename the directory of another topic, which may contain its only remaining records."""
         name, aside = f"{key[0]}-{key[1]}", stray_name(*key, self._rng)
         logger.warning(
-            "%s: its folder belongs to another topic of this name, with id %s; %s",
+            "%s: its directory belongs to another topic with the same name, whose id is %s; %s",
             name,
             encode_id(found_id),
-            f"keeping it as {aside}, without serving it; remove that folder if it is not needed"
+            f"keeping it as {aside}, but not serving it; remove that directory if it is not needed"
             if last_shutdown.loss_allowed
-            else "it would not be served",
+            else "it cannot be served",
         )
         if not last_shutdown.loss_allowed:
-            raise MissingRecordsError(f"{name} has the folder of another topic")
+            raise MissingRecordsError(f"the directory of {name} belongs to another topic")
         directory.move_to(aside)
         self._directory.sync()
 
     def _open_without_folder(
         self, key: PartitionKey, topic_id: bytes, config: LogConfig, last_shutdown: LastShutdown
     ) -> Log:
-        """Start a new log at the offset where the missing one ended."""
+        """Create a new log that starts at the offset where the missing one ended."""
         name = f"{key[0]}-{key[1]}"
         if last_shutdown.extent is not None and last_shutdown.extent.topic_id != topic_id:
             last_shutdown = _begin(last_shutdown, 0)  # the extent is that of an earlier topic
@@ -182,20 +182,20 @@ class PartitionOpening:
             size = None if last_shutdown.extent is None else last_shutdown.extent.size
             then = f"the next record gets offset {end_offset}"
             losses.note(
-                last_shutdown.start_offset, end_offset, size, f"folder {name} is missing", then
+                last_shutdown.start_offset, end_offset, size, f"directory {name} is missing", then
             )
             losses.check()
         elif key in self._begun:
-            logger.info("%s: creating the folder, which had not been created yet", name)
+            logger.info("%s: creating the directory, whose creation had been interrupted", name)
         else:
             logger.warning(
-                "%s: folder %s is missing: it was removed or never created; no record is known to"
-                " have been on disk",
+                "%s: directory %s is missing: it was removed or never created; no record is known"
+                " to have been on disk",
                 name,
                 name,
             )
             if not last_shutdown.loss_allowed:
-                raise MissingRecordsError(f"{name} has no folder")
+                raise MissingRecordsError(f"{name} has no directory")
         directory = self._directory.folder(name)
         directory.write(PARTITION_FILE, 0, encode_partition_metadata(topic_id))
         begin = _begin(last_shutdown, end_offset)
@@ -205,15 +205,16 @@ class PartitionOpening:
 def move_removed(
     directory: Directory, removed: Iterable[tuple[PartitionKey, bytes]], rng: random.Random
 ) -> None:
-    """Rename folders left by an interrupted deletion, so that they are removed. Blocks.
+    """Rename directories left by interrupted deletions, so that they are removed. Blocks.
 
     Args:
-        directory: the data folder.
-        removed: the partitions, with the ids of their topics; a folder with a different id is kept.
-        rng: the random generator for folder names.
+        directory: the data directory.
+        removed: the partitions, with the ids of their topics; a directory with a different id is
+            kept.
+        rng: the random generator for directory names.
 
     Raises:
-        OSError: a folder cannot be read or renamed.
+        OSError: a directory cannot be read or renamed.
     """
     folders = frozenset(directory.folders())
     for key, topic_id in removed:
@@ -234,7 +235,7 @@ def _begin(last_shutdown: LastShutdown, offset: int) -> LastShutdown:
 
 
 def _read_id(directory: Directory) -> tuple[bytes, str | None]:
-    """Return the topic id in a partition's folder, and a description of any damage to its file."""
+    """Return the topic id stored in a partition's directory, and what is wrong with it, or None."""
     try:
         return decode_partition_metadata(directory.read(PARTITION_FILE)), None
     except FileNotFoundError:
@@ -252,20 +253,20 @@ async def open_in_threads(
     at_once: int,
     prepare: Callable[[list[PartitionKey]], None] | None = None,
 ) -> None:
-    """Call all functions in ``openings`` in threads, then ``note_opened`` in the loop for each.
+    """Call each function in ``openings`` in a thread, then ``note_opened`` in the loop.
 
     Args:
-        directory: the data folder.
-        openings: the functions, by partition.
+        directory: the data directory.
+        openings: the functions, keyed by partition.
         note_opened: called in the loop with each partition and the function's result.
         threads: the maximum number of concurrent threads.
-        at_once: the number of functions per call of a thread.
-        prepare: called in the thread with the partitions of each call; must not raise.
+        at_once: the number of functions that a thread calls in a row.
+        prepare: called in the thread, with the partitions that it is about to open; must not raise.
 
     Raises:
         OSError: the first error that a function raised. No further calls are started.
 
-    Cancellation: waits until the running calls have finished.
+    Cancellation: waits for running calls to finish.
     """
     limiter = trio.CapacityLimiter(threads)
     failures: list[OSError] = []

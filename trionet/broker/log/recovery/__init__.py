@@ -1,1 +1,1 @@
-"""Opens logs after clean and unclean shutdowns (LogLoader), and detects missing records."""
+"""Opens logs after clean and unclean shutdowns (Kafka: LogLoader), and detects missing records."""

@@ -17,8 +17,8 @@ from ..segments._segment import Segment
 def find_clean_end(segment: Segment, end_offset_max: int, *, gaps_allowed: bool) -> bool:
     """Find the end of the newest segment after a clean shutdown.
 
-    Reads the indexes, and the log file from the last index entry on. Blocks. Returns False if the
-    segment must be scanned instead.
+    Reads the indexes, and the log file starting at the last index entry. Blocks. Returns False if
+    the segment must be scanned instead.
 
     Args:
         segment: the newest segment, whose end offset is unknown.

@@ -1,7 +1,7 @@
 """Fills the offsets of missing records with empty batches, so that they are never assigned again.
 
-Kafka stores an empty batch in place of a batch whose records compaction has removed. Consumers skip
-empty batches, scans continue after them, and Kafka's tools can read them.
+Kafka keeps such empty batches, too, when compaction removes all records of a producer's last batch.
+Consumers skip empty batches, scans continue after them, and Kafka's tools can read them.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _OFFSETS_MAX = 2**31
 def fill_gap(
     directory: Directory, first_offset: int, end_offset: int, leader_epoch: int, now_ms: int
 ) -> list[Segment]:
-    """Create as many segments of empty batches as a gap of offsets needs, usually one. Blocks.
+    """Fill a gap in the offsets with segments of empty batches, usually just one. Blocks.
 
-    When this returns, the content of the files is durable; the file names are not.
+    When this returns, the contents of the log files are durable; the file names are not.
 
     Args:
-        directory: the partition's folder. A segment that starts at ``first_offset`` is replaced.
+        directory: the partition's directory. A segment that starts at ``first_offset`` is replaced.
         first_offset: the first missing offset.
         end_offset: the offset after the last missing offset.
         leader_epoch: the leader epoch of the batches.
@@ -71,7 +71,7 @@ def empty_batch(base_offset: int, count: int, leader_epoch: int) -> bytes:
 
 
 def truncate_segment(segment: Segment, end_offset: int, position: int) -> None:
-    """Truncate a segment to end at ``end_offset``, at byte ``position`` of its file. Blocks.
+    """Truncate a segment's file to ``position`` bytes, and set its end offset. Blocks.
 
     Raises:
         OSError: the file cannot be truncated.

@@ -21,7 +21,7 @@ logger = logging.getLogger("trionet.broker.log")
 def stored_epochs(
     directory: Directory, name: str, *, is_expected: bool = False
 ) -> LeaderEpochs | None:
-    """Read the epochs from their file; None if the file is missing or damaged. Blocks."""
+    """Return the epochs stored in their file; None if it is missing or damaged. Blocks."""
     try:
         return decode_epochs(directory.read(LEADER_EPOCH_FILE))
     except FileNotFoundError:
@@ -29,7 +29,7 @@ def stored_epochs(
             logger.warning("%s: %s is missing; rebuilding it", name, LEADER_EPOCH_FILE)
         return None
     except ValueError as error:
-        logger.warning("%s: rebuilding %s: %s", name, LEADER_EPOCH_FILE, error)
+        logger.warning("%s: %s is damaged; rebuilding it: %s", name, LEADER_EPOCH_FILE, error)
         return None
 
 
@@ -55,11 +55,11 @@ def assign_next_epoch(
 ) -> None:
     """Start an epoch at the end of a log after an unclean shutdown. Blocks until it is durable.
 
-    Consumers may have read records after the current end that are now lost. The epoch of those
+    Consumers may have read records beyond the current end, which are now lost. The epoch of those
     records is not used again, because a consumer may have seen it.
 
     Args:
-        directory: the partition's folder.
+        directory: the partition's directory.
         epochs: the epochs of the log.
         end_offset: the log end offset.
         latest: an epoch that is known to have started, even if ``epochs`` does not contain it.

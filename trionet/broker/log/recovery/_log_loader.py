@@ -1,12 +1,12 @@
-"""Opens a partition's folder and recovers its log after a crash (Kafka: LogLoader).
+"""Opens a partition's directory and recovers its log after a crash (Kafka: LogLoader).
 
-The problem: after a crash, bytes that were never synced may be missing, torn or zeros. A log that
+The problem: after a crash, bytes that were never synced may be missing, torn or zeroed. A log that
 skipped offsets, or assigned an offset to two records, would mislead its consumers. The choices:
 
 * After a clean shutdown, all files are trusted, and only the ends of the newest files are read.
-* After an unclean shutdown, every segment from the recovery point on is scanned batch by batch. The
-  scan can start there because only a finished fsync advances the recovery point. The log is
-  truncated at the first invalid batch, because no offset may be skipped.
+* After an unclean shutdown, every segment from the recovery point onward is scanned batch by batch.
+  The scan can start there because the recovery point never passes records that have not been
+  synced. The log is truncated at the first invalid batch, because no offset may be skipped.
 * Records missing below the recovery point were lost for another reason. They are reported. Their
   offsets are filled with empty batches, so that they are never assigned again, and the records
   after them are kept (see :mod:`._missing_records` and :mod:`._empty_batches`). Rejected:
@@ -16,8 +16,8 @@ skipped offsets, or assigned an offset to two records, would mislead its consume
 Reconsider when partitions have replicas: a follower would truncate its log and fetch the records
 from its leader.
 
-All functions block, and are called in a thread. Memory is bounded by one chunk of a scan plus the
-indexes of one segment.
+All functions block, and are called in a thread. Memory use is bounded by one chunk of a scan plus
+the indexes of one segment.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _OFFSET_MAX = 2**63 - 1
 
 @attrs.frozen(kw_only=True)
 class LastShutdown:
-    """The state of one log at the last shutdown, according to the data folder's checkpoints."""
+    """The state of one log at the last shutdown, according to the data directory's checkpoints."""
 
     was_clean: bool = False
     recovery_point: int = 0
@@ -61,7 +61,7 @@ class LastShutdown:
 
 @attrs.define(kw_only=True)
 class LoadedLog:
-    """The state of a log after opening its folder."""
+    """The state of a log that has just been opened."""
 
     segments: list[Segment]
     start_offset: int
@@ -69,24 +69,24 @@ class LoadedLog:
     producers: dict[int, ProducerEntry]
     epochs: LeaderEpochs
     is_as_closed: bool
-    """Whether the files match the state after a clean shutdown."""
+    """Whether the files are as a clean shutdown would leave them."""
 
 
 def load(
     directory: Directory, name: str, config: LogConfig, last_shutdown: LastShutdown, now_ms: int
 ) -> LoadedLog:
-    """Open the log in a folder, or create an empty one.
+    """Open the log in a directory, or create an empty one.
 
     Args:
-        directory: the partition's folder.
-        name: the name of the partition, used in messages.
+        directory: the partition's directory.
+        name: the partition's name, for use in messages.
         config: the settings of the topic.
         last_shutdown: how the last run ended.
         now_ms: the current time, for the age of segments and the expiry of producers.
 
     Raises:
         MissingRecordsError: records are missing, and the log may not be opened without them.
-        OSError: the folder cannot be read or written.
+        OSError: the directory cannot be read or written.
     """
     return _LogLoader(directory, name, config, last_shutdown, now_ms).load()
 
@@ -100,7 +100,7 @@ def _had_epoch_file(last_shutdown: LastShutdown) -> bool:
 
 
 class _LogLoader:
-    """The state of one call of :func:`load`."""
+    """The state of one call to :func:`load`."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class _LogLoader:
             is_as_closed = self._was_clean and not self._losses.count and had_epochs
         if not segments:
             segments, epochs = self._start_empty()
-            # If a power failure loses the file's name, the next start creates an empty log at 0.
+            # If a power failure loses the file's name, the next startup creates an empty log at 0.
             is_as_closed = not segments[0].base_offset
         start_offset = max(last_shutdown.start_offset, segments[0].base_offset)
         epochs = epochs or LeaderEpochs()
@@ -166,7 +166,7 @@ class _LogLoader:
         """Remove the segments below the start offset, and return the remaining segments.
 
         A power failure may have restored segments that were being removed, but without the bytes
-        that were not on disk yet. Such segments must not be read.
+        that were not yet on disk. Such segments must not be read.
         """
         start_offset = self._last_shutdown.start_offset
         removed = [each for each in segments[:-1] if each.end_offset <= start_offset]
@@ -286,7 +286,7 @@ class _LogLoader:
     def _start_empty(self) -> tuple[list[Segment], LeaderEpochs]:
         """Create an empty log that starts at the end offset of the previous log."""
         last_shutdown, epochs = self._last_shutdown, self._epochs or LeaderEpochs()
-        self._note_all_missing("the folder contains no segments")
+        self._note_all_missing("the directory contains no segments")
         start_offset = max(last_shutdown.start_offset, last_shutdown.recovery_point)
         segments = [Segment.create(self._directory, start_offset, self._now_ms)]
         epoch = last_shutdown.extent.leader_epoch if last_shutdown.extent is not None else 0

@@ -1,14 +1,14 @@
 """Detects and reports missing records that had been on disk.
 
-The problem: a segment below the recovery point was removed, or its file lost its end. Kafka does
+The problem: a segment below the recovery point was removed, or its file was truncated. Kafka does
 not detect this; the broker would continue with wrong offsets or without the records.
 
 The choice: compare the sizes of the segments with the extent that the last run saved, which costs
-one addition per segment at a normal start. The end of each segment is read to find the gap only if
-the sizes differ or the extent is unknown. Offsets of missing records are never assigned again: see
-:mod:`._empty_batches`.
+one addition per segment at a normal startup. The end of each segment is read to find the gap only
+if the sizes differ or the extent is unknown. Offsets of missing records are never assigned again:
+see :mod:`._empty_batches`.
 
-Rejected: checksums of whole files, because every start would have to read all data.
+Rejected: checksums of whole files, because every startup would have to read all data.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ logger = logging.getLogger("trionet.broker.log")
 
 
 class MissingRecordsError(TrionetError):
-    """Raised if records that had been on disk are missing and the settings do not allow that."""
+    """Raised when records that had been on disk are missing and the settings do not allow that."""
 
 
 class Gap(NamedTuple):
@@ -41,15 +41,15 @@ class Gap(NamedTuple):
 
 
 class MissingRecords:
-    """The records that are missing from one log. Counts and logs them.
+    """Counts and logs the records that are missing from one partition.
 
     Args:
-        name: the name of the partition, used in messages.
+        name: the partition's name, for use in messages.
         extent: the part of the log that had been on disk; None if unknown.
         allowed: whether the log may be opened with missing records.
 
     Attributes:
-        extent: as passed in.
+        extent: the extent that was passed in.
         count: the number of missing records.
         filled: the size, in bytes, of the empty batches that replace missing records.
     """
@@ -66,7 +66,7 @@ class MissingRecords:
     def note(
         self, first_offset: int, end_offset: int, size: int | None, where: str, then: str
     ) -> None:
-        """Report that the records from ``first_offset`` up to before ``end_offset`` are missing.
+        """Report that the records from ``first_offset`` to before ``end_offset`` are missing.
 
         Args:
             first_offset: the first missing offset.
@@ -92,8 +92,8 @@ class MissingRecords:
     def note_never_durable(self, first_offset: int, first: Segment) -> None:
         """Report missing records before the ``first`` segment that may never have been on disk."""
         logger.warning(
-            "%s: %d records are missing, offsets %d to %d: the first segment is %s; they were not"
-            " known to be on disk",
+            "%s: %d records are missing, offsets %d to %d: the first segment is %s; the records"
+            " were not known to be on disk",
             self._name,
             first.base_offset - first_offset,
             first_offset,
@@ -102,7 +102,7 @@ class MissingRecords:
         )
 
     def note_bytes(self, size: int, where: str | None = None) -> None:
-        """Count missing bytes; ``where`` reports them if no missing records were reported."""
+        """Count missing bytes, and log them if ``where`` is given, which says where they were."""
         self._bytes += size
         if where is not None:
             logger.error("%s: %d bytes are missing: %s", self._name, size, where)
@@ -156,7 +156,7 @@ def find_gaps(
 
     Args:
         segments: all segments, ascending.
-        trusted_up_to: the limit of the check; later segments will be scanned.
+        trusted_up_to: the offset at which to stop; later segments will be scanned.
         losses: collects the missing records.
         may_have_gaps: whether compaction may have left gaps.
 
@@ -223,7 +223,7 @@ def _gaps(segments: list[Segment], trusted_up_to: int) -> list[Gap]:
 def read_end(segment: Segment) -> tuple[int, int] | None:
     """Return the offset and position after the last complete batch; None if a batch is damaged.
 
-    Reads the batch headers from the last index entry on. Blocks.
+    Reads the batch headers, starting at the last index entry. Blocks.
     """
     index = segment.indexes.read_offsets(segment.size)
     starts = {0 if index is None else index.last()[1], 0}

@@ -1,4 +1,4 @@
-"""Recovers the producers of a log from the newest valid snapshot and the batch headers after it."""
+"""Recovers a log's producer state from the newest valid snapshot and the batch headers after it."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def producers_at(
     *,
     may_have_none: bool = False,
 ) -> dict[int, ProducerEntry]:
-    """Return the state of the producers at ``offset``. Blocks.
+    """Return the producer state at ``offset``. Blocks.
 
     Args:
-        directory: the partition's folder; damaged snapshots are removed from it.
-        snapshots: the offsets of the snapshots in the folder, ascending.
+        directory: the partition's directory; damaged snapshots are removed from it.
+        snapshots: the offsets of the snapshots in the directory, ascending.
         segments: the segments below ``offset``, ascending.
-        offset: the end offset of the batches to include.
-        may_have_none: whether a folder without snapshots cannot contain idempotent producers
-            (because Kafka before 0.11 wrote it), so that the segments need not be read.
+        offset: the offset up to which (exclusive) batches are included.
+        may_have_none: whether the absence of snapshots means that there are no idempotent producers
+            (since Kafka before 0.11 wrote the directory), so that no segment is read.
     """
     offsets = [each for each in snapshots if each <= offset]
     if not offsets and may_have_none:
@@ -52,7 +52,7 @@ def producers_at(
             try:
                 _replay(segment, start, offset, producers)
             except (ApiError, WireFormatError) as error:
-                logger.warning("%r: producers may be lost: %s", directory, error)
+                logger.warning("%r: producer state may be lost: %s", directory, error)
     return producers
 
 
@@ -67,7 +67,7 @@ def _replay(segment: Segment, start: int, end: int, producers: dict[int, Produce
 def remove_stray_snapshots(
     directory: Directory, snapshots: list[int], segments: list[Segment]
 ) -> None:
-    """Remove all snapshots except the newest one and the ones at the start of a segment."""
+    """Remove all snapshots except the newest one and those at the start of a segment."""
     bases = {segment.base_offset for segment in segments}
     end_offset = segments[-1].end_offset
     newest = max((each for each in snapshots if each <= end_offset), default=-1)

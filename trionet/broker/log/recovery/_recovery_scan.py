@@ -2,8 +2,8 @@
 
 (Kafka: LogLoader.recoverLog.) See :mod:`._log_loader` for the reasons and the start of a scan. The
 order of writes matters when a log is truncated: newer segments are removed first, in descending
-order, and the torn segment is truncated last. If the power fails in between, the damage remains and
-still ends the log.
+order, and the torn segment is truncated last. If the power fails in between, the damage is still
+there to mark the end of the log.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ logger = logging.getLogger("trionet.broker.log")
 
 
 class RecoveryScan:
-    """The scan of one partition's folder after an unclean shutdown.
+    """The scan of one partition's directory after an unclean shutdown.
 
     Args:
-        directory: the partition's folder.
-        name: the name of the partition, used in messages.
+        directory: the partition's directory.
+        name: the partition's name, for use in messages.
         config: the settings of the topic.
         recovery_point: the offset below which all records had been on disk.
         losses: collects the records that are missing below the recovery point.
@@ -61,7 +61,7 @@ class RecoveryScan:
     def run(
         self, segments: list[Segment], epochs: LeaderEpochs | None
     ) -> tuple[list[Segment], dict[int, ProducerEntry], LeaderEpochs]:
-        """Scan the log from the recovery point on.
+        """Scan the log, starting with the segment that contains the recovery point.
 
         Args:
             segments: all segments, at least one; without gaps below the recovery point.
@@ -72,7 +72,7 @@ class RecoveryScan:
 
         Raises:
             MissingRecordsError: records are missing, and the log may not be opened without them.
-            OSError: the folder cannot be read or written.
+            OSError: the directory cannot be read or written.
         """
         first = max(
             (i for i, each in enumerate(segments) if each.base_offset <= self._recovery_point),
@@ -83,7 +83,7 @@ class RecoveryScan:
         snapshots = snapshot_offsets(self._directory)
         self._producers = producers_at(self._directory, snapshots, trusted, base_offset)
         logger.info(
-            "%s: scanning %d bytes in %d segments from offset %d on",
+            "%s: scanning %d bytes in %d segments, starting at offset %d",
             self._name,
             sum(segment.size for segment in doubtful),
             len(doubtful),
@@ -152,8 +152,8 @@ class RecoveryScan:
         """Index the valid batches of a segment, and exclude everything after them.
 
         Batches that claim more records than they can hold are kept if valid batches follow, because
-        an earlier release accepted such batches. Before damage, they are excluded too, because a
-        failed append may have left them there.
+        an earlier release of trionet accepted such batches. Directly before damage, they are
+        excluded too, because a failed append may have left them there.
 
         Returns:
             The damage after the valid batches; None if there is none.

@@ -24,7 +24,7 @@ def last_offset_max(base_offset: int) -> int:
 class BatchScan:
     """The valid batches of a file, up to the first invalid one.
 
-    It can be iterated once. Afterwards, :attr:`position` is the end of the valid part, and
+    It can be iterated only once. Afterwards, :attr:`position` is the end of the valid part, and
     :attr:`damage` describes the damage there; None if the whole file is valid.
 
     Args:

@@ -1,7 +1,7 @@
 """The two indexes of a segment: arrays in memory, Kafka's index files on disk.
 
 Both indexes are sparse, and can be rebuilt from the log file at any time. In memory, they are
-native arrays, which ``bisect`` searches without reading a file. On disk, they are big-endian
+native arrays, which ``bisect`` can search without reading a file. On disk, they are big-endian
 entries:
 
 * ``.index``: int32 offset relative to the segment's base offset, int32 position. The offset is the
@@ -12,7 +12,7 @@ entries:
 Threads search the indexes without a lock while the loop appends. An append writes the two columns
 of an entry one after the other, and the entry exists once its second column is written. The next
 append drops a value that a failed append left in the first column. Removing entries replaces the
-pair of columns, so that a thread can continue with the pair that it has read.
+pair of columns, so that a thread can continue to use the pair that it has read.
 """
 
 # Compiled by mypyc.
@@ -54,7 +54,7 @@ class OffsetIndex:
         """Append an entry for the batch that starts at ``position`` and ends with ``last_offset``.
 
         Raises:
-            OverflowError: a value has more than 31 bits; nothing was appended.
+            OverflowError: a value does not fit in 32 bits; nothing was appended.
         """
         offsets, positions = self._columns
         if offsets is _NO_OFFSETS:
@@ -85,13 +85,13 @@ class OffsetIndex:
         return (offsets[entry], positions[entry]) if entry >= 0 else (-1, 0)
 
     def last(self) -> tuple[int, int]:
-        """Return the last entry as (last offset, position); (-1, 0) without entries."""
+        """Return the last entry as (last offset, position); (-1, 0) if there is none."""
         offsets, positions = self._columns
         count = len(offsets)
         return (offsets[count - 1], positions[count - 1]) if count else (-1, 0)
 
     def encode(self, start: int = 0) -> bytes:
-        """Encode the entries from number ``start`` on; empty if fewer are left."""
+        """Encode the entries from index ``start`` onward; empty if there are none."""
         offsets, positions = self._columns
         count = max(start, len(offsets))
         entries = array("i", bytes(OFFSET_ENTRY_SIZE * (count - start)))
@@ -101,7 +101,7 @@ class OffsetIndex:
 
     @classmethod
     def decode(cls, data: bytes, log_size: int) -> OffsetIndex | None:
-        """Decode an index file; None if it does not fit a log file of ``log_size`` bytes."""
+        """Decode an index file; return None if invalid for a log file of ``log_size`` bytes."""
         if len(data) % OFFSET_ENTRY_SIZE:
             return None
         entries = _native(array("i", data))
@@ -129,7 +129,7 @@ class TimeIndex:
         """Append the greatest timestamp up to ``offset``, unless the last entry is at least as new.
 
         Raises:
-            OverflowError: a value has too many bits; nothing was appended.
+            OverflowError: a value does not fit in its column; nothing was appended.
         """
         timestamps, offsets = self._columns
         if timestamps is _NO_TIMESTAMPS:
@@ -156,13 +156,13 @@ class TimeIndex:
         return offsets[entry] if entry >= 0 else 0
 
     def last(self) -> tuple[int, int]:
-        """Return the last entry as (timestamp, relative offset); (-1, 0) without entries."""
+        """Return the last entry as (timestamp, relative offset); (-1, 0) if there is none."""
         timestamps, offsets = self._columns
         count = len(timestamps)
         return (timestamps[count - 1], offsets[count - 1]) if count else (-1, 0)
 
     def encode(self, start: int = 0) -> bytes:
-        """Encode the entries from number ``start`` on; empty if fewer are left."""
+        """Encode the entries from index ``start`` onward; empty if there are none."""
         timestamps, offsets = self._columns
         count = max(start, len(timestamps))
         # Twelve-byte entries: both columns as 32-bit words, three per entry.
@@ -175,7 +175,7 @@ class TimeIndex:
 
     @classmethod
     def decode(cls, data: bytes) -> TimeIndex | None:
-        """Decode an index file; None if it is not a valid time index."""
+        """Decode an index file; return None if it is not a valid time index."""
         if len(data) % TIME_ENTRY_SIZE:
             return None
         words = array("I", data)

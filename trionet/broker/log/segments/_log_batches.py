@@ -1,4 +1,4 @@
-"""File names of segments, and the batches in a log file, found by their headers.
+"""Names the files of segments, and finds the batches in a log file by their headers.
 
 Every function is thread-safe and may wait for the disk.
 """
@@ -24,7 +24,7 @@ _PLACE = struct.Struct(">qi11xi")
 
 
 class BatchPlace(NamedTuple):
-    """The position of one batch in the file of its segment."""
+    """The offsets of one batch, and its place in the segment's log file."""
 
     base_offset: int
     last_offset: int
@@ -52,7 +52,7 @@ def header_at(file: LogFile, position: int) -> BatchHeader:
 
 
 def has_batch_at(file: LogFile, position: int, last_offset: int) -> bool:
-    """Return whether the batch at a position ends with ``last_offset``."""
+    """Return whether a batch that ends with ``last_offset`` starts at a position."""
     head = file.read_at(position, _PLACE.size)
     if len(head) < _PLACE.size:
         return False

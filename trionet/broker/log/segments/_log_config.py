@@ -24,9 +24,9 @@ class LogConfig:
     segment_bytes: int = 1073741824
     """Roll a segment that would exceed this size."""
     segment_ms: int = 604800000
-    """Roll a segment whose first batch is older (``log.roll.ms``, ``log.roll.hours``)."""
+    """Roll a segment whose first batch is older than this (``log.roll.ms``, ``log.roll.hours``)."""
     segment_jitter_ms: int = 0
-    """The maximum reduction of ``segment_ms``, which prevents partitions from rolling together."""
+    """The maximum jitter subtracted from ``segment_ms``, lest all partitions roll at once."""
     segment_index_bytes: int = 10485760
     """Roll a segment when one of its index files reaches this size."""
     index_interval_bytes: int = 4096
@@ -64,10 +64,10 @@ class LogConfig:
 
     @classmethod
     def from_topic(cls, settings: Mapping[str, object], **broker: int) -> LogConfig:
-        """Select the log settings from the settings of a topic.
+        """Select the log settings from a topic's settings.
 
         Args:
-            settings: the values (numbers or their strings), by Kafka's topic keys such as
+            settings: the values (numbers or strings), keyed by Kafka's topic keys such as
                 ``segment.bytes``. Unknown keys are ignored.
             broker: the fields that Kafka sets per broker: ``producer_id_expiration_ms``.
 

@@ -27,8 +27,8 @@ class LogRead(NamedTuple):
     """The result of a read."""
 
     records: FileRange
-    """The batches from the requested offset on, of which the last may be incomplete; may be empty.
-    The file stays readable while this range is referenced."""
+    """The batches, starting with the one that contains the requested offset; may be empty.
+    The last batch may be incomplete. The file stays readable while this range is referenced."""
     first_offset: int
     """The base offset of the first batch; the requested offset if the range is empty."""
     segment_base_offset: int
@@ -44,13 +44,13 @@ def read_range(
     min_one_message: bool,
     cached_only: bool,
 ) -> LogRead | None:
-    """Return the file range that starts with the batch of ``offset`` and ends before ``up_to``.
+    """Return the file range from the batch that contains ``offset`` to before ``up_to``.
 
     Args:
         segments: all segments of the log, ascending.
-        offset: the first offset, which is in the log or is the log end offset.
+        offset: the first offset, from the log start offset to the log end offset, inclusive.
         max_bytes: the maximum size of the range.
-        up_to: the upper limit, exclusive, of the offsets in the range.
+        up_to: the offset at which to stop (exclusive).
         min_one_message: whether to return the whole first batch even if it exceeds ``max_bytes``.
         cached_only: whether to return None instead of waiting for the disk.
 
@@ -58,7 +58,8 @@ def read_range(
         The range; None only with ``cached_only``.
 
     Raises:
-        ApiError: OFFSET_OUT_OF_RANGE if the segment was removed meanwhile; CORRUPT_MESSAGE.
+        ApiError: OFFSET_OUT_OF_RANGE if the segment was removed in the meantime; CORRUPT_MESSAGE if
+            the bytes on disk are not a batch.
     """
     number = bisect_right(segments, offset, key=_base_offset) - 1
     try:
@@ -79,7 +80,7 @@ def read_range(
 
 
 def _can_locate_now(segment: Segment, offset: int) -> bool:
-    """Return whether :meth:`Segment.locate` would not wait for the disk. Never blocks."""
+    """Return whether :meth:`Segment.locate` would not have to wait for the disk. Never blocks."""
     if not segment.is_loaded:
         return False
     if segment.indexes.find_recent(offset) is not None:
@@ -116,6 +117,6 @@ def warm(records: FileRange) -> None:
     """Read a range into the page cache. Blocks; call it in a thread.
 
     Raises:
-        OSError: the disk failed.
+        OSError: the range cannot be read from disk.
     """
     warm_range(cast(LogFile, records.file), records.offset, records.count)

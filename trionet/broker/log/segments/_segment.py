@@ -1,8 +1,8 @@
 """One segment: a log file of at most ``segment.bytes``, with its indexes (Kafka: LogSegment).
 
-Only the active segment, the last of a log, grows; older segments never change. An old segment keeps
-its file open and its offset index in memory only while it is being read, and the log limits the
-number of old segments in this state.
+Only the active segment, the last of a log, grows; older segments never change. An old segment opens
+its file and loads its offset index when it is read, and the log limits the number of old segments
+in this state.
 
 The problem: threads read (``locate``, ``file``, ``index``) while the loop appends, a failed append
 must leave no trace, and index files may be damaged. The choices:
@@ -15,14 +15,13 @@ must leave no trace, and index files may be damaged. The choices:
   be safe: a reader could combine the old ``size`` with the new ``end_offset``, and return the bytes
   of the undone append. An append can therefore be undone only until ``end_offset`` has advanced;
   after that, it is completed.
-* Before an append changes anything, save the state that it will change, so that assignments are
-  enough to undo it. Bytes left by a failed write are truncated immediately or before the next
-  write.
+* Before an append changes anything, save the state that it will change, so that undoing it takes
+  only assignments. Bytes left by a failed write are cut off immediately or before the next write.
 * Treat indexes as derived data. If an index entry does not match a batch, both indexes are rebuilt
   from the batch headers. The log file is not changed: it was on disk before the last shutdown, and
   truncating it would delete records because of a damaged index.
 
-Reconsider if Python loses the GIL: this module requires that assignments are atomic and become
+Reconsider if Python loses the GIL: this module relies on assignments being atomic and becoming
 visible in order.
 """
 
@@ -49,7 +48,7 @@ class Segment:
     """One log file and its indexes. The loop appends while threads may look up and read.
 
     Args:
-        directory: the partition's folder.
+        directory: the partition's directory.
         base_offset: the smallest offset that the segment can hold, which also names its files.
         created_ms: the time when the segment was created or, if that is unknown, opened.
 
@@ -92,7 +91,7 @@ class Segment:
 
     @classmethod
     def create(cls, directory: Directory, base_offset: int, now_ms: int) -> Segment:
-        """Create an empty segment and its log file, whose name is not synced."""
+        """Create an empty segment and its log file, whose name is not yet synced."""
         segment = cls(directory, base_offset, now_ms)
         segment._file = directory.create(segment.name("log"))
         segment.indexes.start()
@@ -130,7 +129,7 @@ class Segment:
         self._file = None
 
     def release(self) -> None:
-        """Close the file and drop the indexes of an old segment, to be loaded again when needed."""
+        """Close the file and drop the indexes of an old segment; both are reloaded when needed."""
         if self.directory.is_durable and not self.indexes.has_unsaved:
             self._file = None
             self.indexes.release()
@@ -138,7 +137,7 @@ class Segment:
     # Growing
 
     def write(self, buffers: list[Buffer], size: int) -> None:
-        """Write batches at the end of the file. Next, index the batches and call :meth:`grow`.
+        """Write batches at the end of the file; the caller must index them and call :meth:`grow`.
 
         Raises:
             OSError: not all bytes could be written; call :meth:`undo_append`.
@@ -161,7 +160,7 @@ class Segment:
     def undo_append(self, end_offset: int) -> None:
         """Undo an append that failed at any point before :meth:`grow`. Idempotent.
 
-        Truncates the written bytes, or leaves that to the next write if truncating fails.
+        Cuts off the written bytes, or leaves that to the next write if truncating the file fails.
 
         Args:
             end_offset: the log end offset before the append.
@@ -177,7 +176,7 @@ class Segment:
             pass
 
     def truncate_torn_end(self) -> None:
-        """Truncate the bytes that a failed write left at the end of the file.
+        """Cut off the bytes that a failed write left at the end of the file.
 
         Raises:
             OSError: the file could not be truncated.
@@ -187,7 +186,7 @@ class Segment:
             self._is_torn = False
 
     def grow(self, size: int, end_offset: int, now_ms: int) -> None:
-        """Make batches that were written and indexed visible to readers."""
+        """Make batches that have been written and indexed visible to readers."""
         self.end_offset = end_offset
         self.size = size
         self._modified_ms = now_ms
@@ -199,8 +198,8 @@ class Segment:
 
         Checks the age, the offsets and the index sizes, but not the size of the log file. The age
         is the difference between the timestamps of the first batch and of the new batch, so that
-        replayed old data rolls at the same points again. Without timestamps, it is the time since
-        the segment was created (Kafka: LogSegment.shouldRoll).
+        replaying old data rolls segments at the same points. Without timestamps, it is the time
+        since the segment was created (Kafka: LogSegment.shouldRoll).
         """
         if not self.size:
             return False
@@ -245,7 +244,7 @@ class Segment:
 
     @property
     def is_newest_known(self) -> bool:
-        """Whether :attr:`newest` and :attr:`modified_ms` are available without the disk."""
+        """Whether :attr:`newest` and :attr:`modified_ms` are available without disk access."""
         return self.indexes.is_newest_known and self._modified_ms >= 0
 
     # Indexes
@@ -263,7 +262,7 @@ class Segment:
 
     @property
     def time_index(self) -> TimeIndex:
-        """The time index, which old segments read from its file. May wait for the disk."""
+        """The time index; an old segment reads it from its file. May wait for the disk."""
         index = self.indexes.times
         if index is None:
             index = self.indexes.read_times()
@@ -293,7 +292,10 @@ class Segment:
         return rebuilt.offsets, time_index
 
     def _ends_as_indexed(self, index: OffsetIndex) -> bool:
-        """Return whether the last index entry of an old segment points to a batch."""
+        """Return whether the last index entry of an old segment points to a batch.
+
+        If so, bytes after the last batch are excluded (:meth:`_ends_at`).
+        """
         entry, position = index.last()
         if position and not has_batch_at(self.file, position, self.base_offset + entry):
             return False
@@ -309,18 +311,18 @@ class Segment:
         return True
 
     def _ends_at(self, end: int, next_offset: int) -> bool:
-        """Exclude the bytes after the last batch of an old segment, which ends at ``end``.
+        """Exclude the bytes after ``end``, where the last batch of an old segment ends.
 
-        Returns False, and changes nothing, if the offsets do not end there.
+        Returns False, and changes nothing, if the batches do not end at the segment's end offset.
 
         A failed append may have left bytes after the last batch, or even whole batches, whose
-        offsets are not below the base offset of the next segment.
+        offsets are at or above the base offset of the next segment.
         """
         if next_offset != self.end_offset or self.indexes.times is not None:
             return False
         if end < self.size:
             logger.warning(
-                "%r: ignoring %d bytes after the last record of %s, from byte %d on",
+                "%r: ignoring %d bytes after the last record of %s, starting at byte %d",
                 self.directory,
                 self.size - end,
                 self.name("log"),
@@ -377,7 +379,7 @@ class Segment:
         return self.places(position)
 
     def places(self, position: int) -> Iterator[BatchPlace]:
-        """Yield the batches from ``position``, the start of a batch, on. Reads only headers.
+        """Yield the batches, starting with the one at ``position``. Reads only headers.
 
         Thread-safe; may wait for the disk.
 

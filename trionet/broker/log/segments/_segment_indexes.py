@@ -1,8 +1,8 @@
 """The two indexes of a segment, their files, and the positions of the newest batches.
 
 The loop adds batches while threads look them up, without a lock; see :mod:`._segment`. An index
-entry counts only once it is complete (:mod:`._index`). A counter is incremented when entries are
-removed that another thread may have saved to the files.
+entry counts only once it is complete (:mod:`._index`). Removing entries that another thread may
+have saved increments a counter, so that the next save rewrites the files.
 """
 
 # Compiled by mypyc.
@@ -47,7 +47,7 @@ class SegmentIndexes:
     """The indexes of one segment, and its greatest timestamp.
 
     Args:
-        directory: the partition's folder.
+        directory: the partition's directory.
         base_offset: the base offset of the segment.
 
     Attributes:
@@ -123,7 +123,7 @@ class SegmentIndexes:
         self._max_timestamp_offset_before = self.max_timestamp_offset
 
     def add(self, place: BatchPlace, max_timestamp: int, interval: int) -> None:
-        """Add a batch that was written to the file.
+        """Add a batch that has been written to the file.
 
         Args:
             place: the position of the batch.
@@ -152,13 +152,18 @@ class SegmentIndexes:
             del recent[: RECENT_BATCHES_MAX // 2]
 
     def finish(self) -> None:
-        """Append an entry for the greatest timestamp, when the segment is finished or closed."""
+        """Add the greatest timestamp to the time index, unless the last entry already has it."""
         entry = self.max_timestamp_offset - self._base_offset
         if self.max_timestamp >= 0 and entry <= ENTRY_MAX and self.times is not None:
             self.times.append_if_newer(self.max_timestamp, entry)
 
     def undo(self, log_size: int, end_offset: int) -> None:
-        """Remove the batches from position ``log_size`` and ``end_offset`` on. Idempotent."""
+        """Remove the batches that start at position ``log_size`` or later. Idempotent.
+
+        Args:
+            log_size: the size of the log file before these batches.
+            end_offset: the log end offset before these batches.
+        """
         self._recent = []
         self.max_timestamp = self._max_timestamp_before
         self.max_timestamp_offset = self._max_timestamp_offset_before
@@ -193,7 +198,7 @@ class SegmentIndexes:
 
     def set_newest(self, timestamp: int, offset: int) -> None:
         """Set the greatest timestamp and the last offset of its batch."""
-        # Offset before timestamp before flag: threads may read them meanwhile.
+        # Offset before timestamp before flag: threads may be reading them.
         self.max_timestamp_offset = offset
         self.max_timestamp = timestamp
         self.is_newest_known = True
@@ -263,12 +268,12 @@ class SegmentIndexes:
             return None
 
     def keep(self, offsets: OffsetIndex) -> None:
-        """Keep in memory the offset index of an old segment, which was read from its file."""
+        """Keep in memory an old segment's offset index that was read from its file."""
         self._offsets_saved = len(offsets)
         self.offsets = offsets
 
     def load_newest(self) -> bool:
-        """Read the greatest timestamp from the end of the time index; return False if invalid."""
+        """Read the greatest timestamp from the end of the time index; return False on failure."""
         # Two entries, because one proves nothing: zeros, which a crash can leave after the entries,
         # are a valid entry, but not a rising one.
         name = self._name("timeindex")
@@ -334,7 +339,7 @@ def index_batches(
         for place in batches:
             if not next_offset <= place.base_offset <= place.last_offset < end_offset:
                 found = f"{place.base_offset} to {place.last_offset}"
-                raise WireFormatError(f"offsets {found} at byte {place.position}")
+                raise WireFormatError(f"unexpected offsets {found} at byte {place.position}")
             header = header_at(file, place.position)
             if header.max_timestamp > newest[0]:
                 newest = header.max_timestamp, place.last_offset

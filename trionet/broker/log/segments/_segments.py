@@ -2,7 +2,7 @@
 
 Adding or removing a segment replaces the list instead of changing it, so that a thread can continue
 to use the list that it has read. An old segment is opened when it is read. Only the most recently
-used segments stay open, so that the number of file descriptors and the memory of a log are bounded.
+used segments stay open, so that the file descriptors and memory that a log uses are bounded.
 """
 
 # Compiled by mypyc.
@@ -29,7 +29,7 @@ _base_offset = attrgetter("base_offset")
 
 
 class Segments:
-    """An ordered list of at least one segment, the last of which is active.
+    """An ordered list of one or more segments, the last of which is active.
 
     Attributes:
         all: the segments, ascending. Read it once per operation: the list may be replaced.
@@ -98,7 +98,7 @@ class Segments:
 
 
 def find_segments(directory: Directory, names: list[str], now_ms: int) -> list[Segment]:
-    """Return the segments in a folder, ascending. Removes files left by interrupted deletions."""
+    """Return the segments in a directory, ascending; remove files left by interrupted deletions."""
     named: dict[str, set[int]] = {suffix: set() for suffix in _SEGMENT_SUFFIXES}
     for name in names:
         stem, _, suffix = name.partition(".")
@@ -123,7 +123,7 @@ def remove_segments(directory: Directory, segments: list[Segment]) -> None:
 
     The caller chooses the order: oldest first at the start of a log, newest first at its end, so
     that a power failure leaves no gap in the middle. Because the file system may reorder removals,
-    this syncs the folder after each segment.
+    this syncs the directory after each segment.
     """
     for segment in segments:
         for suffix in _SEGMENT_SUFFIXES:
@@ -136,9 +136,10 @@ def start_offset_due(
 ) -> int | None:
     """Return the log start offset that retention requires now; None if no segment is due.
 
-    Segments are deleted from the oldest on, by age (``retention.ms``) and while the remaining
-    segments have at least ``retention.bytes``. Segments below the log start offset are always
-    deleted. The active segment may be deleted too unless it is empty; a new one then replaces it.
+    Segments are deleted oldest first, if they are too old (``retention.ms``) or as long as the
+    remaining segments total at least ``retention.bytes``. Segments below the log start offset are
+    always deleted. The active segment may be deleted too unless it is empty; a new one then
+    replaces it.
 
     Args:
         segments: all segments, ascending.
@@ -164,6 +165,6 @@ def start_offset_due(
 
 
 def _newest_ms(segment: Segment) -> int:
-    """Return the greatest timestamp of a segment or, without timestamps, the last write."""
+    """Return a segment's greatest timestamp or, if there is none, the time of its last write."""
     newest, _ = segment.newest
     return newest if newest >= 0 else segment.modified_ms

@@ -26,10 +26,10 @@ class OffsetAndTimestamp(NamedTuple):
 def first_at_or_after(
     segments: list[Segment], timestamp: int, start_offset: int, up_to: int
 ) -> OffsetAndTimestamp | None:
-    """Return the first record between two offsets whose timestamp is at least ``timestamp``.
+    """Return the first record in a range with a timestamp of at least ``timestamp``.
 
     It is the record with the lowest offset, regardless of the order of timestamps (KIP-79). The
-    limit ``up_to`` is exclusive.
+    range extends from ``start_offset`` to ``up_to``, exclusive.
 
     Raises:
         ApiError: CORRUPT_MESSAGE if the bytes on disk are not a batch.
@@ -53,7 +53,7 @@ def first_at_or_after(
 
 
 def newest(segments: list[Segment], start_offset: int) -> OffsetAndTimestamp | None:
-    """Return the first record with the greatest timestamp (KIP-734); None without records.
+    """Return the first record with the greatest timestamp (KIP-734); None if there is none.
 
     Raises:
         ApiError: CORRUPT_MESSAGE if the bytes on disk are not a batch.
@@ -83,13 +83,13 @@ def beginnings_before(
 ) -> list[int]:
     """Return the base offsets of segments last written at or before ``timestamp``, descending.
 
-    ListOffsets version 0 defines timestamps in this way (Kafka:
+    This is how ListOffsets version 0 interprets a timestamp (Kafka:
     UnifiedLog.legacyFetchOffsetsBefore). If ``timestamp`` is not in the past, the result also
     contains the log end offset, unless the last segment is empty.
 
     Args:
         segments: all segments, ascending.
-        start_offset: the log start offset, which is the lower limit of the result.
+        start_offset: the log start offset; lower base offsets are raised to it.
         end_offset: the log end offset.
         timestamp: the timestamp, in milliseconds; infinity selects all segments without reading
             any file.
@@ -118,7 +118,10 @@ def _newest_left(segment: Segment, start_offset: int) -> int:
 
 
 def _times(segment: Segment, place: BatchPlace, header: BatchHeader) -> list[OffsetAndTimestamp]:
-    """Return the offset and timestamp of each record of a batch."""
+    """Return the offset and timestamp of each record in a batch.
+
+    If the records cannot be decoded, returns a single pair, from the batch header.
+    """
     data = segment.file.read_at(place.position, place.size)
     try:
         return [OffsetAndTimestamp(record[0], record[1]) for record in decode_batch(data)]

@@ -1,1 +1,1 @@
-"""State derived from the batches of a log: producers (ProducerStateManager) and leader epochs."""
+"""State derived from a log's batches: producers (Kafka: ProducerStateManager), leader epochs."""

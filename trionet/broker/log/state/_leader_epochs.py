@@ -1,7 +1,7 @@
 """The start offset of each leader epoch of a log (Kafka: LeaderEpochFileCache, KIP-101).
 
 Records that were readable in a leader epoch are not lost while that epoch is current. A consumer
-that returns asks where the leader epoch of its last record ends (KIP-320). If that end offset is
+that resumes asks where the leader epoch of its last record ends (KIP-320). If that end offset is
 below its position, the log no longer contains some of the records that it has read. A single broker
 starts a new leader epoch after every unclean shutdown, since it cannot know what a power failure
 has lost.
@@ -63,15 +63,16 @@ class LeaderEpochs:
 
     @property
     def latest(self) -> int:
-        """The latest epoch; -1 without epochs."""
+        """The latest epoch; -1 if there is none."""
         starts = self._starts
         return starts[-1].epoch if starts else UNDEFINED
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """Record that ``epoch`` starts at ``start_offset``.
 
-        Does nothing if ``epoch`` is already the latest epoch. Removes entries that contradict the
-        new entry, because they are later or would have no records.
+        Does nothing if ``epoch`` is already the latest epoch and starts at or before
+        ``start_offset``. Removes entries that contradict the new entry, because they are later or
+        would have no records.
         """
         starts = self._starts
         if starts and starts[-1].epoch == epoch and starts[-1].start_offset <= start_offset:
@@ -96,6 +97,7 @@ class LeaderEpochs:
         Returns:
             The latest known epoch that is not greater than ``epoch``, and the start offset of the
             next epoch. An epoch older than all known epochs ends where the oldest known one starts.
+            Both values are -1 if ``epoch`` is newer than all known epochs.
         """
         starts = self._starts
         if not starts or epoch < 0 or epoch > starts[-1].epoch:
@@ -110,7 +112,7 @@ class LeaderEpochs:
         """Remove epochs below the log start offset.
 
         The epoch that contains the log start offset then starts there. The file may still contain
-        the removed epochs; the next start removes them again.
+        the removed epochs; the next startup removes them again.
         """
         starts = self._starts
         later = bisect_right(starts, start_offset, key=_start_offset)
@@ -131,7 +133,7 @@ class LeaderEpochs:
         self.is_saved = data == self.encode()
 
     def encode(self) -> bytes:
-        """Encode the file."""
+        """Encode the leader epoch file."""
         starts = self._starts
         lines = ["0", str(len(starts)), *(f"{epoch} {offset}" for epoch, offset in starts)]
         return ("\n".join(lines) + "\n").encode()
@@ -141,14 +143,14 @@ class LeaderEpochs:
 
 
 def decode_epochs(data: bytes) -> LeaderEpochs:
-    """Decode the file.
+    """Decode the leader epoch file.
 
     Raises:
         ValueError: the data is malformed or incomplete.
     """
     lines = data.decode().splitlines()
     if len(lines) < 2 or lines[0] != "0" or lines[1] != str(len(lines) - 2):
-        raise ValueError("expected version 0, a count and as many lines")
+        raise ValueError("expected version 0, a count, and that many lines")
     starts = []
     for line in lines[2:]:
         epoch, _, offset = line.partition(" ")
@@ -156,7 +158,7 @@ def decode_epochs(data: bytes) -> LeaderEpochs:
             raise ValueError(f"invalid line {line!r}: expected epoch and offset")
         if int(epoch) > EPOCH_MAX or int(offset) > _OFFSET_MAX:
             raise ValueError(
-                f"invalid line {line[:60]!r}: the maximum epoch is {EPOCH_MAX}, the maximum offset"
+                f"invalid line {line[:60]!r}: the epoch must not exceed {EPOCH_MAX}, nor the offset"
                 f" {_OFFSET_MAX}"
             )
         starts.append(EpochStart(int(epoch), int(offset)))

@@ -1,12 +1,12 @@
-"""The producer snapshot file: the producers of a partition at one offset.
+"""The producer snapshot file: the state of a partition's producers at one offset.
 
 The format is Kafka's (ProducerSnapshot.json, version 1): an int16 version, the uint32 CRC-32C of
 everything after it, an int32 count, and 46 bytes per batch.
 
-Kafka writes only the last batch of a producer, so the next run does not know the other batches that
-were in flight at a shutdown. If the producer sends such a batch again, it is rejected as out of
-order, or stored twice in a new epoch. This broker writes all batches in memory, oldest first, each
-as a separate entry. Kafka can read the file, because it uses the last entry of a producer.
+Kafka writes only each producer's last batch, so after a restart it does not know the other batches
+that were in flight. If the producer resends such a batch, it is rejected as out of order, or stored
+twice in a new epoch. This broker writes every batch that it remembers, oldest first, as a separate
+entry. Kafka can read the file, because it uses each producer's last entry.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SUFFIX = ".snapshot"
 
 
 def encode_snapshot(entries: dict[int, ProducerEntry]) -> bytes:
-    """Encode the file, 46 bytes per batch; call it in a thread if there are many."""
+    """Encode a snapshot, at 46 bytes per batch; call this in a thread if there are many."""
     body = bytearray(_COUNT.size)
     for producer_id, entry in entries.items():
         for batch in entry.batches[:-1]:
@@ -62,7 +62,7 @@ def decode_snapshot(data: bytes) -> dict[int, ProducerEntry]:
     """Decode a snapshot.
 
     Raises:
-        WireFormatError: the snapshot is truncated, has another version, or its CRC does not match.
+        WireFormatError: the snapshot is truncated or damaged, or its version is not supported.
     """
     if len(data) < _HEAD.size + _COUNT.size:
         raise WireFormatError(f"a producer snapshot of {len(data)} bytes is too short")
@@ -75,7 +75,7 @@ def decode_snapshot(data: bytes) -> dict[int, ProducerEntry]:
     (count,) = _COUNT.unpack_from(body)
     if _COUNT.size + count * _ENTRY.size != len(body):
         raise WireFormatError(
-            f"{count} entries of a producer snapshot cannot have {len(body)} bytes"
+            f"a producer snapshot claims {count} entries, which do not fit its {len(data)} bytes"
         )
     entries: dict[int, ProducerEntry] = {}
     for fields in _ENTRY.iter_unpack(body[_COUNT.size :]):
@@ -89,7 +89,7 @@ def decode_snapshot(data: bytes) -> dict[int, ProducerEntry]:
 
 
 def snapshot_offsets(directory: Directory) -> list[int]:
-    """Return the offsets of the producer snapshots in a folder, ascending."""
+    """Return the offsets of the producer snapshots in a directory, ascending."""
     return snapshots_among(directory.names())
 
 
@@ -100,7 +100,7 @@ def snapshots_among(names: Iterable[str]) -> list[int]:
 
 
 def write_snapshot(directory: Directory, offset: int, producers: dict[int, ProducerEntry]) -> None:
-    """Write the snapshot at ``offset``, which is durable when this returns. Blocks.
+    """Write the snapshot at ``offset``. The file is durable when this returns. Blocks.
 
     Raises:
         OSError: the file could not be written; the old file, if any, is unchanged.

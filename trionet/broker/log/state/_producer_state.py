@@ -1,8 +1,8 @@
 """The state of a partition's idempotent producers (KIP-98; Kafka: ProducerStateManager).
 
-This module uses no I/O and no clock. A producer numbers its records per partition. Its epoch and
-its last five batches suffice to recognise a duplicate batch and to reject a batch that leaves a
-gap: a producer has at most five in-flight requests.
+This module performs no I/O and reads no clock. A producer numbers its records per partition. Its
+epoch and its last five batches suffice to recognize a duplicate batch and to reject a batch that
+leaves a gap: a producer has at most five in-flight requests.
 
 Entries are immutable: changes replace them. Therefore a copy of the map is a consistent snapshot
 that a thread can write, and an append that fails on disk does not change any state.
@@ -29,7 +29,7 @@ _tuple: Final = tuple.__new__
 
 
 class StoredBatch(NamedTuple):
-    """A producer's batch in the log."""
+    """A batch in the log that a producer wrote."""
 
     last_sequence: int
     last_offset: int
@@ -57,7 +57,7 @@ class ProducerEntry(NamedTuple):
     timestamp: int
     """The greatest timestamp of the last batch, which determines when the producer expires."""
     coordinator_epoch: int = -1
-    """The epoch of the coordinator that ended the last transaction; -1 without transactions."""
+    """The epoch of the coordinator that ended the last transaction; -1 if there was none."""
     transaction_first_offset: int = NO_TRANSACTION
     """The first offset of the open transaction; -1 if none is open."""
 
@@ -98,7 +98,7 @@ def check_next(
 
     Raises:
         ApiError: INVALID_PRODUCER_EPOCH if the epoch is older than the stored epoch;
-            OUT_OF_ORDER_SEQUENCE_NUMBER.
+            OUT_OF_ORDER_SEQUENCE_NUMBER if the sequence number is not the expected one.
     """
     if entry is None:
         return
@@ -147,7 +147,7 @@ def accept(
 
     Args:
         entries: the stored entries; not changed.
-        pending: the entries after the current append, updated by each new batch.
+        pending: the entries that the current append changes, to which each new batch is added.
         header: the batch header.
         base_offset: the offset that the first record would get.
         timestamp: the greatest timestamp that would be stored.

@@ -1,7 +1,7 @@
 """Assigns offsets to batches without copying their records.
 
-The CRC does not cover the base offset (bytes 0-7) and the leader epoch (bytes 12-15). A new header
-of 16 bytes is written before the rest of the batch, which is unchanged. Only LogAppendTime also
+The CRC does not cover the base offset (bytes 0-7) and the leader epoch (bytes 12-15). Therefore a
+new 16-byte header is written, followed by the unchanged rest of the batch. Only LogAppendTime also
 changes the attributes and the greatest timestamp; the CRC is then recomputed over the new header
 and the unchanged rest.
 """
@@ -45,7 +45,7 @@ class Appended(NamedTuple):
     size: int
     """The number of bytes written; 0 for a duplicate."""
     is_duplicate: bool
-    """Whether all batches were stored already, so that nothing was written."""
+    """Whether all batches had already been stored, so nothing was written."""
 
 
 class Assigned(NamedTuple):
@@ -74,7 +74,7 @@ class Assignment(NamedTuple):
     """The base offset of the first batch, whether it is new or a duplicate."""
     last_offset: int
     duplicate_timestamp: int
-    """The stored greatest timestamp of the last duplicate; -1 without duplicates."""
+    """The greatest timestamp stored for the last duplicate; -1 without duplicates."""
 
 
 def assign(
@@ -120,8 +120,8 @@ def assign(
     if end_offset > _END_OFFSET_MAX:
         raise ApiError(
             RECORD_LIST_TOO_LARGE,
-            f"the records would get offsets up to {end_offset - 1}, but offsets must be below "
-            f"{_END_OFFSET_MAX}; send them to another partition",
+            f"the records would get offsets up to {end_offset - 1}, but offsets must be below"
+            f" {_END_OFFSET_MAX}; send the records to another partition",
         )
     whole = (batches, pending, size, first_offset, last_offset, duplicate_timestamp)
     return _tuple(Assignment, whole)

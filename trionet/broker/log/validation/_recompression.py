@@ -1,8 +1,9 @@
-"""Recompresses batches to the topic's codec, if its ``compression.type`` is not ``producer``.
+"""Recompresses batches with the topic's codec, if its ``compression.type`` is not ``producer``.
 
 Batches that already use that codec are stored unchanged, regardless of their compression level. In
-other batches, only the compressed records change; counts, timestamps, producer, sequence numbers
-and flags stay the same. (Kafka's LogValidator rebuilds such batches from their records.)
+other batches, only the compressed records change, along with codec, length and CRC; counts,
+timestamps, producer, sequence numbers and other flags stay the same. (Kafka's LogValidator rebuilds
+such batches from their records.)
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _USUAL_RATIO: Final = 8
 def must_recompress(records: Buffer, config: LogConfig) -> bool:
     """Return whether any batch must be recompressed because it does not use the topic's codec.
 
-    Ignores data other than batches in format 2, which the log rejects.
+    Ignores anything but batches in format 2; the log rejects the rest.
     """
     codec = _CODECS[config.compression_type]
     try:
@@ -72,7 +73,7 @@ async def recompress(
     Args:
         records: one or more batches, as received.
         config: the settings of the topic.
-        directory: the partition's folder, which runs blocking work in threads.
+        directory: the partition's directory, whose ``in_thread`` method does the work.
         now_ms: the current time.
 
     Raises:

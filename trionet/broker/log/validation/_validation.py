@@ -2,7 +2,8 @@
 
 This module performs no I/O. Records are neither decompressed nor decoded: the header contains their
 count, greatest timestamp and producer, and the CRC proves that they arrived unchanged. A record
-count that the length of the batch cannot hold is rejected, because each record uses up an offset.
+count that is too high for the length of the batch is rejected, because each claimed record uses up
+an offset.
 """
 
 # Compiled by mypyc.
@@ -51,7 +52,7 @@ def check_batches(records: Buffer, config: LogConfig, now_ms: int) -> list[Batch
     Args:
         records: one or more batches, without other bytes before, between or after them.
         config: the settings of the topic.
-        now_ms: the current time, from which the limits of timestamps are measured.
+        now_ms: the current time, with which timestamps are compared.
 
     Raises:
         ApiError: a batch is invalid. The error code is the one that Kafka returns.
@@ -70,14 +71,14 @@ def check_batches(records: Buffer, config: LogConfig, now_ms: int) -> list[Batch
     if total > config.segment_bytes:
         raise ApiError(
             RECORD_LIST_TOO_LARGE,
-            f"{total} bytes of batches do not fit in a segment"
+            f"batches with a total of {total} bytes do not fit in a segment"
             f" (segment.bytes={config.segment_bytes})",
         )
     if offsets > ENTRY_MAX + 1:
         raise ApiError(
             RECORD_LIST_TOO_LARGE,
-            f"batches of {offsets} records do not fit in a segment of {ENTRY_MAX + 1} offsets; send"
-            " fewer in one request",
+            f"{offsets} records do not fit in a segment, which has at most {ENTRY_MAX + 1} offsets;"
+            " send fewer in one request",
         )
     return headers
 
@@ -112,7 +113,7 @@ def _check_frame(records: Buffer, position: int, total: int, config: LogConfig) 
     if size > config.max_message_bytes:
         raise ApiError(
             MESSAGE_TOO_LARGE,
-            f"a batch has {size} bytes, more than max.message.bytes={config.max_message_bytes}",
+            f"a batch of {size} bytes exceeds max.message.bytes={config.max_message_bytes}",
         )
     if not check_crc(records, position, header):
         raise ApiError(CORRUPT_MESSAGE, "the CRC of a batch does not match its content")
@@ -145,7 +146,7 @@ def _check_content(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
         raise ApiError(
             INVALID_RECORD,
             f"producer {header.producer_id} sent epoch {header.producer_epoch} and sequence "
-            f"{header.base_sequence}; they must not be negative",
+            f"{header.base_sequence}; neither may be negative",
         )
     if attributes & LOG_APPEND_TIME:
         raise ApiError(INVALID_TIMESTAMP, "only the broker may mark a batch as LogAppendTime")
