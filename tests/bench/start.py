@@ -1,7 +1,7 @@
 """Starting: how long until a broker responds to its first ApiVersions request, and its memory then.
 
 "in process" is `open_broker()` inside a running trio program that has imported everything; "exec"
-starts a process. Kafka's data folder is formatted beforehand.
+starts a process. Kafka's data directory is formatted beforehand.
 """
 
 from __future__ import annotations

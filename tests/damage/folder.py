@@ -1,4 +1,4 @@
-"""A broker's data folder with a history drawn at random, and what was acknowledged into it."""
+"""A broker's data directory with a history drawn at random, and what was acknowledged into it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What befalls a data folder: something is removed, emptied or cut, or a byte of it is flipped."""
+"""What befalls a data directory: something is removed, emptied or cut, or a byte is flipped."""
 
 from __future__ import annotations
 

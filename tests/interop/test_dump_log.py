@@ -1,4 +1,4 @@
-"""Apache Kafka's own dump tool reads trionet's data folder and finds nothing wrong."""
+"""Apache Kafka's own dump tool reads trionet's data directory and finds nothing wrong."""
 
 from __future__ import annotations
 

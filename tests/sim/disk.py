@@ -289,7 +289,7 @@ class SimDatabase(Database):
 
 
 class SimDisk:
-    """The disk of one host, with one data folder.
+    """The disk of one host, with one data directory.
 
     Args:
         seed: of how long work takes, and of what a power cut leaves.

@@ -1,4 +1,4 @@
-"""A broker with a data folder that can be stopped and started again on the same port."""
+"""A broker with a data directory that can be stopped and started again on the same port."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Durable:
 
     Attributes:
         bootstrap: where it will listen, every time.
-        data: its data folder.
+        data: its data directory.
         running: a context manager in which it runs.
     """
 

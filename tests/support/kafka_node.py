@@ -28,7 +28,7 @@ def new_cluster_id() -> str:
 
 
 class KafkaFolder:
-    """A formatted data folder with fixed ports: a broker in it can be stopped and started again.
+    """A formatted data directory with fixed ports: a broker in it can be stopped and started again.
 
     Args:
         path: an existing folder.
@@ -104,7 +104,7 @@ def kafka_folder(
     ports: Sequence[int] | None = None,
     classes: Path | None = None,
 ) -> Iterator[KafkaFolder]:
-    """A formatted data folder in memory (/dev/shm where there is one), removed at the end.
+    """A formatted data directory in memory (/dev/shm where there is one), removed at the end.
 
     Raises `Unavailable` when there is no Java or no jars.
     """

@@ -26,7 +26,7 @@ def trionet_broker_process(
     """A broker that is ready: its bootstrap server and its process.
 
     Args:
-        data: where its data folder is; None keeps everything in memory.
+        data: where its data directory is; None keeps everything in memory.
         port: 0 takes a free one.
         settings: Kafka's configuration keys.
         log: the file that its log lines go to.

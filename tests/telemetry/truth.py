@@ -65,7 +65,7 @@ def exact_rows(folder: Path, topic: str, before: datetime) -> Iterator[tuple[Key
     """All rows that the table ``requests`` must have of the windows that begin before a time.
 
     Args:
-        folder: the data folder of a broker that has ended.
+        folder: the data directory of a broker that has ended.
         topic: of its request log.
         before: only whole windows are looked at.
     """

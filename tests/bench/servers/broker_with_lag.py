@@ -1,6 +1,6 @@
 """A trionet broker that reports, line by line, how long its loop was held since the last line.
 
-Arguments: its data folder and its segment size. It prints its bootstrap server, then for each line
+Arguments: its data directory and segment size. It prints its bootstrap server, then for each line
 on stdin one line of JSON: the loop's own monitor, and a probe that wants to run every millisecond.
 """
 

@@ -93,7 +93,7 @@ def test_it_needs_a_folder(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert 2 == main(["broker", "--memory", "--add-scram", "alice"])
-    assert "--add-scram requires the broker's data folder" in capsys.readouterr().err
+    assert "--add-scram requires the broker's data directory" in capsys.readouterr().err
 
 
 def test_a_folder_in_use_or_of_another_user_is_left_alone(

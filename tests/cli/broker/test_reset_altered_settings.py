@@ -41,7 +41,7 @@ def test_it_needs_the_folder_of_a_broker(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert 2 == main(["broker", "--memory", OPTION])
-    assert f"{OPTION} requires the broker's data folder" in capsys.readouterr().err
+    assert f"{OPTION} requires the broker's data directory" in capsys.readouterr().err
 
     assert 2 == main(["broker", "--data", str(tmp_path), OPTION])
     assert "there are no altered settings" in capsys.readouterr().err

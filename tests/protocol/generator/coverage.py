@@ -46,7 +46,7 @@ NOT_SERVED: Final = {
     "describe_acls": _ACLS,
     "create_acls": _ACLS,
     "delete_acls": _ACLS,
-    "alter_replica_log_dirs": "there is one data folder",
+    "alter_replica_log_dirs": "there is one data directory",
     "create_delegation_token": _TOKENS,
     "renew_delegation_token": _TOKENS,
     "expire_delegation_token": _TOKENS,

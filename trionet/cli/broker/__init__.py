@@ -56,8 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--reset-altered-settings",
         action="store_true",
         help="do not run a broker; instead delete the broker settings that clients have altered in "
-        "this data folder, for a broker that cannot start or be reached with them; topic settings "
-        "are kept",
+        "this data directory, for a broker that cannot start or be reached with them; topic "
+        "settings are kept",
     )
     instead.add_argument(
         "--add-scram",

@@ -141,7 +141,7 @@ def _listener(text: str, settings: dict[str, object]) -> str:
 def _folder(option: str, settings: dict[str, object]) -> str:
     folder = BrokerConfig.from_settings(settings).log_dir
     if folder is None:
-        raise ConfigError(f"{option} requires the broker's data folder: --data DIR")
+        raise ConfigError(f"{option} requires the broker's data directory: --data DIR")
     return folder
 
 

@@ -51,8 +51,8 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         ),
         "listener.security.protocol.map": "security protocol of each listener name",
         "listeners": "addresses to listen on",
-        "log.dir": "data folder if log.dirs is not set; Kafka's default does not apply",
-        "log.dirs": "data folder; if it is not set, everything is kept in memory",
+        "log.dir": "data directory if log.dirs is not set; Kafka's default does not apply",
+        "log.dirs": "data directory; if it is not set, everything is kept in memory",
         "log.flush.interval.messages": "see Durability",
         "log.flush.interval.ms": "see Durability",
         "log.flush.offset.checkpoint.interval.ms": (
