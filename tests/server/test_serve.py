@@ -186,7 +186,7 @@ async def test_an_exception_closes_its_connection_and_no_other(
         assert {CloseReason.HANDLER_FAILED: 1} == rig.reasons()
         assert b"6" == await ask(other, b"2")
     [record] = [each for each in caplog.records if each.levelno >= logging.WARNING]
-    begin = "[SocketServer broker 0] unexpected error while handling a request of 127.0.0.1:"
+    begin = "[SocketServer broker 0] unexpected error while handling a request from 127.0.0.1:"
     assert record.getMessage().startswith(begin)
     assert record.exc_info is not None
     assert ZeroDivisionError is record.exc_info[0]
