@@ -30,7 +30,7 @@ def quoted(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return the text as :func:`quoted` does, but without quotes around it or escaped in it."""
+    """Return the text escaped as by :func:`quoted`, but with no quotes added or escaped."""
     return quoted(text)[1:-1].replace('\\"', '"')
 
 

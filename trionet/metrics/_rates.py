@@ -88,7 +88,7 @@ class Window:
         """Return the time since the oldest window began, and each number's increase since then.
 
         Args:
-            values: the current numbers; the object is kept, so the caller must not change it.
+            values: the current numbers; the object is kept, so the caller must not modify it.
             now: the current time, in seconds on the loop's clock.
         """
         starts = self._starts
@@ -156,7 +156,7 @@ class ByKey(Generic[T]):
 
         Args:
             key: identifies the rate or window.
-            values: the current numbers; the object is kept, so the caller must not change it.
+            values: the current numbers; the object is kept, so the caller must not modify it.
             now: the current time, in seconds on the loop's clock.
             first: the initial numbers of a new key, if not 0.
         """

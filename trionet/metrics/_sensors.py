@@ -87,7 +87,7 @@ class RateAndTotal:
     Args:
         rate: the metric of the rate.
         total: the metric of the count; None for no count.
-        sampling: the windows.
+        sampling: the windows over which the rate is computed.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Derived:
     Args:
         metric: the metric of the gauge.
         compute: computes the value of the gauge; for example, :func:`share`.
-        sampling: the windows.
+        sampling: the windows over which the gauge is computed.
     """
 
     def __init__(

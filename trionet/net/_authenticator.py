@@ -28,7 +28,7 @@ class Progress(Enum):
 
 
 class Gate(Enum):
-    """The decision what to do with a frame from an authenticated peer."""
+    """What to do with a frame from an authenticated peer."""
 
     PASS = "it is a request"  # noqa: S105 - no password
     AUTHENTICATE = "it starts a re-authentication: pass it to the authenticator"
@@ -79,10 +79,10 @@ class Authenticator(Protocol):
 
     Attributes:
         frame_bytes_max: the size of the largest frame accepted during authentication, in bytes, or
-             :data:`._framing.UNLIMITED`.
+            :data:`._framing.UNLIMITED`.
         is_complete: whether the peer is authenticated; False during a re-authentication.
         principal: the peer's principal; anonymous until the peer is first authenticated.
-        session_expires_at: the deadline for the next re-authentication, in seconds of the loop's
+        session_expires_at: the deadline for the next re-authentication, in seconds on the loop's
             clock; None if there is no deadline.
         can_reauthenticate: whether the peer supports re-authentication (KIP-368).
         is_reauthenticating: whether a re-authentication is in progress.

@@ -133,7 +133,7 @@ class ChannelSteps:
     def why_unread(self, channel: Channel) -> Unread | None:
         """Return why requests are not being read from a channel; None if they are.
 
-        A preparing channel is read only for its authentication, and a CLOSING channel only for its
+        A preparing channel is read only for authentication, and a CLOSING channel only for its
         remaining frames. FAILED and LINGERING count as preparing, and CLOSED as CLOSING.
         """
         if channel.state is not _READY:

@@ -51,7 +51,7 @@ class TimeHeap(Generic[T]):
         return len(self._numbers)
 
     def add(self, item: T, time: float) -> None:
-        """Add an item.
+        """Add an item with its time.
 
         Raises:
             LocalProtocolError: the item is already in the heap.

@@ -2,7 +2,7 @@
 
 (Kafka: KafkaChannel.ChannelMuteState, KIP-219.) A channel is muted from a request until its
 response has been sent. If the channel is throttled, the response is still sent immediately, but
-reading resumes only after both the response was sent and the throttle has ended.
+reading resumes only once the response has been sent and the throttle has ended.
 
 In this table of transitions, ``..`` stands for ``MUTED_AND``::
 
@@ -54,7 +54,7 @@ class MuteEvent(IntEnum):
 
 
 class Unread(StrEnum):
-    """A reason why no requests are read from a channel; see :meth:`.ChannelSteps.why_unread`."""
+    """A reason why requests are not being read; see :meth:`.ChannelSteps.why_unread`."""
 
     PREPARING = "it is not ready for requests yet"
     CLOSING = "its peer has disconnected"

@@ -91,8 +91,8 @@ async def serve(
             the security that its protocol requires, or a setting names an unknown listener.
         OSError: an endpoint cannot be bound.
 
-    Cancellation closes all connections and listening sockets immediately; :meth:`Served.stop` sends
-    all pending responses first.
+    Cancellation: closes all connections and listening sockets immediately; :meth:`Served.stop`
+    sends all pending responses first.
     """
 
     async def handle(request: Request) -> Response:

@@ -32,7 +32,7 @@ class LoginModule:
     """One login module and its options.
 
     Attributes:
-        name: Kafka's name of the class.
+        name: the name of the class in Kafka.
         options: the options by key; if a key is repeated, the last value is used.
     """
 

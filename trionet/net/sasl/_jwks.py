@@ -60,7 +60,7 @@ class RefreshSchedule:
         now: when the keys were first loaded, in seconds on the loop's clock.
 
     Attributes:
-        next_at: when to refresh next, in seconds.
+        next_at: when to refresh next, in seconds on the loop's clock.
     """
 
     def __init__(self, times: RefreshTimes, now: float) -> None:

@@ -121,7 +121,7 @@ def from_salted_password(
 class ScramServer(SaslServer):
     """The server side of SCRAM; see :class:`._mechanism.SaslServer`.
 
-    :meth:`respond` also raises ConfigError, if the library is not installed.
+    :meth:`respond` also raises ConfigError if the library is not installed.
 
     Args:
         mechanism: one of :data:`HASHES`.

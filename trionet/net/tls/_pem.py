@@ -38,7 +38,7 @@ def certificates(data: bytes) -> list[bytes]:
 
 
 def private_key(data: bytes) -> bytes | None:
-    """Return the first private key in the data, as PEM and in any format; None if it has none."""
+    """Return the first private key in the data, in any PEM format; None if there is none."""
     keys = (text for label, text in blocks(data) if label.endswith(b"PRIVATE KEY"))
     return next(keys, None)
 

@@ -82,7 +82,7 @@ _ENDS = (ssl.SSLZeroReturnError, ssl.SSLEOFError)
 
 
 class TlsTransport:
-    """A non-blocking TCP socket under TLS.
+    """TLS over a non-blocking TCP socket.
 
     Args:
         sock: the socket, which the transport owns; must be connected before the first step of the
@@ -289,7 +289,7 @@ class TlsTransport:
         return self._write_pieces(_read_chunks(file_range, accepted), accepted)
 
     def _write_pieces(self, pieces: Iterator[memoryview], written: int) -> int:
-        """Encrypt and send the data after ``written`` bytes. Returns the total of written bytes."""
+        """Encrypt and send the data after ``written`` bytes. Returns the total written."""
         try:
             for piece in pieces:
                 left = piece

@@ -50,7 +50,7 @@ class Endpoint:
     """A listener: the name, the security protocol, and the host and port to bind or connect to.
 
     Args:
-        listener_name: the name in upper case, as Kafka normalises names.
+        listener_name: the name in upper case, as Kafka normalizes names.
         security_protocol: the protocol of that name in ``listener.security.protocol.map``.
         host: a host name or an IP address (IPv6 without brackets); empty for the wildcard.
         port: 0 to 65535; 0 selects a free port.

@@ -1,4 +1,4 @@
-"""The readiness of sockets for reads and writes: one interface, two backends (design 3.1).
+"""The readiness of sockets for reads and writes: one interface, two backends.
 
 :class:`PollerReadiness` owns an ``epoll``. When no socket is ready, it parks in one trio wait on
 the epoll's file descriptor, so a thousand connections need one task. :class:`SocketReadiness`

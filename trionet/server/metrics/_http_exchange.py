@@ -30,7 +30,7 @@ class HttpRequest:
     """A valid request.
 
     Attributes:
-        path: the path as sent, starting with the slash.
+        path: the path as sent, starting with a slash.
         parameters: the query parameters; if a name is repeated, the last value is used.
         is_order: whether the request asks for an action (POST), which requires a token.
     """
@@ -87,7 +87,7 @@ class HttpExchange:
         rules: the requirements for requests.
 
     Attributes:
-        must_close: whether to close the connection after the next response.
+        must_close: whether to close the connection once the pending response has been sent.
         responses: the number of responses encoded so far.
     """
 

@@ -59,7 +59,7 @@ class ConnectionCounts:
 
 @attrs.define(eq=False, repr=False)
 class ConnectionGuard:
-    """A guard that keeps a connection counted, and must be released when it is closed.
+    """A guard that keeps a connection counted; release it when the connection is closed.
 
     Attributes:
         listener: the name of the listener that accepted the connection.
