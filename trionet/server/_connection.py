@@ -34,7 +34,7 @@ class Connection:
         peer_host: the address alone.
         guard: counts the connection against the quotas until released.
         opened_at: when the connection was set up, in seconds on the loop's clock.
-        request: the request in progress, if any: received, but not answered yet.
+        request: the request in progress, if any: received, but without a response yet.
         requests: the number of requests received.
         throttled_ns: when the current throttle began, by ``perf_counter_ns``.
         client_software: the software that the client reported; the same object until the client

@@ -1,7 +1,7 @@
 """The pool of tasks that take requests from the request channel and handle them.
 
 (Kafka: KafkaRequestHandlerPool, num.io.threads.) A handler never waits for an event in the broker.
-A request that must wait for one is stored elsewhere, and answered later through
+A request that must wait for one is stored elsewhere, and gets its response later through
 :meth:`~trionet.server._request_channel.Request.respond`.
 """
 

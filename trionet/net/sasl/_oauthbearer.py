@@ -2,8 +2,8 @@
 
 (Kafka: OAuthBearerSaslServer, OAuthBearerSaslClient; KIP-255, KIP-342.)
 
-The server answers an invalid token with an error status in JSON; the client acknowledges it with a
-single byte (0x01), and authentication then fails with that JSON as the error text.
+The server responds to an invalid token with an error status in JSON; the client acknowledges it
+with a single byte (0x01), and authentication then fails with that JSON as the error text.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def check_token(token: str, extensions: Mapping[str, str]) -> None:
     for name, value in extensions.items():
         if re.fullmatch(_EXTENSION_NAME, name) is None or name == _RESERVED:
             raise ConfigError(
-                f"invalid SASL extension name {name!r}; expected letters, but not auth"
+                f"invalid SASL extension name {name!r}; allowed: letters, but not auth"
             )
         if re.fullmatch(_EXTENSION_VALUE, value) is None:
             raise ConfigError(
