@@ -47,7 +47,7 @@ ADDRESS_RATES = {FEW_A_SECOND: 10}
 EXPECTED = re.compile(
     r" INFO trionet\.server: "
     r"|dropping a response"
-    r"|cannot accept on .*Too many open files; waiting"
+    r"|cannot accept on .*Too many open files; retrying"
 )
 
 

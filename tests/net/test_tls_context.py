@@ -267,7 +267,7 @@ def refused_pkcs12(tmp_path: Path) -> Refused:
     return {
         "Java's own format": ({**file, "keystore_location": str(java)}, "keytool -importkeystore"),
         "wrong password": ({**file, "keystore_password": "x"}, "wrong ssl.keystore.password"),
-        "no password": ({**file, "keystore_password": None}, "without ssl.keystore.password"),
+        "no password": ({**file, "keystore_password": None}, "no ssl.keystore.password is set"),
         "two passwords": ({**file, "key_password": "x"}, "one password"),
         "no key": ({**file, "keystore_location": trusted}, "no private key"),
     }
@@ -290,7 +290,7 @@ def refused_trust(tmp_path: Path) -> Refused:
         "Java's own format": ({**file, "truststore_location": str(java)}, "openssl pkcs12"),
         "garbage as PKCS12": (
             {**file, "truststore_type": "PKCS12"},
-            "without ssl.truststore.password",
+            "no ssl.truststore.password is set",
         ),
         "a password for PEM": ({**file, "truststore_password": "x"}, "not allowed"),
         "a bad certificate": (bad, "no readable certificates"),

@@ -330,7 +330,7 @@ async def test_lack_of_descriptors_makes_the_acceptor_wait(
             resource.setrlimit(resource.RLIMIT_NOFILE, (probe, limits[1]))
             sock.connect((LOOPBACK, rig.server.endpoints[0].port))
             await wait_all_tasks_blocked(0.001)
-            assert "Too many open files; waiting" in caplog.text
+            assert "Too many open files; retrying" in caplog.text
             await rig.exchange(old, b"still")
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)

@@ -402,7 +402,7 @@ async def test_handler_that_raises_closes_its_connection(
         assert b"fine" == await peer.receive_frame()
         assert {CloseReason.HANDLER_FAILED: 2} == rig.reasons()
         assert 3 == rig.server.statistics().requests
-        begin = "[SocketServer broker 0] unexpected error while handling a request of 127.0.0.1:"
+        begin = "[SocketServer broker 0] unexpected error while handling a request from 127.0.0.1:"
         assert [True, True] == [text.startswith(begin) for text in caplog.messages]
         assert [True, True] == [
             text.endswith("; closing the connection") for text in caplog.messages

@@ -130,5 +130,5 @@ async def test_who_fails_again_and_again_is_logged_once_a_second(
 
     assert 21 == faults.count
     assert 3 == len(caplog.records)
-    assert "one failed, and 9 times since the last line; the server keeps running" in caplog.text
+    assert "one failed, and 9 more times since the last such line; the server" in caplog.text
     await trio.lowlevel.checkpoint()

@@ -1,4 +1,4 @@
-"""Cheap checkpoints and cancellation checks, for loops that need them in every pass."""
+"""Cheap checkpoints and cancellation checks, for loops that need them on every pass."""
 
 # Compiled by mypyc.
 
@@ -33,7 +33,10 @@ def is_cancelled() -> bool:
 
 
 def is_task_cancelled(task: Any) -> bool:
-    """Return whether a task is cancelled or has ended, without looking up the current task."""
+    """Like :func:`is_cancelled`, for a caller that already has the current task.
+
+    Also true for a task that has ended.
+    """
     if _HAS_STATUS:
         status = task._cancel_status  # noqa: SLF001 -- see above
         return status is None or bool(status.effectively_cancelled)
@@ -43,10 +46,10 @@ def is_task_cancelled(task: Any) -> bool:
 class Checkpoint:
     """A reusable checkpoint: ``await`` it any number of times in the task that created it.
 
-    trio's own checkpoint creates three coroutines, interprets them and looks up the current task.
-    Together, these cost as much as the rest of an empty turn of a processor. Compiled, this class
-    is one native generator. It never delivers a KeyboardInterrupt, so do not use it in a main task
-    that has no other checkpoints.
+    trio's own checkpoint creates and runs three interpreted coroutines, and looks up the current
+    task. Together, that costs as much as the rest of a processor's turn without events. When
+    compiled, this class is a single native generator. It never delivers a KeyboardInterrupt, so do
+    not use it in the main task unless that has other checkpoints.
     """
 
     __slots__ = ("_task",)

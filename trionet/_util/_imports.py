@@ -1,4 +1,4 @@
-"""Import hooks: public names load on first use, and source can replace extension modules.
+"""Import hooks that load public names on first use, and source instead of extension modules.
 
 This module is loaded before all others, so it imports nothing that is slow to load.
 """
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 def lazy_exports(
     package: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a package whose names are loaded on first use.
+    """Return ``__getattr__`` and ``__dir__`` for a package whose names are loaded on first use.
 
     Importing the package then loads no other modules (PEP 562). Type checkers read the imports
-    below ``TYPE_CHECKING`` in the package instead.
+    under ``TYPE_CHECKING`` in the package instead.
 
     Args:
         package: the package's ``__name__``.
-        homes: the public names, separated by spaces, of each module below the package, such as
-            ``"wire._framing"``.
+        homes: maps each module within the package, such as ``"wire._framing"``, to its public
+            names, separated by spaces.
     """
     home_of = {name: home for home, names in homes.items() for name in names.split()}
 
@@ -46,16 +46,17 @@ def lazy_exports(
 
 
 def prefer_source() -> None:
-    """Import modules from source after this call, even if compiled modules are installed.
+    """Import all further modules from source, even if compiled modules are installed.
 
-    ``TRIONET_PURE=1`` calls this function. It is for debuggers, tracers and profilers, which cannot
-    inspect compiled code, and for checking whether a bug is specific to compiled code.
+    Called if ``TRIONET_PURE=1`` is set in the environment. It is for debuggers, tracers and
+    profilers, which cannot inspect compiled code, and for checking whether a bug occurs only in
+    compiled code.
     """
     sys.meta_path.insert(0, _SourceFinder())
 
 
 class _SourceFinder:
-    """A finder of source for modules that :class:`PathFinder` would load as extensions."""
+    """A finder that loads from source what :class:`PathFinder` would load as an extension."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, _target: object = None

@@ -27,16 +27,17 @@ async def off_loop(size: int, function: Callable[[*Ts], T], *args: *Ts) -> T:
     limiter).
 
     Args:
-        size: the number of bytes that ``function`` processes, read or written.
-        function: the computation, which must not wait, since it cannot be interrupted. In a thread,
-            it must release the GIL most of the time, as the codecs do, or it still blocks the loop.
+        size: the number of bytes that ``function`` reads or writes.
+        function: the computation, which must not wait for anything, since it cannot be interrupted.
+            It must release the GIL most of the time, as the codecs do; otherwise it blocks the loop
+            even from a thread.
         args: the arguments of ``function``.
 
     Raises:
-        BaseException: any exception of ``function``, unchanged.
+        BaseException: any exception that ``function`` raises.
 
     Cancellation: takes effect before the call. Once ``function`` has started, this waits until it
-    finishes and returns its result, so that no thread reads a buffer that the owner reuses.
+    finishes and returns its result, so that no thread reads a buffer that its owner is reusing.
     """
     if size < OFF_LOOP_BYTES:
         await trio.lowlevel.checkpoint()
@@ -52,7 +53,7 @@ def computing_threads() -> trio.CapacityLimiter:
 def limiter_of_run(
     limiter: trio.lowlevel.RunVar[trio.CapacityLimiter], tokens: int
 ) -> trio.CapacityLimiter:
-    """Return a limiter of this trio run, which is created with ``tokens`` on first use."""
+    """Return the value of ``limiter`` in this trio run, creating it with ``tokens`` if unset."""
     try:
         return limiter.get()
     except LookupError:

@@ -1,4 +1,4 @@
-"""Errors as callers expect them: with a cause, raised again, or without a hidden nursery.
+"""Helpers to raise errors with a cause, more than once, or from within a hidden nursery.
 
 Not compiled, because of :func:`raise_from`. trio is imported only when an exception group is
 caught, since compiled modules use this one and ``trionet decode`` runs without trio.
@@ -15,15 +15,15 @@ E = TypeVar("E", bound=Exception)
 
 
 def raise_from(error: Exception, cause: BaseException | None) -> NoReturn:
-    """Raise an error from a cause; compiled by mypyc, ``raise ... from`` loses the cause."""
+    """Raise an error from a cause, which ``raise ... from`` loses when compiled by mypyc."""
     raise error from cause
 
 
 def again(error: E) -> E:
-    """Return a copy of an error, which can be raised independently of the original.
+    """Return a copy of an error that can be raised independently of the original.
 
     Raising the same object again would extend its traceback and replace its context. The copy keeps
-    the cause and the current traceback.
+    the cause and the current traceback. An error that cannot be copied is returned itself.
     """
     try:
         made = copy(error)
@@ -46,7 +46,7 @@ class Caller:
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """Record an exception that leaves this block, as the caller's own exception."""
+        """Record any exception that leaves this block as the caller's own."""
         try:
             yield
         except BaseException as error:
@@ -59,8 +59,8 @@ def raise_single_error() -> Iterator[Caller]:
     """Unwrap a single error that leaves a hidden nursery in an exception group.
 
     A nursery that the caller cannot see must not change the caller's own exceptions, including
-    exception groups. Cancellations of other tasks contain no information, and are dropped. A group
-    of several errors stays a group.
+    exception groups. Cancellations of other tasks carry no information and are dropped. A group of
+    several errors remains a group.
     """
     caller = Caller()
     try:

@@ -1,4 +1,4 @@
-"""Reading a file at an untrusted path: never a device, never without end, never blocking."""
+"""Reading files at untrusted paths, which may lead to devices, pipes or endless files."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ def read_regular_file(
 ) -> bytes:
     """Read a whole file.
 
-    A file that is not regular is not opened, because opening some devices has side effects, and
-    reading some devices never ends. Reading some files in ``/proc`` never ends either, so the
-    reported size of a file is not trusted.
+    Only regular files (and pipes, if ``takes_pipes``) are opened, because opening some devices has
+    side effects, and reading some devices never ends. Reading some files in ``/proc`` never ends
+    either, so the reported size of a file is not trusted.
 
     Args:
-        path: the path of the file. Links are followed; the rules apply to the target.
+        path: the path of the file. Symbolic links are followed, and these rules apply to the
+            target.
         bytes_max: the maximum size of the file, in bytes.
         takes_pipes: whether to read a pipe as well, until the writer closes it; for paths on the
             command line, where a shell substitutes ``<(command)``.
@@ -62,7 +63,7 @@ def _check(status: os.stat_result, bytes_max: int, path: str | os.PathLike[str])
     if not stat.S_ISREG(status.st_mode):
         for is_kind, number, name in _KINDS:
             if is_kind(status.st_mode):
-                raise OSError(number, f"it is {name}; allowed: a regular file", os.fspath(path))
+                raise OSError(number, f"it is {name}, not a regular file", os.fspath(path))
         raise OSError(errno.EINVAL, "it is not a regular file", os.fspath(path))
     if status.st_size > bytes_max:
         raise _too_large(bytes_max, path)
@@ -79,5 +80,5 @@ def _read_whole(descriptor: int, bytes_max: int, path: str | os.PathLike[str]) -
 
 def _too_large(bytes_max: int, path: str | os.PathLike[str]) -> OSError:
     return OSError(
-        errno.EFBIG, f"it is too large; allowed: at most {bytes_max} bytes", os.fspath(path)
+        errno.EFBIG, f"it is too large; at most {bytes_max} bytes are allowed", os.fspath(path)
     )

@@ -1,4 +1,4 @@
-"""Text for messages and terminals: counts with nouns, and untrusted text with escapes."""
+"""Text for messages and terminals: counts with nouns, and untrusted text, escaped."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ def counted(number: int, noun: str) -> str:
 
     Args:
         number: the count.
-        noun: the singular of a noun; the plural appends an s.
+        noun: the noun in the singular; its plural must end in s.
     """
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def quoted(text: str) -> str:
-    """Return the text in quotes, escaping characters that a terminal might obey or hide.
+    """Return the text in quotes, escaping quotes, backslashes and all unprintable characters.
 
-    Such characters are control characters, and characters that have no width or change the text
-    direction.
+    Unprintable are characters that a terminal might obey or hide: control characters, and those
+    that have no width or change the text direction.
     """
     shown = "".join(
         _ESCAPES.get(each) or (each if each.isprintable() else _escape(each)) for each in text
@@ -30,15 +30,15 @@ def quoted(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return the text without quotes, with the escapes of :func:`quoted` except for quotes."""
+    """Return the text escaped as by :func:`quoted`, but with no quotes added or escaped."""
     return quoted(text)[1:-1].replace('\\"', '"')
 
 
 def single_line(text: str) -> str:
-    """Return the text on one line, escaping characters that a terminal might obey or hide.
+    """Return the text on a single line, escaping all unprintable characters.
 
     Unlike :func:`printable`, this leaves backslashes as they are, for readability: a peer can send
-    text that looks like an escape, but it cannot forge a line of the log.
+    text that looks like an escape sequence, but it cannot forge a log line.
     """
     return "".join(each if each.isprintable() else printable(each) for each in text)
 

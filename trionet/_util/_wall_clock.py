@@ -8,5 +8,5 @@ import time
 
 
 def now_ms() -> int:
-    """Return the time in milliseconds since the epoch."""
+    """Return the wall-clock time, in milliseconds since the epoch."""
     return time.time_ns() // 1_000_000

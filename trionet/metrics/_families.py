@@ -1,7 +1,7 @@
 """The immutable parts of a snapshot: metrics, families and samples.
 
 A :class:`Metric` is a name with its description. A :class:`Family` contains the values of a metric
-at one moment, as samples with different labels. The kinds are Prometheus's.
+at a point in time, as samples with different labels. The kinds are Prometheus's.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ QUANTILES = {"0.50": 0.5, "0.75": 0.75, "0.95": 0.95, "0.98": 0.98, "0.99": 0.99
 class Kind(StrEnum):
     """The kind of a metric.
 
-    A counter only increases. A gauge can have any value. A summary is a count, a sum, and recent
-    quantiles.
+    A counter only increases. A gauge can take any value. A summary consists of a count, a sum, and
+    recent quantiles.
     """
 
     COUNTER = "counter"
@@ -34,11 +34,11 @@ class Metric:
     """The name, kind and description of a metric.
 
     Attributes:
-        name: the name of the metric in Prometheus.
-        kind: the kind of the metric.
-        help: a description in one sentence.
+        name: the metric's name in Prometheus.
+        kind: whether the metric is a counter, a gauge or a summary.
+        help: a one-sentence description.
         labels: the names of the labels that distinguish the samples, in order.
-        kafka: the name of the metric in Kafka; empty if Kafka does not have the metric.
+        kafka: the metric's name in Kafka; empty if Kafka has no such metric.
     """
 
     name: str
@@ -56,10 +56,10 @@ class Sample(NamedTuple):
     """One value of a metric.
 
     Attributes:
-        labels: the values of the metric's labels.
-        value: the number.
+        labels: the label values, in the order of the metric's labels.
+        value: the value itself.
         suffix: ``"_sum"`` or ``"_count"`` for the sum or the count of a summary; otherwise empty.
-        quantile: for a quantile of a summary, which quantile; otherwise empty.
+        quantile: for a quantile of a summary, its fraction, such as ``"0.99"``; otherwise empty.
     """
 
     labels: Labels
@@ -75,7 +75,7 @@ class Family(NamedTuple):
     samples: tuple[Sample, ...]
 
     def of(self, *labels: str) -> float:
-        """Return the value with these labels; for a summary, its count.
+        """Return the value of the sample with these labels; for a summary, the count.
 
         Raises:
             KeyError: no sample has these labels.
@@ -88,10 +88,10 @@ class Family(NamedTuple):
 
 
 class Snapshot(Mapping[str, Family]):
-    """All metrics at one moment: the families by name, in alphabetical order.
+    """All metrics at a point in time: a mapping of names to families, in alphabetical order.
 
     Args:
-        now: the time of the snapshot, in seconds of the loop's clock.
+        now: the time of the snapshot, in seconds on the loop's clock.
         families: the families, each with a different name.
     """
 
@@ -111,5 +111,5 @@ class Snapshot(Mapping[str, Family]):
 
 
 def single(metric: Metric, value: float) -> Family:
-    """Return the family of a metric without labels."""
+    """Return the family of a metric without labels, which has a single sample."""
     return Family(metric, (Sample((), value),))

@@ -1,4 +1,4 @@
-"""A factory for the metrics of one client group, such as ``producer-metrics``."""
+"""A factory for one group of client metrics, such as ``producer-metrics``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class MetricGroup:
         client: the kind of client: ``producer``, ``consumer`` or ``admin-client``, for example.
         group: the name of the group in Kafka.
         labels: the names of the labels; an empty label value means the whole client.
-        sampling: the windows of rates, averages and ratios.
+        sampling: the windows over which rates, averages and ratios are computed.
     """
 
     def __init__(
@@ -54,5 +54,5 @@ class MetricGroup:
         return Derived(self.gauge(name, help), ratio, self._sampling)
 
     def largest(self, name: str, help: str, unit: float = 1) -> Largest:
-        """Return a sensor for a recent maximum of numbers in multiples of ``unit``."""
+        """Return a sensor for the recent maximum of numbers, converted by the factor ``unit``."""
         return Largest(self.gauge(name, help), unit)

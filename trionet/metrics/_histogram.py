@@ -1,4 +1,4 @@
-"""A histogram of durations with eight buckets for each power of two.
+"""A histogram of durations, with eight buckets per power of two.
 
 Recording a value takes one index computation and one addition; a quantile is accurate to within an
 eighth.
@@ -41,11 +41,15 @@ class Histogram:
             self.maximum = max(self.maximum, value)
 
     def counts(self) -> list[int]:
-        """Return the count of each bucket; see :func:`upper_of` for the values in a bucket."""
+        """Return the count of each bucket; see :func:`upper_of` for the bounds of a bucket."""
         return list(self._buckets)
 
     def quantile(self, fraction: float) -> int:
-        """Return the value that ``fraction`` of all values do not exceed; 0 if there are none."""
+        """Return a quantile, accurate to within an eighth; 0 if there are no values.
+
+        Args:
+            fraction: the fraction of all values that do not exceed the quantile, from 0 to 1.
+        """
         [upper] = quantiles_of(self._buckets, [fraction])
         return min(upper, self.maximum)
 
@@ -56,7 +60,7 @@ class Histogram:
 
 
 def bucket_of(value: int) -> int:
-    """Return the number of the bucket for a value; each value up to 15 has its own bucket."""
+    """Return the index of a value's bucket; every value up to 15 has a bucket of its own."""
     shift = value.bit_length() - _SPLIT_BITS - 1
     if shift <= 0:
         return value
@@ -72,12 +76,12 @@ def upper_of(bucket: int) -> int:
 
 
 def quantiles_of(counts: Sequence[int], fractions: Iterable[float]) -> Iterator[int]:
-    """Yield the quantile of each fraction: the value that this share of values does not exceed.
+    """Yield the quantile for each fraction: the value that this fraction of values do not exceed.
 
     Quantiles are accurate to within an eighth.
 
     Args:
-        counts: the count of each bucket; if all counts are 0, all quantiles are 0.
+        counts: the count of each bucket; if all are 0, so are all quantiles.
         fractions: numbers from 0 to 1.
     """
     sums = list(accumulate(counts))

@@ -1,7 +1,7 @@
-"""Kafka's server metrics, named like Kafka's MBeans; the selector metrics are last.
+"""Kafka's server metrics, named after Kafka's MBeans; the selector metrics come last.
 
 Two kinds are missing: the metrics of the control plane, which was removed with ZooKeeper in 4.0,
-and client metrics, such as the metrics of each node. The group ``socket-server-metrics`` uses the
+and client metrics, such as those of each node. The group ``socket-server-metrics`` uses the
 client's terms, as in Kafka: a *request* is a frame that a selector sends, and a *response* is a
 frame that it receives. So on a server, these requests are the server's responses.
 """
@@ -20,7 +20,7 @@ NETWORK_PROCESSOR_AVG_IDLE_PERCENT = gauge(
     "network",
     "SocketServer",
     "NetworkProcessorAvgIdlePercent",
-    "Average of the processors' IdlePercent, 0 to 1; 0 where their loop is saturated.",
+    "Average of the processors' IdlePercent, 0 to 1; 0 while their loop is saturated.",
 )
 EXPIRED_CONNECTIONS_KILLED_COUNT = gauge(
     "network",
@@ -52,19 +52,19 @@ MEMORY_POOL_AVG_DEPLETED_PERCENT = sensor(
     Kind.GAUGE,
     _SOCKET_SERVER,
     "MemoryPoolAvgDepletedPercent",
-    "Share of the time, 0 to 1, in which a request had to wait for memory.",
+    "Fraction of time, 0 to 1, during which a request had to wait for memory.",
 )
 MEMORY_POOL_DEPLETED_TIME_TOTAL = sensor(
     Kind.COUNTER,
     _SOCKET_SERVER,
     "MemoryPoolDepletedTimeTotal",
-    "Nanoseconds in which a request had to wait for memory.",
+    "Nanoseconds during which a request had to wait for memory.",
 )
 ACCEPTOR_BLOCKED_PERCENT = gauge(
     "network",
     "Acceptor",
     "AcceptorBlockedPercent",
-    "Share of the time, 0 to 1, in which accepting waited for a quota or for a full processor.",
+    "Fraction of time, 0 to 1, that accepting waited for a quota or for a full processor.",
     "listener",
 )
 IDLE_PERCENT = gauge(
@@ -75,13 +75,13 @@ IDLE_PERCENT = gauge(
     "networkProcessor",
 )
 REQUEST_QUEUE_SIZE = gauge(
-    "network", "RequestChannel", "RequestQueueSize", "Requests that wait for a handler."
+    "network", "RequestChannel", "RequestQueueSize", "Requests waiting for a handler."
 )
 RESPONSE_QUEUE_SIZE = gauge(
     "network",
     "RequestChannel",
     "ResponseQueueSize",
-    "Responses that wait to be sent, by processor and in total.",
+    "Responses waiting to be sent, by processor and in total.",
     "processor",
 )
 REQUEST_HANDLER_AVG_IDLE_PERCENT = gauge(
@@ -154,7 +154,7 @@ CONNECTION_ACCEPT_RATE = sensor(
     Kind.GAUGE,
     _SOCKET_SERVER,
     "connection-accept-rate",
-    "Connections accepted per second: by a listener, or of an address that has a rate quota.",
+    "Connections accepted per second: by a listener, or from an address with a rate quota.",
     "listener",
     "ip",
 )
@@ -239,7 +239,7 @@ REAUTHENTICATION_LATENCY_MAX = _gauge(
     "reauthentication-latency-max", "Longest time of a re-authentication, in ms."
 )
 
-NETWORK_IO = _rate_and_total("network-io", "Reads and writes of sockets")
+NETWORK_IO = _rate_and_total("network-io", "Socket reads and writes")
 OUTGOING_BYTE = _rate_and_total("outgoing-byte", "Bytes written to sockets")
 INCOMING_BYTE = _rate_and_total("incoming-byte", "Bytes read from sockets")
 REQUEST = _rate_and_total("request", "Frames sent, which are a server's responses")
@@ -255,11 +255,11 @@ IO_WAIT_TIME_NS_TOTAL = _total("io-wait-time-ns-total", "Time that the loop wait
 IO_WAITTIME_TOTAL = _total(
     "io-waittime-total", "*Deprecated*; its new name is io-wait-time-ns-total."
 )
-IO_WAIT_RATIO = _gauge("io-wait-ratio", "Share of the time, 0 to 1, in which the loop waited.")
-IO_TIME_NS_AVG = _gauge("io-time-ns-avg", "Average time of the processor's own steps, in ns.")
+IO_WAIT_RATIO = _gauge("io-wait-ratio", "Fraction of time, 0 to 1, that the loop waited.")
+IO_TIME_NS_AVG = _gauge("io-time-ns-avg", "Average time per poll of the processor's steps, in ns.")
 IO_TIME_NS_TOTAL = _total("io-time-ns-total", "Time of the processor's own steps, in ns.")
 IOTIME_TOTAL = _total("iotime-total", "*Deprecated*; its new name is io-time-ns-total.")
-IO_RATIO = _gauge("io-ratio", "Share of the time, 0 to 1, of the processor's own steps.")
+IO_RATIO = _gauge("io-ratio", "Fraction of time, 0 to 1, spent in the processor's own steps.")
 
 # The names of these two are those that Strimzi's rules give them; Kafka calls both `connections`.
 CONNECTIONS_TLS_INFO = Metric(

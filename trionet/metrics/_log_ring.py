@@ -1,4 +1,4 @@
-"""The last log lines, kept in memory for the dashboard and other monitoring clients."""
+"""The most recent log lines, kept in memory for the dashboard and other monitoring clients."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class LogLine:
     """One line of the log.
 
     Attributes:
-        number: the number of the line, starting from 0.
-        time: the time of the line, in seconds since the epoch.
+        number: the number of the line, counting from 0.
+        time: when the line was logged, in seconds since the epoch.
         level: the level, such as ``WARNING``.
         logger: the name of the logger that wrote the line.
         text: the message, including a traceback, truncated to 2,000 characters.
@@ -33,16 +33,16 @@ class LogLine:
 
 
 class LogRing(logging.Handler):
-    """A logging handler that keeps the last lines.
+    """A logging handler that keeps the most recent lines.
 
-    Like every handler, it may be called from any thread.
+    Like any handler, it may be called from any thread.
 
     Args:
-        level: the lowest level to keep.
+        level: the lowest level of lines to keep.
         lines_max: the maximum number of lines to keep.
 
     Attributes:
-        total: the number of lines since the start, which is also the number of the next line.
+        total: the number of lines logged so far, which is also the number of the next line.
     """
 
     def __init__(self, level: int = logging.INFO, lines_max: int = LINES_MAX) -> None:

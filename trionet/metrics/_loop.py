@@ -25,10 +25,10 @@ class LoopStatistics:
     """Statistics of the loop since the monitor started.
 
     Attributes:
-        idle_ratio: the share of the time in which the loop waited for I/O or timers, 0 to 1.
+        idle_ratio: the fraction of time, 0 to 1, that the loop waited for I/O or timers.
         passes: the number of passes.
         lag_p50_us: the median duration of a pass, in microseconds.
-        lag_p99_us: the 99th percentile of the duration, in microseconds.
+        lag_p99_us: the 99th percentile of the duration of a pass, in microseconds.
         lag_max_us: the duration of the longest pass, in microseconds.
         idle_seconds: the total idle time of the loop.
         seconds: the time since the monitor started.
@@ -100,7 +100,7 @@ class LoopMonitor(trio.abc.Instrument):
         self._idle_ns = 0
 
     def _quantile(self, fraction: float) -> int:
-        """Return a quantile in microseconds, rounded up to the largest value of its bucket."""
+        """Return a quantile in microseconds, rounded up to the upper bound of its bucket."""
         short, long = sum(self._short_passes), self._long_passes.count
         wanted = fraction * (short + long)
         if wanted > short:

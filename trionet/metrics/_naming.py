@@ -1,7 +1,7 @@
-"""The usual rule that derives the Prometheus name of a metric from Kafka's name.
+"""The usual rule for deriving the Prometheus name of a metric from its name in Kafka.
 
 The rule is from the Kafka configuration that ships with Prometheus's JMX exporter. Strimzi and most
-Grafana dashboards follow it, so they work with a trionet broker as with Kafka:
+Grafana dashboards follow it, so they work with trionet brokers as they do with Kafka's:
 
 * ``kafka.network:type=RequestMetrics,name=TotalTimeMs`` is
   ``kafka_network_requestmetrics_totaltimems``;
@@ -24,17 +24,17 @@ WINDOW = "window"
 
 
 def gauge(domain: str, type: str, name: str, help: str, *labels: str) -> Metric:
-    """Return the metric of a Yammer gauge, or of a meter of a time share, which becomes a gauge."""
+    """Return the metric for a Yammer gauge, or for a meter of a fraction of time (also a gauge)."""
     return _yammer(Kind.GAUGE, domain, type, name, help, labels)
 
 
 def summary(domain: str, type: str, name: str, help: str, *labels: str) -> Metric:
-    """Return the metric of a Yammer histogram."""
+    """Return the metric for a Yammer histogram."""
     return _yammer(Kind.SUMMARY, domain, type, name, help, labels)
 
 
 def meter(domain: str, type: str, name: str, help: str, *labels: str) -> tuple[Metric, Metric]:
-    """Return the metrics of a Yammer meter: its count, and its moving averages per second."""
+    """Return the metrics for a Yammer meter: its count, and moving averages of its rate."""
     kafka = f"kafka.{domain}:type={type},name={name}"
     base = f"kafka_{domain}_{type}_"
     count = _prometheus(f"{base}{name.removesuffix('PerSec')}_total")
@@ -51,7 +51,7 @@ def meter(domain: str, type: str, name: str, help: str, *labels: str) -> tuple[M
 
 
 def sensor(kind: Kind, group: str, name: str, help: str, *labels: str) -> Metric:
-    """Return the server metric of a sensor in Kafka's own metrics library."""
+    """Return the server metric for a sensor of Kafka's own metrics library."""
     kafka = f"kafka.server:type={group},{name}"
     return Metric(_prometheus(f"kafka_server_{group}_{name}"), kind, help, labels, kafka)
 
@@ -59,7 +59,7 @@ def sensor(kind: Kind, group: str, name: str, help: str, *labels: str) -> Metric
 def client_sensor(
     kind: Kind, client: str, group: str, name: str, help: str, *labels: str
 ) -> Metric:
-    """Return the metric of a Kafka client's sensor."""
+    """Return the metric for a Kafka client's sensor."""
     domain = f"kafka.{client.replace('-', '.')}"
     kafka = f"{domain}:type={group},{name}"
     return Metric(_prometheus(f"{domain}_{group}_{name}"), kind, help, labels, kafka)

@@ -1,7 +1,7 @@
 """An encoder of metrics for OpenTelemetry: ``opentelemetry.proto.metrics.v1.MetricsData``.
 
 It supports only the metrics that Kafka's clients push (KIP-714): gauges and monotonic sums with one
-point each. Since they need only a dozen protocol buffer fields, no library is used.
+point each. Since these need only a few protobuf fields, no library is used.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _VALUE_STRING: Final = 1
 
 
 class PointKind(Enum):
-    """The aggregation of a value; the enum values are OpenTelemetry's temporalities of sums."""
+    """How a value is aggregated; the numbers are OpenTelemetry's aggregation temporalities."""
 
     GAUGE = 0
     DELTA = 1
@@ -53,7 +53,7 @@ class Point:
     Attributes:
         name: the metric's name.
         kind: how the value is aggregated.
-        value: the number.
+        value: the measured value.
         start_ns: the start of the interval that a sum covers, in ns since the epoch.
         time_ns: when the value was measured, in ns since the epoch.
         attributes: the attributes that distinguish the point from other points of the metric.
@@ -68,10 +68,10 @@ class Point:
 
 
 def metrics_data(points: Iterable[Point], resource: Mapping[str, str]) -> bytes:
-    """Encode points as one message.
+    """Encode points as one ``MetricsData`` message.
 
     Args:
-        points: the values.
+        points: the points to encode.
         resource: the attributes of the sender.
     """
     about = b"".join(_sub(_RESOURCE_ATTRIBUTES, _attribute(*pair)) for pair in resource.items())

@@ -1,7 +1,7 @@
 """Prometheus's text format, version 0.0.4: the response of ``/metrics``.
 
 Each family has ``# HELP``, ``# TYPE``, and one line per sample. Labels are in the metric's order,
-with the quantile last. Empty labels are omitted, which is equivalent for Prometheus.
+with the quantile last. Empty labels are omitted: to Prometheus, they equal missing labels.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _IN_LABELS = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
 def exposition(snapshot: Mapping[str, Family]) -> Iterator[str]:
-    """Yield the text of a snapshot, one family at a time, without families that have no samples.
+    """Yield the text of a snapshot, one family at a time, omitting families without samples.
 
     Formatting a snapshot with many labels takes milliseconds, so the caller can let other tasks run
-    between two families.
+    between families.
     """
     for family in snapshot.values():
         if family.samples:
@@ -52,7 +52,7 @@ def _labels(names: tuple[str, ...], sample: Sample) -> str:
 
 
 def number(value: float) -> str:
-    """Format a number as Prometheus does (Go's ParseFloat reads it back)."""
+    """Format a number so that Prometheus, with Go's ParseFloat, reads it back exactly."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

@@ -1,8 +1,8 @@
 """Recent rates, averages and quantiles, computed from numbers that only increase.
 
-Components only count events. A rate does not see the events: it gets the current count when a
-snapshot is taken, at least every few seconds, and computes the rest. So counting costs one
-addition, and every ``now`` (in seconds of the loop's clock) is a parameter.
+Components only count events, which costs one addition each. A rate does not see the events: it is
+given the current count when a snapshot is taken, at least every few seconds, and computes the rest.
+Nothing here reads a clock: every ``now`` is a parameter, in seconds on the loop's clock.
 
 As in Kafka, there are two kinds of rates: moving averages over 1, 5 and 15 minutes, as in Yammer's
 meters (:class:`MovingRate`), and windows, by default two windows of 30 seconds, as in Kafka's own
@@ -31,10 +31,11 @@ class MovingRate:
 
     Args:
         count: the current number of events.
-        now: the time of the count.
+        now: the time at which the events were counted.
 
     Attributes:
-        rates: the averages over :data:`MINUTES`, in events per second.
+        rates: the averages over :data:`MINUTES`, in events per second; empty until the first
+            update.
     """
 
     __slots__ = ("_count", "_updated_at", "rates")
@@ -45,7 +46,7 @@ class MovingRate:
         self.rates: tuple[float, ...] = ()
 
     def update(self, count: float, now: float) -> None:
-        """Update the averages with the current number of events, at most once per second."""
+        """Update the averages with the current number of events; a no-op within one second."""
         elapsed = now - self._updated_at
         if elapsed < 1.0:
             return
@@ -64,7 +65,7 @@ class Window:
     """The increase of numbers over the last windows, for rates, averages, ratios and histograms.
 
     Args:
-        values: numbers that only increase, with their values at ``now``.
+        values: the values at ``now`` of numbers that only increase.
         now: the start of the first window.
         samples: the number of windows, including the current one.
         seconds: the length of a window, in seconds.
@@ -84,11 +85,11 @@ class Window:
         self._starts = deque([(now, values)])
 
     def since(self, values: Sequence[float], now: float) -> tuple[float, list[float]]:
-        """Return the time since the oldest window began, and the increase of each number since.
+        """Return the time since the oldest window began, and each number's increase since then.
 
         Args:
-            values: the current numbers; the object is kept, so the caller must not change it.
-            now: the time, in seconds of the loop's clock.
+            values: the current numbers; the object is kept, so the caller must not modify it.
+            now: the current time, in seconds on the loop's clock.
         """
         starts = self._starts
         if now - starts[-1][0] >= self._seconds:
@@ -99,9 +100,9 @@ class Window:
         return now - began, list(map(sub, values, before))
 
     def rate_seconds(self, elapsed: float) -> float:
-        """Return the divisor of a rate over ``elapsed`` seconds: at least all windows but the last.
+        """Return the divisor for a rate over ``elapsed`` seconds: at least all windows but one.
 
-        (Kafka: Rate.windowSize.) The minimum prevents an infinite rate after the first event.
+        (Kafka: Rate.windowSize.) The minimum prevents an excessive rate after the first event.
         """
         return max(elapsed, (self._samples - 1) * self._seconds, 1e-3)
 
@@ -112,8 +113,8 @@ T = TypeVar("T")
 class ByKey(Generic[T]):
     """One rate or window per key of the last sampling round.
 
-    A new key is assumed to have started at 0 in the previous round. In the first round nothing is
-    known about the past, so earlier counts are ignored.
+    The numbers of a new key are assumed to have been 0 in the previous round. In the first round,
+    nothing is known about the past, so earlier counts are ignored.
 
     Args:
         make: creates a rate or window from ``(values, now)``.
@@ -132,7 +133,7 @@ class ByKey(Generic[T]):
         self._last_look: float | None = None
 
     def begin(self, now: float) -> None:
-        """Start a new sampling round, dropping keys that the previous round did not request."""
+        """Start a new sampling round, dropping keys that were not used in the previous round."""
         self._kept, self._made = self._made, {}
         self._last_look, self._look = self._look, now
 
@@ -155,8 +156,8 @@ class ByKey(Generic[T]):
 
         Args:
             key: identifies the rate or window.
-            values: the current numbers; the object is kept, so the caller must not change it.
-            now: the time, in seconds of the loop's clock.
+            values: the current numbers; the object is kept, so the caller must not modify it.
+            now: the current time, in seconds on the loop's clock.
             first: the initial numbers of a new key, if not 0.
         """
         made = self._kept.get(key)
@@ -172,7 +173,7 @@ class RollingMaximum:
     """A recent maximum; callers record numbers with ``if n > m.current: m.current = n``.
 
     Attributes:
-        current: the maximum in the current window; 0 if no number was recorded.
+        current: the maximum in the current window; 0 if no number has been recorded.
     """
 
     __slots__ = ("_began", "_previous", "current")
@@ -183,7 +184,7 @@ class RollingMaximum:
         self.current: int = 0
 
     def roll(self, now: float, seconds: float = SAMPLE_SECONDS) -> int:
-        """Return the maximum of the last two windows, after starting a new window if one is due."""
+        """Return the maximum over the last two windows, then start a new window if one is due."""
         largest = max(self._previous, self.current)
         if now - self._began >= seconds:
             self._began = now

@@ -1,8 +1,8 @@
 """The registry of collectors, which takes snapshots on request.
 
 Components keep plain numbers and do not depend on metrics. A collector is a function that reads
-these numbers. A snapshot calls all collectors without a checkpoint, so that its numbers are
-consistent.
+these numbers. A snapshot calls all collectors without a checkpoint in between, so that its numbers
+are consistent.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from ._families import Family, Kind, Metric, Snapshot, single
 logger = logging.getLogger("trionet.metrics")
 
 Collect = Callable[[float], Iterable[Family]]
-"""``(now) -> families``; ``now`` is in seconds of the loop's clock and never decreases."""
+"""``(now) -> families``; ``now`` is in seconds on the loop's clock and never decreases."""
 
 COLLECTOR_ERRORS = Metric(
     "trionet_metrics_collector_errors_total",
     Kind.COUNTER,
-    "Failed collectors, whose metrics are missing.",
+    "Collector failures; each leaves metrics missing from a snapshot.",
 )
 
 
@@ -59,7 +59,7 @@ class Registry:
             except Exception:  # boundary: one collector
                 self._errors += 1
                 logger.exception(
-                    "a metrics collector failed; its metrics are missing from the snapshot"
+                    "a metrics collector failed; the snapshot lacks some or all of its metrics"
                 )
         _add(found, single(COLLECTOR_ERRORS, self._errors))
         return Snapshot(now, found.values())
@@ -74,6 +74,6 @@ def _add(found: dict[str, Family], family: Family) -> None:
     if known.metric != metric:
         raise ValueError(
             f"metric {metric.name} is defined twice, as {known.metric!r} and as {metric!r};"
-            " every name needs a single definition"
+            " each name must have a single definition"
         )
     found[metric.name] = Family(metric, known.samples + family.samples)

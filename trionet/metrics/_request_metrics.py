@@ -23,26 +23,26 @@ _NO_ERROR = "NONE"
 
 
 class RequestSource(Protocol):
-    """A source of request counts since its start, such as a request router."""
+    """A source of cumulative request counts, such as a request router."""
 
     def request_times(self) -> Iterable[RequestTimes]:
         """Return the times and sizes of finished requests, by kind."""
         ...
 
     def requests(self) -> Mapping[Labels, int]:
-        """Return the counts of requests by name and version."""
+        """Return the number of requests, by name and version."""
         ...
 
     def deprecated_requests(self) -> Mapping[Labels, int]:
-        """Return the counts of requests of deprecated versions (KIP-896).
+        """Return the number of requests with deprecated versions (KIP-896).
 
-        The counts are by request name and version, and by the name and version of the client's
-        software.
+        The counts are keyed by request name and version, and the client's software name and
+        version.
         """
         ...
 
     def errors(self) -> Mapping[Labels, int]:
-        """Return the counts of errors in responses, by request name and error name.
+        """Return the number of errors in responses, by request name and error name.
 
         ``NONE`` counts the responses without errors. A response with several errors counts once for
         each error.
@@ -109,12 +109,12 @@ def _all_zero(times: RequestTimes) -> list[int]:
 
 
 def api_totals(source: RequestSource) -> list[dict[str, object]]:
-    """Return a row for each API that was requested at least once.
+    """Return a row for each API that has at least one finished request.
 
     A row contains the API's ``name``, the number of finished ``requests``, the sum of their sizes
-    in ``bytes``, the number of ``errors`` in the responses, the total time in each phase by Kafka's
-    name in ``phases_ms``, and the distribution of total times in ``total_ms``: pairs of the longest
-    time and the count of a bucket, in ascending order.
+    in ``bytes``, the number of ``errors`` in the responses, the total time in each phase, keyed by
+    Kafka's phase name, in ``phases_ms``, and the distribution of total times in ``total_ms``: the
+    upper bound and the count of each non-empty bucket, in ascending order.
     """
     errors: dict[str, int] = {}
     for (name, error), count in source.errors().items():

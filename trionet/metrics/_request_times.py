@@ -10,8 +10,8 @@ a microsecond when compiled), because:
 * the bucket of a duration is found by one lookup in a table;
 * sums are computed from timestamps, not from durations, and kept in local variables.
 
-Kafka rounds times to milliseconds, which would make most times 0 here. Internally, times are in
-microseconds.
+Kafka rounds times to milliseconds, which would make most times 0 here. Internally, durations are
+counted in steps of about one microsecond.
 """
 
 # Compiled by mypyc.
@@ -38,7 +38,7 @@ BUCKETS: Final = bucket_of(_VALUE_MAX) + 1
 
 
 def _table() -> bytes:
-    """Return the bucket of every number below the table's size."""
+    """Return a table of the bucket of every number below ``_TABLE_SIZE``."""
     last = bucket_of(_TABLE_SIZE - 1)
     runs = [bytes([0])]
     runs += [
@@ -74,7 +74,7 @@ class TimedRequest:
 
     This is the base class of the server's Request, because this module is below the server and
     cannot import Request, and compiled code reads the attributes of a class much faster than the
-    attributes of a protocol. All times are in nanoseconds of ``perf_counter_ns``.
+    attributes of a protocol. All timestamps are from ``perf_counter_ns``.
 
     Attributes:
         times: the counts to which the request is added.
@@ -168,7 +168,7 @@ class RequestTimes:
         self._throttle_ns += self._add(THROTTLE, duration_ns)
 
     def sum_ns(self, phase: int) -> int:
-        """Return the total time of all requests in this phase."""
+        """Return the total time that all requests spent in this phase, in nanoseconds."""
         return (
             self._request_queue_ns,
             self._local_ns,
@@ -201,7 +201,7 @@ class RequestTimes:
         return duration_ns
 
     def count_slowly(self, request: TimedRequest) -> None:
-        """Count a request that waited for an event, or that has a duration beyond the table."""
+        """Count a request that waited for an event, or whose times or size the table lacks."""
         responded_ns = request.responded_ns
         handled_ns = request.handled_ns
         if not handled_ns or handled_ns > responded_ns:
@@ -228,7 +228,7 @@ class RequestTimes:
         picked_up_ns: int,
         sent_ns: int,
     ) -> None:
-        """Add the sums of the sizes and timestamps of ``count`` requests that did not wait."""
+        """Add ``count`` requests that did not wait, given the sums of their sizes and times."""
         self.requests += count
         self.bytes += size
         self._request_queue_ns += taken_ns - received_ns

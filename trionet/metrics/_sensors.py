@@ -1,7 +1,7 @@
 """Sensors, which turn counts by label into families of totals, recent rates and quantiles.
 
-(Kafka: Sensor and its stats, Yammer's Meter and Histogram.) A sensor exists as long as its
-registry, and receives all counts of its metric at each snapshot instead of single events.
+(Kafka: Sensor and its stats, Yammer's Meter and Histogram.) A sensor lives as long as its registry.
+It does not receive individual events but, at each snapshot, all counts of its metric.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class HistogramSource(NamedTuple):
     Attributes:
         recorded: the number of recorded values.
         total: the sum of the values, in the metric's unit.
-        counts: returns the counts of the buckets in a list that does not change afterwards.
+        counts: returns the bucket counts, in a list that is not modified afterwards.
     """
 
     recorded: int
@@ -35,7 +35,7 @@ class Sampling(NamedTuple):
     Attributes:
         samples: ``metrics.num.samples``.
         seconds: ``metrics.sample.window.ms``, in seconds.
-        began_at: the time when all counts were 0, in seconds of the loop's clock; None if unknown.
+        began_at: the time when all counts were 0, in seconds on the loop's clock; None if unknown.
     """
 
     samples: int = SAMPLES
@@ -43,7 +43,7 @@ class Sampling(NamedTuple):
     began_at: float | None = None
 
     def windows(self) -> ByKey[Window]:
-        """Return the windows of each label."""
+        """Create the windows, which are kept separately for each label."""
         samples, seconds, began_at = self
         return ByKey(lambda values, now: Window(values, now, samples, seconds), began_at)
 
@@ -87,7 +87,7 @@ class RateAndTotal:
     Args:
         rate: the metric of the rate.
         total: the metric of the count; None for no count.
-        sampling: the windows.
+        sampling: the windows over which the rate is computed.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ Grown = Sequence[float]
 
 
 def share(grown: Grown) -> float:
-    """Return a quotient, such as an average; 0 if the divisor is 0."""
+    """Return a quotient, such as an average, but at least 0; 0 if the divisor is not positive."""
     part, whole = grown
     return max(part / whole, 0.0) if whole > 0 else 0.0
 
@@ -126,12 +126,12 @@ def ratio(grown: Grown) -> float:
 
 
 class Derived:
-    """A gauge computed from the increase of several numbers over the last windows.
+    """A gauge computed from the increases of several numbers over the last windows.
 
     Args:
         metric: the metric of the gauge.
         compute: computes the value of the gauge; for example, :func:`share`.
-        sampling: the windows.
+        sampling: the windows over which the gauge is computed.
     """
 
     def __init__(
@@ -155,8 +155,8 @@ class Derived:
 
         Args:
             numbers: numbers that only increase, by label; a new label starts at 0.
-            now: the time, in seconds of the loop's clock.
-            shared: numbers that all labels have in common, which precede the numbers of each label.
+            now: the current time, in seconds on the loop's clock.
+            shared: numbers that all labels have in common, prepended to the numbers of each label.
         """
         self._windows.begin(now)
         common = tuple(shared)
@@ -172,7 +172,7 @@ class Derived:
 
 
 class Quantiles:
-    """A summary: count and sum since the start, quantiles over the last windows.
+    """A summary: the count and sum since the start, and quantiles over the last windows.
 
     (Kafka: Yammer's Histogram, whose quantiles are from a sample of the last five minutes.)
 

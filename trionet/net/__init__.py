@@ -1,6 +1,6 @@
 """Connections: frames, transports, channels, readiness, and the Selector that polls them.
 
-This package does not depend on Kafka's messages: the payload of a frame is opaque bytes.
+This package does not depend on Kafka's messages: to it, the payload of a frame is opaque.
 """
 
 from __future__ import annotations

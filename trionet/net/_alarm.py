@@ -1,6 +1,6 @@
 """A timer that wakes a parked loop when a timeout is due, with a single sleeping task.
 
-A cancel scope around every park would cost 4.6 µs, a tenth of the time of a request on an idle
+A cancel scope around every park would cost 4.6 µs, a tenth of what a request takes on an idle
 server. With the alarm, a park costs one comparison, unless the next timeout is earlier than the
 previous one.
 """
@@ -16,10 +16,11 @@ import trio
 
 
 class Alarm:
-    """A timer that calls ``wake`` at a time that can be changed at any moment.
+    """A timer that calls ``wake`` at a time that can be changed while the timer is running.
 
     Args:
-        wake: called by :meth:`keep_time` when the time is reached, once per time that is set.
+        wake: called by :meth:`keep_time` when the time is reached, and not again until another time
+            is set.
     """
 
     __slots__ = ("_armed_at", "_at", "_scope", "_wake")
@@ -34,7 +35,7 @@ class Alarm:
         """Set the time at which to call ``wake``, replacing the previous time.
 
         Args:
-            at: the time, in seconds of the loop's clock; ``math.inf`` for never.
+            at: the time, in seconds on the loop's clock; ``math.inf`` for never.
         """
         self._at = at
         # A later time is applied only when the earlier one is reached: each request sets a later

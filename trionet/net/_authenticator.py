@@ -1,7 +1,7 @@
 """The interface of authenticators, which determine the identity of a peer (Kafka: Authenticator).
 
-An authenticator receives each frame from the peer until the authentication is complete, and returns
-the responses. It does no I/O and reads no clock. Kafka's own authentication messages are
+An authenticator receives each frame from the peer until authentication is complete, and returns the
+responses. It does no I/O and reads no clock. Kafka's own authentication messages are
 implemented in higher layers.
 """
 
@@ -19,7 +19,7 @@ from .wire._transmission import Send
 
 
 class Progress(Enum):
-    """The progress of an authentication after a frame."""
+    """The progress of authentication after a frame."""
 
     GOES_ON = "another frame is expected"
     AUTHENTICATED = "the peer is authenticated"
@@ -28,7 +28,7 @@ class Progress(Enum):
 
 
 class Gate(Enum):
-    """The decision about a frame from an authenticated peer."""
+    """What to do with a frame from an authenticated peer."""
 
     PASS = "it is a request"  # noqa: S105 - no password
     AUTHENTICATE = "it starts a re-authentication: pass it to the authenticator"
@@ -37,10 +37,10 @@ class Gate(Enum):
 
 @attrs.frozen
 class Step:
-    """The result of one frame of an authentication.
+    """The outcome of processing one authentication frame.
 
     Attributes:
-        progress: the progress of the authentication.
+        progress: whether authentication continues, succeeded or failed.
         send: the response, or None. After a failure it is sent before the connection is closed.
         delay_seconds: how long to delay the response and the close (KIP-306: an instant response
             would invite the next attempt). Data that the peer sends meanwhile is ignored; if the
@@ -49,7 +49,7 @@ class Step:
             can read the response and disconnect first. Some clients (kafka-python 3) lose the
             response if the end of the stream follows immediately. Closing a socket with unread data
             also resets the connection, and any client may see the reset before the response.
-        close_reason: the reason to close the connection after a failure.
+        close_reason: the reason for closing the connection after a failure.
         detail: a description of the failure for the log; never sent to the peer.
     """
 
@@ -78,13 +78,13 @@ class Authenticator(Protocol):
     """An object that authenticates the peer of one connection.
 
     Attributes:
-        frame_bytes_max: the size of the largest frame accepted during the authentication, in bytes,
-            or :data:`._framing.UNLIMITED`.
+        frame_bytes_max: the size of the largest frame accepted during authentication, in bytes, or
+            :data:`._framing.UNLIMITED`.
         is_complete: whether the peer is authenticated; False during a re-authentication.
-        principal: the peer's principal; anonymous until the first authentication is complete.
-        session_expires_at: the deadline for the next re-authentication, in seconds of the loop's
+        principal: the peer's principal; anonymous until the peer is first authenticated.
+        session_expires_at: the deadline for the next re-authentication, in seconds on the loop's
             clock; None if there is no deadline.
-        can_reauthenticate: whether the peer's exchange supports re-authentication.
+        can_reauthenticate: whether the peer supports re-authentication (KIP-368).
         is_reauthenticating: whether a re-authentication is in progress.
         reauthentication_seconds: how long the last re-authentication took.
     """
@@ -100,11 +100,11 @@ class Authenticator(Protocol):
     def is_reauthenticating(self) -> bool: ...
 
     def receive(self, frame: Frame, now: float, now_ms: int) -> Step:
-        """Process the next frame. Invalid data from the peer is a failed Step, not an exception.
+        """Process the next frame. Invalid data results in a failed Step rather than an exception.
 
         Args:
             frame: the frame, without its size prefix.
-            now: the time, in seconds of the loop's clock.
+            now: the current time, in seconds on the loop's clock.
             now_ms: the wall-clock time, in milliseconds since the epoch, for the expiry of
                 credentials.
         """
@@ -119,11 +119,11 @@ class Authenticator(Protocol):
 
 
 class Initiator(Authenticator, Protocol):
-    """An authenticator that sends the first message: the client's side of an exchange.
+    """An authenticator that sends the first message: the client side of an exchange.
 
     Attributes:
-        renew_at: when requests start to wait for a re-authentication, in seconds of the loop's
-            clock; ``math.inf`` for never (KIP-368).
+        renew_at: when the next request must first wait for re-authentication, in seconds on the
+            loop's clock; ``math.inf`` for never (KIP-368).
     """
 
     renew_at: float
@@ -132,13 +132,13 @@ class Initiator(Authenticator, Protocol):
         """Start the first authentication or, if :attr:`is_complete` is true, a re-authentication.
 
         Args:
-            now: the time, in seconds of the loop's clock.
+            now: the current time, in seconds on the loop's clock.
         """
         ...
 
     def lets_pass(self, frame: Frame) -> bool:
-        """Return whether a frame is not part of the re-authentication that is in progress.
+        """Return whether a frame is the response to a request sent before re-authentication began.
 
-        Such a frame is the response to a request sent before the re-authentication.
+        Any other frame is part of the re-authentication in progress.
         """
         ...

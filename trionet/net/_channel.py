@@ -2,7 +2,7 @@
 
 (Kafka: KafkaChannel.) If several frames arrive in one read, they are *staged* here, and the
 Selector returns one staged frame per poll. While the channel is muted, nothing is read or returned.
-Thus each peer has at most one request in progress, and TCP flow control slows the peer down.
+So each peer has at most one request in progress, and TCP flow control slows the peer down.
 """
 
 # Compiled by mypyc.
@@ -65,15 +65,15 @@ class Channel:
         id: the connection id, unique in its Selector.
         transport: the byte stream of the connection; with TLS, a handshake comes first.
         frame_bytes_max: the largest accepted frame, or :data:`._framing.UNLIMITED`.
-        limit_names: the settings that limit the frame sizes, for error messages.
-        authenticator: authenticates the peer before frames are requests; None for no
+        limit_names: the names of the settings that limit frame sizes, for error messages.
+        authenticator: authenticates the peer before its frames are treated as requests; None for no
             authentication.
         initiator: for an outgoing connection, authenticates to the peer.
         identify: called after the TLS handshake; returns the principal or the authenticator to use
             next, and may raise AuthenticationError.
         connects: True for an outgoing connection that is not connected yet.
-        pool: provides the memory of large frames; None for no limit.
-        decoder: splits the stream into frames; by default at Kafka's size prefixes.
+        pool: provides memory for large frames; None for no limit.
+        decoder: splits the stream into frames; by default, by Kafka's size prefixes.
 
     Attributes:
         id: the connection id, unique in its Selector.
@@ -83,19 +83,19 @@ class Channel:
         principal: the peer's principal; anonymous until the peer is authenticated.
         authenticator: the authenticator or initiator in use, if any.
         tls: the transport if it uses TLS, otherwise None.
-        failure: the step that failed the authentication, while the close is delayed.
-        held_send: the Send that waits for a re-authentication to finish.
+        failure: the step in which authentication failed, until the channel is closed.
+        held_send: a Send that is held back until re-authentication is complete.
         network_thread_ns: the time that the loop has spent on reads and writes of the channel, in
             nanoseconds; 0 unless its Selector measures it. Reset by the channel's owner.
-        last_used_at: when bytes were last read or written, in seconds of the loop's clock.
+        last_used_at: when bytes were last read or written, in seconds on the loop's clock.
         lease: the lease for the large frame that is being read or was returned last.
         staged: whole frames that were read but not yet returned.
         has_staged: whether a poll can make progress without reading from the socket: there is a
-            staged frame, or an error after the last one.
+            staged frame, or an error follows the last one.
         send: the Send in progress, if any.
         interest: the readiness bits that the poller watches for.
         close_reason: why the channel is CLOSING or CLOSED; None before that.
-        attachment: arbitrary data of the channel's owner.
+        attachment: arbitrary data that the channel's owner attaches.
     """
 
     def __init__(
@@ -233,7 +233,7 @@ class Channel:
         return lease
 
     def begin_send(self, send: Outgoing) -> bool:
-        """Make ``send`` the Send in progress and write what the socket accepts now.
+        """Make ``send`` the Send in progress, and write as much of it as the socket accepts.
 
         Returns:
             Whether ``send`` is already complete.
@@ -276,7 +276,7 @@ class Channel:
         return True
 
     def receive(self) -> Frame | None:
-        """Read once and return the first whole frame, or None; further frames are staged.
+        """Read from the socket, and return the first whole frame, or None; stage further frames.
 
         Raises:
             EOFError: the stream has ended.
@@ -385,9 +385,9 @@ class Channel:
     def end(self, reason: CloseReason, detail: str) -> None:
         """Enter CLOSED and record the reason.
 
-        After a failed authentication, the reason for the failure is kept. In CLOSING, another
-        reason caused by the peer does not replace the first; SEND_FAILED and any local reason (such
-        as IDLE, SESSION_EXPIRED, INVALID_RECEIVE or SERVER_SHUTDOWN) do.
+        After a failed authentication, the reason for the failure is kept. In CLOSING, a further
+        reason caused by the peer does not replace the first, unless it is SEND_FAILED. Other
+        reasons, such as IDLE, SESSION_EXPIRED, INVALID_RECEIVE or SERVER_SHUTDOWN, do.
         """
         failure = self.failure
         if failure is not None and failure.close_reason is not None:

@@ -10,23 +10,23 @@
     CONNECTING      READY           the connection is established; neither TLS nor SASL
     HANDSHAKING     AUTHENTICATING  the handshake is complete; SASL follows
     HANDSHAKING     READY           the handshake is complete; no SASL
-    AUTHENTICATING  READY           the authentication or re-authentication is complete
+    AUTHENTICATING  READY           authentication or re-authentication is complete
     READY           AUTHENTICATING  the client renews the session (KIP-368)
-    AUTHENTICATING  FAILED          the authentication failed; the response is delayed (KIP-306)
-    AUTHENTICATING  LINGERING       the authentication failed; the response is not delayed
+    AUTHENTICATING  FAILED          authentication failed; the response is delayed (KIP-306)
+    AUTHENTICATING  LINGERING       authentication failed; the response is not delayed
     FAILED          LINGERING       the delay has ended; the response is sent
     READY           CLOSING         the connection is dead, and frames remain unread
     any             CLOSED          the socket is closed, with a CloseReason; final
 
-A connection is dead after a hang-up while it is not read, or after a failed write. An end of the
+A connection is dead after a hang-up while it is not being read, or after a failed write. An end of
 stream alone does not lead to CLOSING, because it is read only after the last frame. A FAILED
 channel becomes CLOSED if the peer disconnects during the delay, or if no response is due.
 
-A channel starts in the first state that applies to it: an accepted connection without TLS and SASL
-starts as READY.
+A channel starts in the first state that applies to it: an accepted connection with neither TLS nor
+SASL starts in READY.
 
 Kafka spreads this over ``ready()``, ``isConnected()``, two maps of the Selector and a ChannelState
-that mixes progress with causes of a close. Here, the state says *where* a channel is in its life
+that mixes progress with close reasons. Here, the state says *where* a channel is in its life
 cycle, and the CloseReason *why* it was closed.
 """
 
@@ -52,10 +52,10 @@ class ChannelState(IntEnum):
     READY = 3
     """Frames are requests or responses (Kafka: KafkaChannel.ready)."""
     FAILED = 4
-    """The authentication failed; the response with the error is delayed (KIP-306)."""
+    """Authentication failed; the error response is delayed (KIP-306)."""
     LINGERING = 5
     """The response to a failed authentication is being sent; then the peer has some time to read it
-    and to disconnect first."""
+    and to be the first to disconnect."""
     CLOSING = 6
     """The connection is dead; the frames that the peer sent are still returned, one per poll."""
     CLOSED = 7

@@ -5,8 +5,8 @@ results in :attr:`ChannelSteps.result`. Two rules are implemented here:
 
 * An error in a step closes only that channel, with a reason (Kafka: Selector.pollSelectionKeys,
   which catches everything per key).
-* When a peer disconnects, the requests that it sent before are still returned before its channel is
-  closed, unless a response to the peer has failed. Until then the channel is CLOSING (Kafka:
+* When a peer disconnects, the requests that it has already sent are returned before its channel is
+  closed, unless a response could not be sent to it. Until then, the channel is CLOSING (Kafka:
   Selector.closingChannels).
 """
 
@@ -39,7 +39,7 @@ logger = logging.getLogger("trionet.net.selector")
 
 
 def log_unexpected(channel: Channel, error: Exception) -> None:
-    """Log an unexpected error, which only a bug can cause; used without ``on_error``."""
+    """Log an unexpected error, which only a bug can cause; the default for ``on_error``."""
     logger.warning("unexpected error on %s; closing it", channel.id, exc_info=error)
 
 
@@ -75,14 +75,15 @@ _CLOSED: Final = ChannelState.CLOSED
 
 
 class ChannelSteps:
-    """The steps of all channels of one Selector, which never wait.
+    """The steps of all channels of one Selector; no step ever waits.
 
     Args:
         readiness: the backend that watches the sockets.
         on_error: called with each unexpected error, for logging.
         idle_seconds_max: how long a connection may be idle.
-        authentication_seconds_max: the limit for a handshake plus an authentication.
-        pool: provides the memory of large frames; None for no limit.
+        authentication_seconds_max: the time limit for connecting, the TLS handshake and
+            authentication together.
+        pool: provides memory for large frames; None for no limit.
         shuffle: shuffles a list in place.
         wake: makes the current poll, or the next one, return without waiting.
 
@@ -94,14 +95,14 @@ class ChannelSteps:
         idle: the channels, ordered by last use.
         is_paused: whether reading is paused for all channels (see
             :meth:`.Selector.pause_reading`).
-        next_check_at: when timeouts must be checked again, in seconds of the loop's clock.
-        now: the time of the current turn, in seconds of the loop's clock.
+        next_check_at: when timeouts must be checked again, in seconds on the loop's clock.
+        now: the time of the current turn, in seconds on the loop's clock.
         paused: channels that received data while reading was paused, and whose sockets are no
             longer watched for reads.
         preparing: decides the steps of channels that are not ready.
         readiness: the backend that watches the sockets.
         result: the results of the current poll, and of Sends and closes since the previous one.
-        starved: channels that wait for memory.
+        starved: channels that are waiting for memory.
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class ChannelSteps:
     def why_unread(self, channel: Channel) -> Unread | None:
         """Return why requests are not being read from a channel; None if they are.
 
-        A preparing channel is read only for its authentication, and a CLOSING channel only for its
+        A preparing channel is read only for authentication, and a CLOSING channel only for its
         remaining frames. FAILED and LINGERING count as preparing, and CLOSED as CLOSING.
         """
         if channel.state is not _READY:
@@ -140,7 +141,7 @@ class ChannelSteps:
         return channel.muting.why or (Unread.PAUSED if self.is_paused else None)
 
     def watch(self, channel: Channel, interest: int) -> None:
-        """Change the readiness bits that a socket is watched for, unless it is CLOSING."""
+        """Change the readiness bits to watch a channel's socket for, unless it is CLOSING."""
         if channel.interest != interest and channel.state is not _CLOSING:
             channel.interest = interest
             self.readiness.modify(channel.fd, interest)
@@ -157,9 +158,10 @@ class ChannelSteps:
     def on_event(self, channel: Channel, bits: int) -> None:
         """Handle the readiness that the backend reports for a socket.
 
-        Reads come before writes (Kafka: Selector.pollSelectionKeys). Otherwise, a client's failed
-        write could lose data that the peer sent before it reset the connection: a backend may
-        report writability before readability. (A server's channel is muted while it sends.)
+        Reads come before writes (Kafka: Selector.pollSelectionKeys). Otherwise, when a client's
+        write fails, data that the peer sent before resetting the connection could be lost: a
+        backend may report writability before readability. (A server's channel is muted while it
+        sends.)
         """
         try:
             if not channel.muting.is_muted:
@@ -199,7 +201,7 @@ class ChannelSteps:
         self.watch(channel, channel.interest & ~READ)
 
     def receive(self, channel: Channel) -> None:
-        """Read a channel's socket once; a complete frame is added to the results."""
+        """Read from a channel's socket; a complete frame is added to the results."""
         try:
             frame = channel.receive()
             if frame is not None:
@@ -320,7 +322,7 @@ class ChannelSteps:
                 self.counters.connected += 1
                 self.result.connected.append(channel)
             channel.move(decision.state)
-            if channel.send is not None:  # it was held during the re-authentication
+            if channel.send is not None:  # it was held during re-authentication
                 interest = READ | WRITE
         if interest is not None:
             self.watch(channel, interest)
@@ -353,8 +355,8 @@ class ChannelSteps:
 
         (Kafka: CloseMode.GRACEFUL.) If frames remain and no response is being sent, the channel
         enters CLOSING, and its socket is read without the poller, one frame per poll. Otherwise it
-        is closed immediately. A channel whose response failed is also closed immediately, since no
-        other response could be sent.
+        is closed immediately. So is a channel whose response could not be sent, since no other
+        response could be sent either.
         """
         is_response = channel.send is not None or reason is CloseReason.SEND_FAILED
         has_news = channel.has_staged or channel.transport.has_unread()
@@ -407,7 +409,7 @@ class ChannelSteps:
         self.next_check_at = min(self.idle.next_check_at, self.preparing.next_check_at)
 
     def check_times(self) -> None:
-        """Close one idle channel and all channels whose authentication took too long.
+        """Close an idle channel, if any, and apply the decisions due about unready channels.
 
         Called after the events have been handled, so that data that arrived in time is not lost
         (KAFKA-5587).
@@ -423,7 +425,7 @@ class ChannelSteps:
         self.plan_checks()
 
     def _has_news(self, channel: Channel) -> bool:
-        """Whether an idle channel has, or may have, data that no backend has reported."""
+        """Whether an idle channel has, or may have, data that the backend has not reported."""
         if channel.muting.is_muted or channel.send is not None or channel.state is not _READY:
             return False
         if self.is_paused:

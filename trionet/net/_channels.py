@@ -17,7 +17,7 @@ class Channels:
     """The open channels, in the order in which they were added.
 
     Attributes:
-        by_fd: the channels by file descriptor.
+        by_fd: the channels, keyed by file descriptor.
     """
 
     __slots__ = ("_by_id", "_received_before", "_sent_before", "by_fd")
@@ -66,7 +66,7 @@ class PollResult:
     Attributes:
         connected: channels whose outgoing connection was established; their TLS handshake and
             authentication may still be incomplete.
-        completed_receives: ``(channel, frame)``, at most one per channel.
+        completed_receives: ``(channel, frame)`` pairs, at most one per channel.
         completed_sends: channels whose Send was completed during the poll.
         disconnected: channels closed since the last poll, without duplicates, except those that
             their owner closed with :meth:`.Selector.close`.
@@ -92,7 +92,7 @@ Shuffle = Callable[[list[Any]], None]
 
 
 class Starved:
-    """The channels that wait for memory from a pool.
+    """The channels that are waiting for memory from a pool.
 
     Args:
         pool: provides the memory; None for no limit.

@@ -1,4 +1,4 @@
-"""The order in which idle connections expire and delayed closes are due. Pure.
+"""The order in which idle connections expire and delayed closes are due.
 
 :class:`IdleExpiry` finds connections that have been idle for too long, and the least recently used
 one (Kafka: Selector.IdleExpiryManager). Kafka keeps a linked hash map in the order of last use, and
@@ -15,7 +15,7 @@ close would invite the next attempt. Kafka's heap of throttled sockets is in rev
 the earliest close waits for the latest; here, the earliest close comes first.
 
 Both use :class:`TimeHeap`. A removed entry stays in the heap until it reaches the top, or until
-more than half of the entries are removed ones. So adding and removing take amortized logarithmic
+more than half of all entries are removed ones. So adding and removing take amortized logarithmic
 time, and the heap has at most twice as many entries as items.
 """
 
@@ -51,7 +51,7 @@ class TimeHeap(Generic[T]):
         return len(self._numbers)
 
     def add(self, item: T, time: float) -> None:
-        """Add an item.
+        """Add an item with its time.
 
         Raises:
             LocalProtocolError: the item is already in the heap.
@@ -113,10 +113,10 @@ CORRECTIONS_PER_POLL_MAX = 256
 
 
 class Connection(Protocol):
-    """A hashable object that records its last use.
+    """A hashable object that records when it was last used.
 
     Attributes:
-        last_used_at: when data was last read, written or returned, in seconds of the loop's clock;
+        last_used_at: when data was last read, written or returned, in seconds on the loop's clock;
             set by the connection's owner, and never decreased.
     """
 
@@ -143,7 +143,7 @@ class IdleExpiry(Generic[C]):
         self._known: TimeHeap[C] = TimeHeap()
 
     def add(self, connection: C) -> None:
-        """Add a connection whose ``last_used_at`` is set. It expires even if unused (KAFKA-7453).
+        """Add a connection with ``last_used_at`` set; it expires even if never used (KAFKA-7453).
 
         Raises:
             LocalProtocolError: the connection was already added.
@@ -161,7 +161,7 @@ class IdleExpiry(Generic[C]):
         used exactly that long ago is not idle, as in Kafka.
 
         Args:
-            now: the time, in seconds of the loop's clock.
+            now: the current time, in seconds on the loop's clock.
         """
         for _ in range(CORRECTIONS_PER_POLL_MAX):
             first = self._known.first()
@@ -175,10 +175,10 @@ class IdleExpiry(Generic[C]):
 
     @property
     def next_check_at(self) -> float:
-        """The time of the next :meth:`poll`, in seconds of the loop's clock; may be ``math.inf``.
+        """The time of the next :meth:`poll`, in seconds on the loop's clock; may be ``math.inf``.
 
-        At this time, a connection that was not used in the meantime is idle, so a loop that waits
-        for it does not spin.
+        At that time, a connection that has not been used in the meantime is idle, so a loop that
+        waits until then does not spin.
         """
         first = self._known.first()
         if first is None:
@@ -206,7 +206,7 @@ class DelayedCloses(Generic[T]):
     """Items to close, such as channels or sockets, ordered by the time at which to close them.
 
     Args:
-        count_max: the maximum number of items; one more displaces the earliest.
+        count_max: the maximum number of items; adding one more displaces the earliest.
     """
 
     def __init__(self, count_max: int = DELAYED_CLOSES_MAX) -> None:
@@ -221,7 +221,7 @@ class DelayedCloses(Generic[T]):
 
         Args:
             item: the channel or socket.
-            ends_at: the last moment at which the item is open, in seconds of the loop's clock.
+            ends_at: the last moment at which the item is open, in seconds on the loop's clock.
 
         Returns:
             The item to close now if there are too many, which may be ``item`` itself; otherwise
@@ -243,7 +243,7 @@ class DelayedCloses(Generic[T]):
         An item whose ``ends_at`` is exactly ``now`` is not due yet, as in Kafka.
 
         Args:
-            now: the time, in seconds of the loop's clock.
+            now: the current time, in seconds on the loop's clock.
         """
         due = []
         while (first := self._waiting.first()) is not None and first[0] < now:
@@ -256,9 +256,9 @@ class DelayedCloses(Generic[T]):
 
     @property
     def next_check_at(self) -> float:
-        """The first time at which :meth:`pop_due` returns an item; ``math.inf`` without items.
+        """The earliest time at which :meth:`pop_due` returns an item; ``math.inf`` if empty.
 
-        It is just after the earliest ``ends_at``, so a loop that waits for it does not spin.
+        It is just after the earliest ``ends_at``, so a loop that waits until then does not spin.
         """
         first = self._waiting.first()
         return math.inf if first is None else math.nextafter(first[0], math.inf)

@@ -2,7 +2,7 @@
 
 (Kafka: KafkaChannel.ChannelMuteState, KIP-219.) A channel is muted from a request until its
 response has been sent. If the channel is throttled, the response is still sent immediately, but
-reading resumes only after both the response was sent and the throttle has ended.
+reading resumes only once the response has been sent and the throttle has ended.
 
 In this table of transitions, ``..`` stands for ``MUTED_AND``::
 
@@ -54,14 +54,14 @@ class MuteEvent(IntEnum):
 
 
 class Unread(StrEnum):
-    """A reason why no requests are read from a channel; see :meth:`.ChannelSteps.why_unread`."""
+    """A reason why requests are not being read; see :meth:`.ChannelSteps.why_unread`."""
 
     PREPARING = "it is not ready for requests yet"
     CLOSING = "its peer has disconnected"
     RESPONSE_PENDING = "its request is being handled"
     THROTTLED = "its client is throttled"
     MUTED = "its owner has muted it"
-    NO_MEMORY = "queued.max.request.bytes are in use"
+    NO_MEMORY = "all of queued.max.request.bytes is in use"
     PAUSED = "its processor holds requests that exceed queued.max.requests, or is being drained"
 
 
@@ -95,7 +95,7 @@ class Muting:
 
     Attributes:
         state: the mute state; changed only by the methods below.
-        is_out_of_memory: whether the channel waits for memory for its next frame; set by the
+        is_out_of_memory: whether the channel is waiting for memory for its next frame; set by the
             channel, and reset when memory may be available.
     """
 
@@ -137,7 +137,7 @@ class Muting:
         """Move to the state that follows the event (Kafka: KafkaChannel.handleChannelMuteEvent).
 
         Raises:
-            LocalProtocolError: the event is not valid in the current state, which is kept.
+            LocalProtocolError: the event is not valid in the current state, which does not change.
         """
         state = self.state
         # Every request has these two events. Compiled, the checks cost a tenth of a table lookup.

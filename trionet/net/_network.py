@@ -30,7 +30,7 @@ class Network(Protocol):
 
     @property
     def is_virtual(self) -> bool:
-        """Whether time is virtual; code then must not use threads, real sockets or real clocks."""
+        """Whether time is virtual; if so, do not use threads, real sockets or real clocks."""
 
     @property
     def rng(self) -> random.Random:
@@ -64,7 +64,7 @@ class Network(Protocol):
         Args:
             sock: the socket, accepted or connecting.
             tls_context: the TLS context; None for plaintext.
-            server_name: for the client's side of TLS, the name of the server.
+            server_name: on the client side of TLS, the name of the server.
         """
 
     async def resolve(self, host: str, port: int) -> list[Address]:

@@ -8,15 +8,15 @@ can be read and tested one event at a time.
 
 Three limits protect against peers that only pretend to authenticate: each channel has a timeout,
 the number of channels in progress is limited, and so is the time that each pass of the loop spends
-on them. :class:`PreparingTime` is the last of these:
+on them. :class:`PreparingTime` implements the last of these:
 
-* All selectors of a loop share one, since a step in one selector delays the others.
+* All selectors of a loop share one instance, since a step in one selector delays the others.
 * It limits time, not the number of steps: a handshake step costs as much as a hundred requests, or
   a thousand with a long RSA key, and cannot be interrupted.
 * If a step exceeds the time of its pass, the excess is deducted from the following passes, up to a
   limit. A request needs several passes from its arrival to its response, and should be delayed by
   one long step at most, not by one in each pass.
-* A pass ends when a selector asks for the second time. Selectors that had to wait in one pass come
+* A pass ends when a selector asks for time again. Selectors that had to wait in one pass come
   first in the next; otherwise the first selector could use all the time of every pass.
 """
 
@@ -50,7 +50,7 @@ PASSES_OWED_MAX = 4
 
 
 class PreparingTime:
-    """The time limit for the steps of all selectors of a loop. Pure except for its clock.
+    """The time limit for the steps of all selectors of a loop.
 
     Args:
         seconds_max: the time for all steps of one pass.
@@ -125,14 +125,15 @@ class Decision:
     """A decision about a channel that is not ready; unset attributes change nothing.
 
     Attributes:
-        identified: the principal that the TLS handshake proved, or the authenticator to use next.
+        identified: the principal that the TLS handshake established, or the authenticator to use
+            next.
         state: the state to enter.
-        failure: the step that failed the authentication, if the state is FAILED or LINGERING.
-        send: a part of the authentication; nothing is read until it has been sent.
+        failure: the step in which authentication failed, if the state is FAILED or LINGERING.
+        send: an authentication message; nothing is read until it has been sent.
         interest: the readiness bits to watch the socket for.
         again: whether to take the next step in the next poll even without a socket event.
         then: the decision to apply next.
-        close_reason: the reason to close the channel; None to keep it open.
+        close_reason: the reason for closing the channel; None to keep it open.
         detail: details of the close reason, for the log.
     """
 
@@ -158,10 +159,10 @@ _LATE: Final = {
 
 
 class Preparing:
-    """The channels of one Selector that are not ready, or failed to become ready.
+    """The channels of one Selector that are not ready yet, or failed to become ready.
 
     Args:
-        seconds_max: the limit for connect, handshake and authentication together.
+        seconds_max: the time limit for connecting, handshake and authentication together.
         counters: the counters of the Selector.
     """
 
@@ -206,10 +207,10 @@ class Preparing:
     # Connect and TLS.
 
     def step(self, channel: Channel, now: float) -> Decision:
-        """Continue a connect or a TLS handshake.
+        """Continue connecting, or continue the TLS handshake.
 
         Raises:
-            AuthenticationError, EOFError, OSError: the connect or the handshake failed.
+            AuthenticationError, EOFError, OSError: connecting or the handshake failed.
         """
         if channel.state is ChannelState.CONNECTING:
             if not channel.transport.finish_connect():
@@ -250,7 +251,7 @@ class Preparing:
     # Authentication.
 
     def authenticate(self, channel: Channel, now: float) -> Decision:
-        """Start the authentication or re-authentication of an outgoing connection."""
+        """Start authentication or re-authentication on an outgoing connection."""
         initiator = channel.initiator
         assert initiator is not None
         first = self._decide(channel, initiator.begin(now), now)
@@ -286,7 +287,7 @@ class Preparing:
         return self._decide(channel, _received(authenticator, frame, now), now)
 
     def sent(self, channel: Channel) -> Decision:
-        """Decide what follows after a part of the authentication was sent."""
+        """Decide what follows after an authentication message has been sent."""
         failure = channel.failure
         if failure is None:
             return self._continue(channel)
@@ -327,7 +328,7 @@ class Preparing:
     def count_fault(self, channel: Channel, reason: CloseReason) -> None:
         """Count a channel's error if it is an authentication failure.
 
-        During the authentication, a frame that is too large counts as a failure, too (Kafka:
+        During authentication, a frame that is too large counts as a failure, too (Kafka:
         SaslServerAuthenticator).
         """
         authenticates = channel.authenticator is not None and channel.state < ChannelState.READY
@@ -363,14 +364,14 @@ class Preparing:
 
     @property
     def next_check_at(self) -> float:
-        """The first time at which :meth:`due` returns decisions, in seconds of the loop's clock."""
+        """The earliest time at which :meth:`due` returns decisions, by the loop's clock."""
         if self._displaced:
             return -math.inf
         waiting = (self._in_progress, self._failed, self._lingering)
         return min(each.next_check_at for each in waiting)
 
     def due(self, now: float) -> list[tuple[Channel, Decision]]:
-        """Return decisions for channels whose timeout, or delay after a failure, has expired."""
+        """Return decisions for channels that were displaced, or whose timeout or delay is over."""
         displaced, self._displaced = self._displaced, []
         decided = [(each, self._late(each, now, "too many authentications")) for each in displaced]
         for waiting in (self._in_progress, self._failed, self._lingering):

@@ -92,7 +92,7 @@ class PrincipalMapping:
             if name is not None:
                 return name
         raise AuthenticationError(
-            f"no rule of ssl.principal.mapping.rules matches {distinguished_name!r}"
+            f"no rule in ssl.principal.mapping.rules matches {distinguished_name!r}"
         )
 
     def __call__(self, identity: Identity) -> Principal:
@@ -135,7 +135,7 @@ _AS_IT_IS = _Rule(re.compile(r"(.*)", re.DOTALL), "$1", "")
 
 
 def _expand(found: re.Match[str], match: re.Match[str]) -> str:
-    """Return the text for a reference in a replacement; without such a group, the reference."""
+    """Return the text for a reference; the reference itself if there is no such group."""
     if found["literal"] is not None:
         return found["literal"]
     # Like Java: the longest prefix of the digits that is the number of a group; the rest is text.

@@ -17,7 +17,7 @@ outgoing connection ready are in :mod:`._preparing`.
 Each poll is one trio checkpoint, during which a processor's handlers run. A processor's poll that
 finds nothing therefore returns an empty result, and the processor repeats its whole turn; only the
 fourth empty poll in a row parks. With one busy connection, this saves a park and its wake-up per
-request. A client parks in the first empty poll, and the park is the checkpoint.
+request. A client parks on the first empty poll, and the park is the checkpoint.
 """
 
 # Compiled by mypyc.
@@ -64,11 +64,12 @@ class Selector:
         on_error: called, for logging, with each unexpected error in a channel's step; the error
             closes the channel.
         idle_seconds_max: how long a connection may be idle (``connections.max.idle.ms``).
-        authentication_seconds_max: the limit for a handshake plus an authentication.
-        pool: provides the memory of large frames; None for no limit.
+        authentication_seconds_max: the time limit for connecting, the TLS handshake and
+            authentication together.
+        pool: provides memory for large frames; None for no limit.
         shuffle: shuffles a list in place; decides which channels are read first when memory is
             low.
-        parks_at_once: park in the first empty poll; for clients, whose responses take a round trip.
+        parks_at_once: park on the first empty poll; for clients, whose responses take a round trip.
         times_channels: whether to measure ``network_thread_ns`` of each channel, which means
             reading the clock once per event and Send (Kafka: recordTimePerConnection,
             networkThreadTimeNanos, KIP-124).
@@ -149,7 +150,7 @@ class Selector:
             raise
 
     def register(self, channel: Channel, interest: int = READ) -> None:
-        """Add a channel, and watch it for readability or for ``interest``.
+        """Add a channel, and watch its socket for ``interest``, by default for readability.
 
         Raises:
             LocalProtocolError: the channel's id is in use (KAFKA-7453).
@@ -179,7 +180,7 @@ class Selector:
 
         Raises:
             LocalProtocolError: the channel is closed or has a Send in progress, or ``send`` was
-                already written. If the channel is open, it is closed.
+                already written. An open channel is closed.
         """
         if not self._times_channels:
             return self._steps.send(channel, send)
@@ -205,11 +206,11 @@ class Selector:
             self._steps.read_again(channel)
 
     def why_unread(self, channel: Channel) -> Unread | None:
-        """Return why no requests are read from a channel; see :meth:`.ChannelSteps.why_unread`."""
+        """Return why requests are not being read; see :meth:`.ChannelSteps.why_unread`."""
         return self._steps.why_unread(channel)
 
     def pause_reading(self) -> None:
-        """Stop reading and returning frames for all channels; Sends continue.
+        """Stop reading and returning frames of all channels; Sends continue.
 
         A processor uses this to apply back-pressure when the request queue is full: TCP flow
         control stops the peers, while responses, which free space in the queue, can still be sent.
@@ -266,7 +267,7 @@ class Selector:
         seconds_max: float = math.inf,
         has_work: Callable[[], bool] | None = None,
     ) -> PollResult:
-        """Read and write all channels that are ready.
+        """Read from and write to all channels that are ready.
 
         If no channel is ready, the poll returns an empty result; the fourth such poll in a row
         waits or, with ``parks_at_once``, the first.
@@ -275,9 +276,9 @@ class Selector:
             events_max: the maximum number of events to handle; further events are handled in the
                 next poll. Channels with staged frames, with data buffered by TLS, or in CLOSING
                 need no event and are processed in addition. With this limit, an owner that can
-                accept only a few receives reads little more than those into memory. With 0, no
-                event is handled, and the poll only waits as usual.
-            seconds_max: the maximum time to wait; requires that the alarm is running.
+                accept only a few receives does not read many more into memory. With 0, no event is
+                handled, and the poll only waits as usual.
+            seconds_max: the maximum time to wait; requires the alarm to be running.
             has_work: returns whether the owner has work that this poll must not delay. Called after
                 all other tasks have run, so that work from them needs no wake-up, which would cost
                 an extra turn. For later work, call :meth:`unpark`.
@@ -285,7 +286,7 @@ class Selector:
         Raises:
             ValueError: ``seconds_max`` is negative.
 
-        Cancellation loses nothing: frames that were read stay staged, and results not yet
+        Cancellation: loses nothing. Frames that have been read stay staged, and results not yet
         returned are returned by the next poll.
         """
         if seconds_max < 0:
@@ -321,7 +322,7 @@ class Selector:
         return self.take_result()
 
     def poll_now(self, events_max: int) -> PollResult:
-        """Read and write channels that are ready, without waiting.
+        """Read from and write to channels that are ready, without waiting.
 
         Other tasks may call this while :meth:`poll` waits; the call does not make :meth:`poll`
         return.

@@ -22,8 +22,8 @@ class SelectorCounters:
         connected: outgoing connections that were established.
         largest_send: the size of the largest frame sent recently, in bytes.
         authenticated: successful first authentications of connections.
-        authenticated_for_good: successful first authentications without support for
-            re-authentication (KIP-368).
+        authenticated_for_good: successful first authentications of peers that cannot
+            re-authenticate (KIP-368).
         authentication_failures: failed first authentications.
         reauthenticated: successful re-authentications.
         reauthentication_failures: failed re-authentications, which close the connection.

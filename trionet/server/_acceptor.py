@@ -55,7 +55,7 @@ class Acceptor:
         listening: the listening socket; closed when the loop ends.
         shared: the connection quotas, the log and the fault counter of the server.
         config: the server's settings, such as the sizes of the sockets' buffers.
-        slot_freed: unparked when a connection that waits for a quota may be admitted.
+        slot_freed: unparked when a connection that is waiting for a quota may be admitted.
         network: the network of the listening socket.
         run_processor: creates the processor with a given id, reports it as started, and runs it.
         processor_ids: yields the ids of new processors.
@@ -63,7 +63,7 @@ class Acceptor:
             stopping.
 
     Attributes:
-        processors: the processors, which get connections in turn; may change while the loop runs.
+        processors: the processors, which are assigned connections in turn; may change at any time.
     """
 
     endpoint: Endpoint
@@ -156,7 +156,7 @@ class Acceptor:
             if error.errno in (errno.EBADF, errno.EINVAL, errno.ENOTSOCK):
                 raise
             if error.errno in OUT_OF_RESOURCES:
-                self._log.error("cannot accept on %s: %s; waiting", self.endpoint, error)
+                self._log.error("cannot accept on %s: %s; retrying", self.endpoint, error)
                 await trio.sleep(RESOURCE_PAUSE_SECONDS)
             return None  # no connection is waiting, or its peer has disconnected
         return self._configure(sock, address)
@@ -165,7 +165,7 @@ class Acceptor:
         try:
             set_options(sock, send_buffer_bytes=self._config.socket_send_buffer_bytes)
         except OSError as error:
-            self._log.info("%s failed while being accepted: %s", remote[0], error)
+            self._log.info("a connection from %s failed while being accepted: %s", remote[0], error)
             sock.close()
             return None
         return sock, remote
@@ -221,8 +221,8 @@ class Acceptor:
         """Change the number of processors to ``count``.
 
         Surplus processors stop reading, and close their connections when all pending responses have
-        been sent, or after :data:`GRACE_SECONDS`. New processors get connections as soon as they
-        are ready. After a cancellation, there may be fewer new processors than requested.
+        been sent, or after :data:`GRACE_SECONDS`. New processors are assigned connections as soon
+        as they are ready. After a cancellation, there may be fewer new processors than requested.
 
         Raises:
             LocalProtocolError: the server is stopping; nothing was changed.
@@ -262,7 +262,7 @@ class Acceptor:
     async def _hand_over(self, accepted: Accepted) -> None:
         """Assign a connection to the next processor in turn that has space.
 
-        If all processors are full, wait for space at the last processor.
+        If all processors are full, wait for space at the last one tried.
         """
         processors = self.processors
         count = len(processors)

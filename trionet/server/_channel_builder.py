@@ -35,7 +35,7 @@ class ListenerSecurity:
     Attributes:
         tls_context: returns the TLS context for a new connection; None without TLS.
         authenticator: creates the authenticator of a connection; None without SASL.
-        principal_builder: creates the principal of a peer without SASL.
+        principal_builder: creates the principal of a peer that does not use SASL.
     """
 
     tls_context: Callable[[], ssl.SSLContext] | None = None
@@ -54,8 +54,8 @@ class ListenerSecurity:
         """Check that these settings match the security protocol of a listener.
 
         Raises:
-            ConfigError: the listener lacks TLS or authentication, or has TLS or authentication that
-                its protocol does not allow.
+            ConfigError: these settings lack TLS or authentication that the protocol requires, or
+                have TLS or authentication that it does not allow.
         """
         if self.security_protocol is not endpoint.security_protocol:
             raise ConfigError(
@@ -76,7 +76,7 @@ class ChannelBuilder:
         endpoint: the listener.
         security: the TLS and authentication of its connections.
         frame_bytes_max: ``socket.request.max.bytes``.
-        pool: provides the memory of large requests; None for no limit.
+        pool: provides memory for large requests; None for no limit.
         dialect: the framing on the wire.
         network: the network of the sockets.
     """

@@ -1,6 +1,6 @@
 """The most recently closed connections, and counts of closed connections by reason.
 
-With these, an operator can see why a client was disconnected, without any additional tool.
+They show an operator why a client was disconnected, without any additional tool.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class ClosedConnection:
         processor: the number of the processor that served the connection.
         principal: the principal of the peer; anonymous if the peer was not authenticated; at most
             256 characters.
-        opened_at: when the connection was set up, in seconds of the loop's clock.
-        closed_at: when the connection was closed, in seconds of the loop's clock.
+        opened_at: when the connection was set up, in seconds on the loop's clock.
+        closed_at: when the connection was closed, in seconds on the loop's clock.
         requests: the number of requests received.
         bytes_received: the number of bytes received, including size prefixes.
         bytes_sent: the number of bytes sent, including size prefixes.

@@ -1,4 +1,4 @@
-"""The connections of a server, and the queue of accepted connections of a processor."""
+"""The connections of a server, and a processor's queue of accepted connections."""
 
 # Compiled by mypyc.
 
@@ -33,14 +33,14 @@ class Connection:
         peer: the address and port of the peer, such as ``127.0.0.1:40022``.
         peer_host: the address alone.
         guard: counts the connection against the quotas until released.
-        opened_at: when the connection was set up, in seconds of the loop's clock.
-        request: the request in progress, if any: received, but its response is not sent yet.
+        opened_at: when the connection was set up, in seconds on the loop's clock.
+        request: the request in progress, if any: received, but without a response yet.
         requests: the number of requests received.
         throttled_ns: when the current throttle began, by ``perf_counter_ns``.
         client_software: the software that the client reported; the same object until the client
             reports other software.
         client_id: the client id in the last request; None if there was none.
-        origin: a recorder's data about the source of the requests.
+        origin: a recorder's own data about the source of the requests.
     """
 
     def __init__(

@@ -45,7 +45,7 @@ class Dialect:
     def length_prefixed(
         cls, read_head: ReadHead, write_head: Callable[[int], bytes], tail: bytes = b""
     ) -> Dialect:
-        """Create the dialect for frames that start with a head that contains the payload size.
+        """Create the dialect for frames that start with a head containing the payload size.
 
         Args:
             read_head: reads a head. Called with the data at the beginning of a frame; returns the

@@ -1,6 +1,6 @@
 """The pool of tasks that take requests from the request channel and handle them.
 
-(Kafka: KafkaRequestHandlerPool, num.io.threads.) A handler never waits for an event of the broker.
+(Kafka: KafkaRequestHandlerPool, num.io.threads.) A handler never waits for an event in the broker.
 A request that must wait for one is stored elsewhere, and gets its response later through
 :meth:`~trionet.server._request_channel.Request.respond`.
 """
@@ -24,7 +24,7 @@ Handler = Callable[[Request], Awaitable[Response | None]]
 """Handles one request. Returns its response, or None if ``request.respond`` provides it."""
 
 NeverWaits = Callable[[Request], bool]
-"""Returns whether the handler is certain to return from a request without a checkpoint."""
+"""Returns whether the handler is certain to handle a request without a checkpoint."""
 
 # After a wake-up a handler takes up to this many requests, or those of two milliseconds, before it
 # lets other tasks run: a scheduler pass costs as much as taking ten waiting requests. After every
@@ -112,7 +112,7 @@ def _close_after(
 ) -> None:
     has_response = request.response is not None
     log.error(
-        "unexpected error while handling a request of %s; %s",
+        "unexpected error while handling a request from %s; %s",
         request.channel.id,
         "it already has a response" if has_response else "closing the connection",
         exc_info=error,
@@ -122,12 +122,12 @@ def _close_after(
 
 
 class HandlerPool:
-    """The handler tasks of a server, whose number can change while the server runs.
+    """The handler tasks of a server, whose number can change while the server is running.
 
     Args:
         request_channel: the queue from which the tasks take requests.
         handler: handles each request.
-        name: the prefix of the task names, such as ``<name>-0``.
+        name: the prefix of the task names, which are ``<name>-0`` and so on.
         nursery: the nursery in which the tasks run.
         log: the log for exceptions that the handler raises.
     """

@@ -79,7 +79,7 @@ _GONE = (errno.ENOTCONN, errno.EINVAL)
 
 
 class Processor:
-    """A processor, which serves a part of a listener's connections with its own selector.
+    """A processor, which serves some of a listener's connections with its own selector.
 
     Args:
         id: the processor's number, which is part of the connection ids.
@@ -90,8 +90,8 @@ class Processor:
 
     Attributes:
         counts: the statistics of this processor.
-        new_connections: the accepted connections that the acceptors queued.
-        responses: the responses that the handlers queued.
+        new_connections: the accepted connections that the acceptor has queued.
+        responses: the responses that the handlers have queued.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class Processor:
     # The steps of a turn.
 
     def configure_new_connections(self) -> None:
-        """Register the connections that the acceptors have queued."""
+        """Register the connections that the acceptor has queued."""
         while self.new_connections.waiting:
             self._register(self.new_connections.take())
 
@@ -208,7 +208,7 @@ class Processor:
         another handler, because the responses have unparked the processor.
 
         Args:
-            may_poll: False if a poll would keep the other processors waiting for too long.
+            may_poll: False if a poll would keep other processors waiting for too long.
         """
         is_busy = may_poll and len(self.responses) > 1
         self.send_new_responses()
@@ -411,7 +411,7 @@ class Processor:
             raise TypeError(f"{response!r} is not a response")
 
     def _finish(self, channel: Channel) -> None:
-        """Complete the channel's request, and read the channel again unless it is throttled."""
+        """Complete the channel's request, and resume reading the channel unless it is throttled."""
         connection: Connection = channel.attachment
         request: Request | None = connection.request
         if request is None:

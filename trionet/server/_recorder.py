@@ -51,7 +51,7 @@ class LoopFaults:
             self._logged[what] = at, silent + 1
             return
         self._logged[what] = now, 0
-        more = f", and {silent} times since the last line" if silent else ""
+        more = f", and {silent} more times since the last such line" if silent else ""
         self._log.error("%s failed%s; the server keeps running", what, more, exc_info=error)
 
 
@@ -75,7 +75,7 @@ class Recorder(Protocol):
 
 
 class Recording:
-    """A wrapper of an optional recorder, which counts and logs exceptions instead of raising them.
+    """A wrapper of an optional recorder, whose exceptions are counted and logged, not raised.
 
     Args:
         recorder: the recorder, or None.

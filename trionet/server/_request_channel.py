@@ -83,8 +83,8 @@ class Request(TimedRequest):
         error_code: the first error in the response; 0 for none.
         is_left_out: whether the request is left out of the request log.
         is_finished: whether the response has been sent, or no response is needed.
-        throttle_ns: for how long the channel was throttled; -1 while the throttle lasts.
-        network_thread_ns: the time the processor spent on reads and writes for the request,
+        throttle_ns: how long the channel was throttled; -1 while the throttle lasts.
+        network_thread_ns: the time that the processor spent on reads and writes for the request,
             including TLS; set once the response is sent, if ``times_connections`` is set (Kafka:
             networkThreadTimeNanos).
     """
@@ -170,7 +170,7 @@ class Request(TimedRequest):
         ):
             raise TypeError(f"{response!r} is not a response")
         if self.response is not None:
-            raise LocalProtocolError(f"a request of {self.channel.id} already has a response")
+            raise LocalProtocolError(f"{self!r} already has a response")
         self.response = response
         self.responded_ns = at_ns
 
@@ -188,7 +188,7 @@ class Request(TimedRequest):
     def start_throttling(self) -> None:
         """Keep the channel muted after the response, until :meth:`end_throttling` (KIP-219).
 
-        Does nothing if the connection is closed, since the caller cannot know about the close.
+        Does nothing if the connection is closed, since the caller may not know that it is.
 
         Raises:
             LocalProtocolError: the response has been sent, or the channel is already throttled.
@@ -198,7 +198,7 @@ class Request(TimedRequest):
             return
         connection: Connection = channel.attachment
         if connection.request is not self:
-            raise LocalProtocolError(f"the response to {self!r} was sent; throttle it before that")
+            raise LocalProtocolError(f"{self!r} cannot be throttled: its response has been sent")
         channel.muting.handle(MuteEvent.THROTTLE_STARTED)
         connection.throttled_ns = now_ns()
         self.throttle_ns = -1

@@ -19,7 +19,7 @@ from ._server_statistics import ServerStatistics
 from ._socket_server import SocketServer
 
 ServeResult = Frame | Send | CloseConnection | None
-"""The result of a handler: a payload, a Send of one whole frame, a close, or no response."""
+"""What a handler returns: a payload, a Send of one whole frame, a close, or no response."""
 
 ServeHandler = Callable[[Request], Awaitable[ServeResult]]
 """``async (request) -> response``; up to ``num_io_threads`` calls run concurrently."""
@@ -51,7 +51,7 @@ class Served:
     async def stop(self) -> None:
         """Stop gracefully: send all pending responses, then close every connection.
 
-        If this wait is cancelled, the server continues to stop.
+        If this wait is cancelled, the server still stops.
         """
         await self.server.stop()
 
@@ -68,9 +68,9 @@ async def serve(
 ) -> None:
     """Serve a request/response protocol until stopped or cancelled.
 
-    A connection has one request in progress at a time: the next request is read after the response
-    has been sent. TCP flow control slows down a peer that sends requests faster than it gets
-    responses.
+    A connection has one request in progress at a time: the next request is read only after the
+    response has been sent. TCP flow control slows down a peer that sends requests faster than it
+    gets responses.
 
     Args:
         handler: handles one request, and returns the payload of the response (bytes or bytearray),
@@ -91,8 +91,8 @@ async def serve(
             the security that its protocol requires, or a setting names an unknown listener.
         OSError: an endpoint cannot be bound.
 
-    Cancellation closes all connections and listening sockets immediately; :meth:`Served.stop` sends
-    all pending responses first.
+    Cancellation: closes all connections and listening sockets immediately; :meth:`Served.stop`
+    sends all pending responses first.
     """
 
     async def handle(request: Request) -> Response:

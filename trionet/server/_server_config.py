@@ -69,29 +69,31 @@ _buffer_size = _from(1, _INT_MAX, or_else=-1)
 
 @attrs.frozen(kw_only=True)
 class ServerConfig:
-    """Kafka's settings of the network layer, named like Kafka's keys, with underscores for dots.
+    """Kafka's network-layer settings, named like Kafka's keys, with underscores for dots.
 
     Attributes:
         node_id: the node id, which appears in log lines and task names.
         num_network_threads: the number of processors per listener. The processors share one loop:
             more processors divide the connections, but add no parallelism.
-        listener_network_threads: the number of processors of single listeners, by name, in upper or
-            lower case (KIP-788).
+        listener_network_threads: the number of processors of individual listeners, by name, in
+            upper or lower case (KIP-788).
         num_io_threads: the number of handler tasks.
         queued_max_requests: the maximum number of requests waiting for a handler.
-        queued_max_request_bytes: the maximum memory of all requests together that are not complete
-            after the first read, which is up to 4 KB (479 bytes after a small request); -1 for no
+        queued_max_request_bytes: the maximum total memory of requests that are not complete after
+            their first read, which is up to 4 KB (479 bytes after a small request); -1 for no
             limit.
         socket_request_max_bytes: the size of the largest request.
-        socket_send_buffer_bytes: the socket send buffer; -1 for the system's default.
-        socket_receive_buffer_bytes: the socket receive buffer; -1 for the system's default.
+        socket_send_buffer_bytes: the size of the socket send buffer; -1 for the system's default.
+        socket_receive_buffer_bytes: the size of the socket receive buffer; -1 for the system's
+            default.
         socket_listen_backlog_size: the maximum number of connections that the kernel queues until
             they are accepted.
         connections_max_idle_ms: how long a connection may be idle; -1 for no limit.
-        authentication_timeout_ms: the limit for a TLS handshake plus a SASL exchange.
-        limits: the limits on connections and on their creation rate, for the server and addresses.
-        listener_limits: the same limits for single listeners, by name.
-        protected_listener: the inter-broker listener, which is exempt from the limits of the
+        authentication_timeout_ms: the time limit for TLS handshake and SASL exchange together.
+        limits: the limits on connections and on their creation rate, for the whole server and for
+            each address.
+        listener_limits: the same limits for individual listeners, by name.
+        protected_listener: the inter-broker listener, which is exempt from the limits of the whole
             server.
         quota_window_num: the number of windows over which connection rates are measured.
         quota_window_size_seconds: the length of each of these windows.
@@ -127,7 +129,7 @@ class ServerConfig:
     readiness: ReadinessKind | None = None
 
     def check_names(self, listeners: Sequence[str]) -> None:
-        """Check that the settings for single listeners name existing listeners.
+        """Check that the settings for individual listeners name existing listeners.
 
         Raises:
             ConfigError: a setting names an unknown listener.
@@ -141,7 +143,7 @@ class ServerConfig:
             for name in named:
                 if name not in listeners:
                     raise ConfigError(
-                        f"{field} contains {name}, which is not one of the listeners; allowed:"
+                        f"{field} names {name}, which is not one of the listeners; allowed:"
                         f" {', '.join(listeners)}"
                     )
 

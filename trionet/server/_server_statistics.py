@@ -13,7 +13,7 @@ from ._processor_counts import ProcessorCounts
 
 @attrs.frozen
 class ServerStatistics:
-    """Totals and current sizes of a server at one moment.
+    """Totals and current sizes of a server at a point in time.
 
     Attributes:
         connections: open connections.
@@ -25,7 +25,7 @@ class ServerStatistics:
         request_queue_size: requests waiting for a handler.
         response_queue_size: responses waiting for their processor.
         request_queue_full: how often a processor stopped reading because the queue was full.
-        unexpected_errors: errors outside the step of a channel; at most one per second is logged.
+        unexpected_errors: errors outside the steps of channels, not all of which are logged.
         closed: closed connections, by reason.
     """
 

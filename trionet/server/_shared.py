@@ -28,7 +28,7 @@ class Shared:
         closed_connections: the most recently closed connections.
         times: the times of requests to which no handler assigned a kind.
         log: the server's log, which adds a prefix to each line.
-        faults: counts and logs errors outside the step of a channel.
+        faults: counts and logs errors outside the steps of channels.
         recording: receives completed requests and closed connections.
     """
 

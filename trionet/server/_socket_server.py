@@ -65,10 +65,10 @@ class SocketServer:
     Attributes:
         endpoints: the endpoints that the server listens on, with the bound ports once it is
             running.
-        quotas: the connection quotas; their limits can be changed while the server runs.
+        quotas: the connection quotas; their limits can be changed while the server is running.
         closed_connections: the most recently closed connections.
         times: the times of requests to which no handler assigned a kind.
-        pool: the memory of large requests; None for no limit.
+        pool: the memory for large requests; None for no limit.
     """
 
     def __init__(
@@ -149,8 +149,8 @@ class SocketServer:
     ) -> None:
         """Serve until :meth:`stop` or cancellation.
 
-        Reports ``started`` with the bound endpoints when connections are accepted. If :meth:`stop`
-        was called before, it returns without binding any endpoint.
+        Reports ``started`` with the bound endpoints once connections are accepted. If :meth:`stop`
+        has already been called, it returns without binding any endpoint.
 
         Args:
             ready: by listener name, an event to wait for before the listener is bound; listeners
@@ -202,7 +202,7 @@ class SocketServer:
 
         If the server is not running yet, :meth:`run` will return immediately.
 
-        If this wait is cancelled, the server continues to stop; to end it immediately, cancel
+        If this wait is cancelled, the server still stops; to end it immediately, cancel
         :meth:`run`.
         """
         self._stop_requested.set()
@@ -216,7 +216,7 @@ class SocketServer:
         return [each for listener in self._listeners.values() for each in listener.processors]
 
     def handler_seconds(self) -> float:
-        """Return the total run time of all handler tasks in seconds (num.io.threads)."""
+        """Return the total run time of all handler tasks (num.io.threads), in seconds."""
         return self._handlers.available_seconds() if self._handlers is not None else 0.0
 
     def statistics(self) -> ServerStatistics:
@@ -421,7 +421,7 @@ class SocketServer:
         *,
         task_status: trio.TaskStatus[Processor],
     ) -> None:
-        """Run a processor, which is reported as started when it can get connections."""
+        """Run a processor, reporting it as started once it can be assigned connections."""
         shared, config = self._shared, self.config
         async with (
             self._network.open_readiness(config.readiness) as readiness,
@@ -468,8 +468,8 @@ class SocketServer:
 def check_resize(key: str, old: int, new: int) -> None:
     """Check a new thread count against Kafka's bounds for a change in a running server.
 
-    (Kafka: DynamicThreadPool.) The new count must be between half the current count, rounded down,
-    and twice the current count.
+    (Kafka: DynamicThreadPool.) The new count must be between half the current count, rounded down
+    but at least 1, and twice the current count.
 
     Args:
         key: the setting, for the error message.
@@ -482,7 +482,7 @@ def check_resize(key: str, old: int, new: int) -> None:
     lowest, highest = max(1, old // 2), 2 * old
     if not lowest <= new <= highest:
         raise ConfigError(
-            f"{key} = {new} is not allowed while it is {old}; allowed: {lowest} to {highest}"
+            f"{key} cannot change from {old} to {new} in one step; allowed: {lowest} to {highest}"
         )
 
 

@@ -153,7 +153,7 @@ def test_a_device_a_folder_or_an_endless_pipe_is_refused(tmp_path: Path) -> None
             read_properties(path)
     with subprocess.Popen(["yes", "a=b"], stdout=subprocess.PIPE) as writer:
         assert writer.stdout is not None
-        with pytest.raises(ConfigError, match=f"allowed: at most {PROPERTIES_BYTES_MAX} bytes"):
+        with pytest.raises(ConfigError, match=f"; at most {PROPERTIES_BYTES_MAX} bytes are"):
             read_properties(f"/dev/fd/{writer.stdout.fileno()}")
         writer.stdout.close()
 

@@ -207,7 +207,7 @@ def test_the_library_prepares_no_name_that_is_too_long(
     """Half a megabyte of it would hold the loop for seconds."""
     monkeypatch.setattr("scramp.core.saslprep", lambda text: pytest.fail(f"prepared {text[:9]}"))
 
-    with pytest.raises(CredentialsError, match="allowed: "):
+    with pytest.raises(CredentialsError, match="are allowed"):
         server_for("SCRAM-SHA-256", {}).respond(first.encode(), 0)
 
 
@@ -215,7 +215,7 @@ def test_a_last_message_that_is_too_large_fails_without_a_look_at_it() -> None:
     server = server_for("SCRAM-SHA-256", {"a": salted("SCRAM-SHA-256", "s")})
     server.respond(b"n,,n=a,r=b", 0)
 
-    with pytest.raises(CredentialsError, match="allowed: "):
+    with pytest.raises(CredentialsError, match="are allowed"):
         server.respond(b"c=biws,r=b" + b"x" * MESSAGE_BYTES_MAX, 0)
 
 

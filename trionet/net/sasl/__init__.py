@@ -1,1 +1,1 @@
-"""SASL mechanisms: pure state machines, independent of Kafka's frames."""
+"""SASL mechanisms as state machines without I/O, and checks of their credentials."""

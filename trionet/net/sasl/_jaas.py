@@ -29,10 +29,10 @@ _USER = "user_"
 
 @attrs.frozen
 class LoginModule:
-    """One login module with its options.
+    """One login module and its options.
 
     Attributes:
-        name: Kafka's name of the class.
+        name: the name of the class in Kafka.
         options: the options by key; if a key is repeated, the last value is used.
     """
 
@@ -41,7 +41,7 @@ class LoginModule:
 
     @property
     def users(self) -> dict[str, str]:
-        """Passwords by user name: the options ``user_NAME``."""
+        """The passwords in the options ``user_NAME``, keyed by user name."""
         return {
             key.removeprefix(_USER): value
             for key, value in self.options.items()

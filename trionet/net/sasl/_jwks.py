@@ -1,8 +1,8 @@
 """An issuer's signing keys, loaded from a file or a URL and refreshed periodically.
 
 (Kafka: RefreshingHttpsJwks.) A token that names an unknown key triggers an earlier refresh, because
-issuers rotate their keys. This happens at most once in ten seconds, because any client can invent
-key ids. The token itself is rejected, because nothing here waits for a refresh.
+issuers rotate their keys. This happens at most once every ten seconds, because any client can
+invent key ids. The token itself is rejected, because nothing here waits for a refresh.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ class RefreshTimes:
 
 
 class RefreshSchedule:
-    """The schedule of the refreshes. Pure.
+    """The schedule of refreshes.
 
     Args:
         times: the intervals.
-        now: when the keys were first loaded, in seconds of the loop's clock.
+        now: when the keys were first loaded, in seconds on the loop's clock.
 
     Attributes:
-        next_at: when to refresh next, in seconds.
+        next_at: when to refresh next, in seconds on the loop's clock.
     """
 
     def __init__(self, times: RefreshTimes, now: float) -> None:
@@ -94,7 +94,7 @@ class Jwks:
         times: the intervals between refreshes.
 
     Attributes:
-        readings: the number of refreshes, including failed ones.
+        readings: the number of refreshes, including failed ones but not the first load.
 
     Raises:
         ConfigError: the URL is not allowed.
@@ -147,7 +147,7 @@ class Jwks:
                 keys = await trio.to_thread.run_sync(self._read, abandon_on_cancel=True)
             except (OSError, ConfigError) as error:
                 logger.warning(
-                    "cannot read the keys of %s: %s; keeping the old keys", self.url, _why(error)
+                    "cannot read the keys from %s: %s; keeping the old keys", self.url, _why(error)
                 )
                 schedule.failed(trio.current_time())
             else:
@@ -156,7 +156,7 @@ class Jwks:
             self.readings += 1
 
     def find(self, key_id: str | None, algorithm: str) -> Key | None:
-        """Return the key that a token names; a missing key triggers an earlier refresh.
+        """Return the key that a token names, or None, which also triggers an earlier refresh.
 
         See :meth:`._jwt_validation.KeySet.find`.
         """
@@ -192,7 +192,7 @@ class Jwks:
                 f"not a valid HTTP response: {error!r:.{_QUOTED_CHARS_MAX}}"
             ) from None
         if len(data) > BYTES_MAX:
-            raise ConfigError(f"the key set is too large; allowed: at most {BYTES_MAX} bytes")
+            raise ConfigError(f"the key set is too large; at most {BYTES_MAX} bytes are allowed")
         return data
 
 

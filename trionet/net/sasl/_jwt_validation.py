@@ -90,7 +90,7 @@ class KeySet:
         return cls(tuple(keys))
 
     def find(self, key_id: str | None, algorithm: str) -> Key | None:
-        """Return the key with this id; for a token without a key id, the only suitable key."""
+        """Return the key with this id, or without an id the only suitable key; None if absent."""
         fitting = [
             key
             for key in self.keys
@@ -106,12 +106,12 @@ class TokenRules:
     """The rules for the claims of a token.
 
     Attributes:
-        audiences: one of these must be in the ``aud`` claim; empty for any.
+        audiences: at least one of these must be in the ``aud`` claim; empty for any.
         issuer: the required ``iss`` claim; None for any.
         scopes: the scopes that the scope claim must contain.
         subject_claim: the name of the claim with the principal's name.
-        scope_claim: the name of the claim with the scopes, as a list or separated by spaces.
-        clock_skew_ms: how far clocks may differ, in milliseconds.
+        scope_claim: the name of the claim that holds the scopes, as a list or separated by spaces.
+        clock_skew_ms: the tolerated difference from the issuer's clock, in milliseconds.
     """
 
     audiences: tuple[str, ...] = ()
@@ -124,7 +124,7 @@ class TokenRules:
 
 @attrs.frozen
 class SignedTokens:
-    """A validator of tokens that an issuer has signed; call it as :data:`._oauthbearer.Validate`.
+    """A validator of tokens signed by an issuer (see :data:`._oauthbearer.Validate`).
 
     Attributes:
         find_key: returns a key of the issuer; see :meth:`KeySet.find`.
@@ -168,10 +168,10 @@ class SignedTokens:
 
 @attrs.frozen
 class UnsecuredTokens:
-    """A validator that accepts unsigned tokens; only for testing clients.
+    """A validator that accepts only unsigned tokens, for testing clients.
 
     Attributes:
-        rules: the claims that tokens must have.
+        rules: the claims that tokens must have; ``audiences`` and ``issuer`` are not checked.
     """
 
     rules: TokenRules
@@ -211,7 +211,7 @@ def _is_for_signatures(entry: Mapping[str, Any]) -> bool:
 
 
 def _token(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -> Token:
-    """Check the claims that do not depend on the signature, and return the Token."""
+    """Check the claims that PyJWT is not asked to check, and return the Token."""
     expires_ms = _time_ms(claims, "exp")
     if expires_ms is None:
         raise TokenError("the token has no exp claim")

@@ -41,7 +41,7 @@ def check_message_size(mechanism: str, message: bytes, bytes_max: int = MESSAGE_
     """
     if len(message) > bytes_max:
         raise CredentialsError(
-            f"the {mechanism} message has {len(message)} bytes; allowed: at most {bytes_max}"
+            f"the {mechanism} message has {len(message)} bytes; at most {bytes_max} are allowed"
         )
 
 
@@ -53,13 +53,13 @@ def check_user_name_size(mechanism: str, user_name: str) -> None:
     """
     if len(user_name) > USER_NAME_CHARACTERS_MAX:
         raise CredentialsError(
-            f"the user name in the {mechanism} message has {len(user_name)} characters; allowed:"
-            f" at most {USER_NAME_CHARACTERS_MAX}"
+            f"the user name in the {mechanism} message has {len(user_name)} characters; at most"
+            f" {USER_NAME_CHARACTERS_MAX} are allowed"
         )
 
 
 class SaslServer:
-    """The server's side of one authentication.
+    """The server side of one authentication.
 
     Attributes:
         is_complete: whether the client is authenticated.
@@ -82,14 +82,14 @@ class SaslServer:
             The response, which may be empty.
 
         Raises:
-            CredentialsError: the authentication failed; the text is not sent to the client.
-            AuthenticationError: the authentication failed; the text is sent to the client.
+            CredentialsError: authentication failed; the text is not sent to the client.
+            AuthenticationError: authentication failed; the text is sent to the client.
         """
         raise NotImplementedError
 
 
 class SaslClient(Protocol):
-    """The client's side of one authentication.
+    """The client side of one authentication.
 
     Attributes:
         is_complete: whether the exchange is complete, including the server's proof of its identity
@@ -99,13 +99,13 @@ class SaslClient(Protocol):
     is_complete: bool
 
     def first(self) -> bytes:
-        """Return the first message, which the client sends in every mechanism here."""
+        """Return the first message; in every mechanism here, the client sends first."""
 
     def respond(self, challenge: bytes) -> bytes:
         """Process the server's next message.
 
         Returns:
-            The response. After the last message it is empty, and must not be sent.
+            The response. After the server's last message, it is empty and must not be sent.
 
         Raises:
             AuthenticationError: the server violates the protocol, rejects the client, or cannot
@@ -114,4 +114,4 @@ class SaslClient(Protocol):
 
 
 Mechanism = Callable[[], SaslServer]
-"""Starts the server's side of an authentication."""
+"""Starts the server side of an authentication."""

@@ -1,9 +1,9 @@
-"""OAUTHBEARER (RFC 7628): a signed token in place of a password.
+"""OAUTHBEARER (RFC 7628): authentication with a bearer token instead of a password.
 
 (Kafka: OAuthBearerSaslServer, OAuthBearerSaslClient; KIP-255, KIP-342.)
 
-The response to an invalid token is the reason as JSON; the client acknowledges it with one byte,
-and the exchange fails with the same text.
+The server responds to an invalid token with an error status in JSON; the client acknowledges it
+with a single byte (0x01), and authentication then fails with that JSON as the error text.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ Validate = Callable[[str, int], Token]
 
 
 class OAuthBearerServer(SaslServer):
-    """The server's side of OAUTHBEARER; see :class:`._mechanism.SaslServer`.
+    """The server side of OAUTHBEARER; see :class:`._mechanism.SaslServer`.
 
     Args:
         validate: checks the token; its TokenError is the cause of the final error.
@@ -84,11 +84,11 @@ class OAuthBearerServer(SaslServer):
 
     def respond(self, token: bytes, now_ms: int) -> bytes:
         if self.is_complete:
-            raise CredentialsError("unexpected message after the end of the authentication")
+            raise CredentialsError("unexpected message after authentication completed")
         if self._error:
             if token == _ACKNOWLEDGEMENT:
                 raise AuthenticationError(self._error) from self._refused
-            raise CredentialsError(f"unexpected message after {self._error}")
+            raise CredentialsError(f"expected an acknowledgement of {self._error}")
         check_message_size(NAME, token, MESSAGE_BYTES_MAX)
         authorization_id, bearer = parse_initial_message(token)
         try:
@@ -133,7 +133,7 @@ def check_token(token: str, extensions: Mapping[str, str]) -> None:
     """Reject a token or extensions that the protocol cannot carry.
 
     Raises:
-        ConfigError: the token or an extension has a character that is not allowed; the text never
+        ConfigError: the token, or the name or value of an extension, is not allowed; the text never
             quotes the token itself.
     """
     if re.fullmatch(_BEARER, token) is None:
@@ -144,7 +144,7 @@ def check_token(token: str, extensions: Mapping[str, str]) -> None:
     for name, value in extensions.items():
         if re.fullmatch(_EXTENSION_NAME, name) is None or name == _RESERVED:
             raise ConfigError(
-                f"invalid name of a SASL extension: {name!r}; allowed: letters, but not auth"
+                f"invalid SASL extension name {name!r}; allowed: letters, but not auth"
             )
         if re.fullmatch(_EXTENSION_VALUE, value) is None:
             raise ConfigError(
@@ -154,7 +154,7 @@ def check_token(token: str, extensions: Mapping[str, str]) -> None:
 
 
 class OAuthBearerClient:
-    """The client's side of OAUTHBEARER; see :class:`._mechanism.SaslClient`.
+    """The client side of OAUTHBEARER; see :class:`._mechanism.SaslClient`.
 
     Args:
         token: a bearer token that :func:`check_token` accepts.

@@ -1,6 +1,6 @@
 """PLAIN (RFC 4616): user name and password in clear text (Kafka: PlainSaslServer).
 
-Without TLS the password is readable on the network.
+Without TLS, anyone on the network path can read the password.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Verify = Callable[[str, str], bool]
 
 
 class PlainServer(SaslServer):
-    """The server's side of PLAIN; see :class:`._mechanism.SaslServer`.
+    """The server side of PLAIN; see :class:`._mechanism.SaslServer`.
 
     Args:
-        verify: returns whether the password is correct. An exception also fails the authentication;
-            its text is not sent to the client.
+        verify: returns whether the password is correct. An exception also makes authentication
+            fail; its text is not sent to the client.
     """
 
     def __init__(self, verify: Verify) -> None:
@@ -30,7 +30,7 @@ class PlainServer(SaslServer):
 
     def respond(self, token: bytes, now_ms: int) -> bytes:  # noqa: ARG002 - PLAIN has no time
         if self.is_complete:
-            raise CredentialsError("unexpected message after the end of the authentication")
+            raise CredentialsError("unexpected message after authentication completed")
         check_message_size(NAME, token)
         try:
             parts = token.decode().split("\0")
@@ -63,7 +63,7 @@ class PlainServer(SaslServer):
 
 
 class PlainClient:
-    """The client's side of PLAIN; see :class:`._mechanism.SaslClient`.
+    """The client side of PLAIN; see :class:`._mechanism.SaslClient`.
 
     Args:
         user_name: the user to authenticate as.
@@ -88,7 +88,7 @@ def verify_with(passwords: Mapping[str, str]) -> Verify:
     """Return a verifier for a fixed set of users, with constant-time comparison of passwords.
 
     Args:
-        passwords: the passwords by user name.
+        passwords: the passwords, keyed by user name.
     """
 
     def verify(user_name: str, password: str) -> bool:

@@ -1,12 +1,12 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677).
 
-(Kafka: ScramSaslServer, ScramSaslClient.) The library ``scramp`` implements the server's side of
-the exchange. This module salts credentials and implements the client's side, because Kafka's
+(Kafka: ScramSaslServer, ScramSaslClient.) The library ``scramp`` implements the server side of the
+exchange. This module salts credentials and implements the client side, because Kafka's
 clients use the UTF-8 bytes of a password unchanged, whereas libraries normalize them (RFC 4013).
 
 The first response to an unknown user looks like the response to a known user, so that clients
-cannot probe for names. The salt for a name is always the same, even across restarts if the server
-keeps its secret. Kafka fails the exchange for an unknown user immediately.
+cannot probe for user names. The salt for a name is always the same, even across restarts if the
+server keeps its secret. Kafka rejects an unknown user immediately.
 
 librdkafka before 2.6.1, which kcat uses on many systems, sends its own part of the nonce twice
 before the server's part. This is accepted, as in Kafka 3.9; the proof covers the server's part in
@@ -119,15 +119,14 @@ def from_salted_password(
 
 
 class ScramServer(SaslServer):
-    """The server's side of SCRAM; see :class:`._mechanism.SaslServer`.
+    """The server side of SCRAM; see :class:`._mechanism.SaslServer`.
+
+    :meth:`respond` also raises ConfigError if the library is not installed.
 
     Args:
         mechanism: one of :data:`HASHES`.
         lookup: returns the credential of a user.
         secret: the secret from which the salts of unknown users are derived.
-
-    Raises:
-        ConfigError: the library is not installed.
     """
 
     def __init__(self, mechanism: str, lookup: Lookup, secret: bytes = _SECRET) -> None:
@@ -222,7 +221,7 @@ class ScramPassword:
 
 
 class ScramClient:
-    """The client's side of SCRAM; see :class:`._mechanism.SaslClient`.
+    """The client side of SCRAM; see :class:`._mechanism.SaslClient`.
 
     Args:
         password: the user name and the password.

@@ -1,1 +1,1 @@
-"""TLS: contexts and keystores, the transport with its handshake, certificates."""
+"""TLS: contexts, keystores, certificates, and the transport with its handshake."""

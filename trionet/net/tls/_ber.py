@@ -18,7 +18,7 @@ class Element(NamedTuple):
 
 
 def elements(data: bytes) -> Iterator[Element]:
-    """Yield the elements of BER data, including those of indefinite length (OpenSSL accepts them).
+    """Yield the elements of BER data, including those of indefinite length, as OpenSSL does.
 
     Raises:
         ValueError: the data is malformed.

@@ -72,7 +72,7 @@ def validity(certificate: bytes) -> tuple[datetime, datetime]:
 
 
 def alternative_names(certificate: bytes) -> frozenset[bytes]:
-    """Return the encoded subject alternative names (DNS, IP, ...), for comparisons.
+    """Return the encoded subject alternative names (DNS, IP, ...), for comparison.
 
     Args:
         certificate: the certificate in DER.
@@ -100,7 +100,7 @@ def _fields(certificate: bytes) -> list[Element]:
 
 
 def _time(element: Element) -> datetime:
-    """Decode a time; up to 2049 the year has two digits (RFC 5280, 4.1.2.5)."""
+    """Decode a time; through 2049, the year has two digits (RFC 5280, 4.1.2.5)."""
     text = element.content.decode("ascii")
     if element.tag == _UTC_TIME:
         text = ("19" if text >= "5" else "20") + text

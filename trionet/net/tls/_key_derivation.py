@@ -1,4 +1,4 @@
-"""The number of key derivation iterations that are needed to decrypt a store, read from the store.
+"""How many key derivation iterations it takes to decrypt a store, as the store itself declares.
 
 ``cryptography`` derives keys while it holds the GIL, and OpenSSL cannot be interrupted: a store of
 one kilobyte that requires two billion iterations would block the process for many minutes. So the
@@ -41,13 +41,13 @@ _DEPTH_MAX = 8
 def too_many_rounds(source: str) -> ConfigError:
     """Return the error for a store above the limit, without the count, which may be very long."""
     return ConfigError(
-        f"{source} requires too many iterations of key derivation; allowed: at most"
-        f" {KEY_ROUNDS_MAX} in total; encrypt it again with fewer"
+        f"{source} requires too many iterations of key derivation; at most"
+        f" {KEY_ROUNDS_MAX} in total are allowed; encrypt it again with fewer"
     )
 
 
 def rounds_of_key(data: bytes) -> int:
-    """Return the number of iterations of an encrypted key in PKCS8 (RFC 5958, 3).
+    """Return the number of iterations for an encrypted PKCS8 key (RFC 5958, 3).
 
     Raises:
         ValueError: the data is malformed, or not an encrypted key.
@@ -57,7 +57,7 @@ def rounds_of_key(data: bytes) -> int:
 
 
 def rounds_of_pkcs12(data: bytes) -> int:
-    """Return the number of iterations in a PKCS12 store, including its MAC (RFC 7292, 4).
+    """Return the number of iterations for a PKCS12 store, including its MAC (RFC 7292, 4).
 
     Raises:
         ValueError: the data is malformed, or not a PKCS12 store.
@@ -104,7 +104,7 @@ def _rounds_of_mac(content: bytes) -> int:
 
 
 def _rounds_of(algorithm: bytes) -> int:
-    """Return the number of iterations of an encryption or a MAC (RFC 8018)."""
+    """Return the number of iterations for an encryption or a MAC (RFC 8018)."""
     kind, parameters = _fields(algorithm, 2)
     if kind.content in (_PBES2, _PBMAC1):
         (derivation,) = _fields(parameters.content, 1)
@@ -120,7 +120,7 @@ def _rounds_of(algorithm: bytes) -> int:
 
 
 def _number(element: Element) -> int:
-    """Return an absolute value, so that a negative count cannot offset another."""
+    """Return the absolute value of a count, so that a negative one cannot offset another."""
     return abs(int.from_bytes(element.content, "big", signed=True))
 
 

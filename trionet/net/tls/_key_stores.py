@@ -1,7 +1,7 @@
 """Keystores and truststores: PEM with the standard library, PKCS12 with ``cryptography``.
 
-Java's own format, JKS, is not supported. Since Java 9, however, files of that "type" contain
-PKCS12, and such files are read.
+Java's own format, JKS, is not supported. However, keytool has created PKCS12 by default since Java
+9, and Java reads such files even if their type is set to JKS; so does this module.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 STORE_BYTES_MAX: Final = 4 * 1024 * 1024
 """The default of ``ssl.store.max.bytes``: twenty times the size of a system's truststore."""
-# The limit for a folder that is a truststore.
+# The limit for a directory that is a truststore.
 _FILES_MAX = 10_000
 # How much of an unreadable path is quoted in an error.
 _PATH_CHARS_MAX = 4096
@@ -40,13 +40,13 @@ _DATE = "%Y-%m-%d %H:%M UTC"
 
 @attrs.frozen
 class StoreSettings:
-    """The ``ssl.*`` settings that clients and servers have in common; see Kafka's keys.
+    """The ``ssl.*`` settings that clients and servers have in common; see Kafka's documentation.
 
     Attributes:
         keystore_type: ``PEM``, ``PKCS12``, or ``JKS`` for a file that is in fact PKCS12.
-        keystore_key: the private key as PEM text, in place of a file.
+        keystore_key: the private key as PEM text, instead of a file.
         keystore_certificate_chain: the certificates of the private key as PEM text.
-        truststore_certificates: trusted certificates as PEM text, in place of a file.
+        truststore_certificates: trusted certificates as PEM text, instead of a file.
         enabled_protocols: ``TLSv1.2``, ``TLSv1.3``, or both.
         cipher_suites: the allowed suites, by their standard names; empty for OpenSSL's defaults.
         store_bytes_max: the maximum size of a store, in bytes; not a Kafka setting.
@@ -78,7 +78,7 @@ class KeyMaterial:
         source: the origin of the key, for error messages.
         subject: the distinguished name of the first certificate.
         names: the subject alternative names of the first certificate, encoded.
-        valid: the start and the end of the first certificate's validity.
+        valid: the start and the end of the first certificate's validity period.
     """
 
     pem: bytes = attrs.field(repr=False)
@@ -133,7 +133,7 @@ def read_key_store(settings: StoreSettings) -> KeyMaterial:
 
 
 def read_trust_store(settings: StoreSettings) -> list[bytes] | None:
-    """Read trusted certificates from a file or from the settings, as PEM; None without a store.
+    """Read trusted certificates from a file or from the settings, as PEM; None if not set.
 
     Raises:
         ConfigError: the store cannot be read, or the settings contradict each other.
@@ -179,7 +179,7 @@ def _check_type(key: str, kind: str) -> None:
 def _check_size(key: str, text: str | None, bytes_max: int) -> None:
     if text is not None and len(text) > bytes_max:
         raise ConfigError(
-            f"{key} has {len(text)} characters; allowed: at most {bytes_max} (ssl.store.max.bytes)"
+            f"{key} has {len(text)} characters; ssl.store.max.bytes allows at most {bytes_max}"
         )
 
 
@@ -242,7 +242,7 @@ def _certificates(data: bytes, source: str) -> list[bytes]:
 
 
 def _certificates_of_folder(location: str, bytes_max: int) -> list[bytes]:
-    """Return the certificates in a folder's files, without the duplicates from hashed names.
+    """Return the certificates in a directory's files, without duplicates due to hashed names.
 
     ``bytes_max`` is the limit for all files together.
     """
@@ -257,14 +257,14 @@ def _certificates_of_folder(location: str, bytes_max: int) -> list[bytes]:
 
 
 def _files_of(key: str, location: str) -> list[str]:
-    """Return the paths of the regular files in a folder, one path per file."""
+    """Return the paths of the regular files in a directory, one path per file."""
     files: dict[tuple[int, int], str] = {}
     try:
         with os.scandir(location) as entries:
             for number, entry in enumerate(entries):
                 if number >= _FILES_MAX:
                     raise ConfigError(
-                        f"{key}: {location} has too many files; allowed: at most {_FILES_MAX}"
+                        f"{key}: {location} has too many files; at most {_FILES_MAX} are allowed"
                     )
                 if entry.is_file():
                     status = entry.stat()
@@ -311,9 +311,9 @@ def _open_pkcs12(
         if rounds <= KEY_ROUNDS_MAX:
             return load_pkcs12(data, None if password is None else password.encode())
     except ValueError:
-        what = f": wrong {prefix}" if password is not None else f" without {prefix}"
+        why = f"wrong {prefix}.password" if password is not None else f"no {prefix}.password is set"
         raise ConfigError(
-            f"{prefix}.location: {location} cannot be opened{what}.password, or is not PKCS12"
+            f"{prefix}.location: cannot open {location}: {why}, or it is not PKCS12"
         ) from None
     raise too_many_rounds(f"{prefix}.location: {location}")
 

@@ -16,8 +16,8 @@ CERTIFICATE: Final = b"CERTIFICATE"
 def blocks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield the label and the text of each block, in order; text between the blocks is skipped.
 
-    The time is linear for any data, because the data may be untrusted: a regular expression would
-    take hours for a few megabytes of BEGIN lines without an END line.
+    This takes linear time for any data, because the data may be untrusted: a regular expression
+    would take hours for a few megabytes of BEGIN lines without an END line.
     """
     position = 0
     while (end := data.find(_END, position)) >= 0:
@@ -33,18 +33,18 @@ def blocks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def certificates(data: bytes) -> list[bytes]:
-    """Return the certificates of a store."""
+    """Return the certificates in the data, as PEM."""
     return [text for label, text in blocks(data) if label == CERTIFICATE]
 
 
 def private_key(data: bytes) -> bytes | None:
-    """Return the first private key of a store, in any format, or None."""
+    """Return the first private key in the data, in any PEM format; None if there is none."""
     keys = (text for label, text in blocks(data) if label.endswith(b"PRIVATE KEY"))
     return next(keys, None)
 
 
 def is_encrypted(data: bytes) -> bool:
-    """Whether a key requires a password, in PKCS8 or in the older format."""
+    """Whether a key, in PKCS8 or in the older format, requires a password."""
     return b"-----BEGIN ENCRYPTED " in data or b"\nProc-Type: 4,ENCRYPTED" in data
 
 

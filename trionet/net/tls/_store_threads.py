@@ -26,14 +26,14 @@ _limiter: Final[trio.lowlevel.RunVar[trio.CapacityLimiter]] = trio.lowlevel.RunV
 
 
 async def in_store_thread(function: Callable[[*Ts], T], *args: *Ts) -> T:
-    """Call ``function(*args)`` in a thread.
+    """Call ``function(*args)`` in a thread that can be abandoned.
 
     Args:
         function: reads stores; has no side effects, because it may be abandoned.
         args: the arguments of ``function``.
 
     Raises:
-        BaseException: any exception of ``function``, unchanged.
+        BaseException: any exception that ``function`` raises.
 
     Cancellation: takes effect immediately; the thread is abandoned.
     """
@@ -46,7 +46,7 @@ async def in_bounded_time(function: Callable[[*Ts], T], *args: *Ts) -> T:
 
     Raises:
         ConfigError: the call takes longer than :data:`STORE_SECONDS_MAX`.
-        BaseException: any exception of ``function``, unchanged.
+        BaseException: any exception that ``function`` raises.
 
     Cancellation: takes effect immediately; the thread is abandoned.
     """

@@ -166,7 +166,7 @@ class TlsContexts:
         old, settings = self._material, self.settings
         if not settings.allow_dn_changes and old.subject != new.subject:
             raise ConfigError(
-                f"the new certificate has subject {new.subject!r}, but the old one {old.subject!r};"
+                f"the certificate's subject would change from {old.subject!r} to {new.subject!r};"
                 " keep the subject, or set ssl.allow.dn.changes=true"
             )
         if not settings.allow_san_changes and not old.names <= new.names:
@@ -272,7 +272,7 @@ def _why_unusable(material: KeyMaterial, reason: str) -> str:
 def load_trust(
     context: ssl.SSLContext, settings: StoreSettings, purpose: ssl.Purpose | None
 ) -> None:
-    """Trust the configured certificates or, without any, those of the system for ``purpose``."""
+    """Trust the configured certificates; if there are none, the system's for ``purpose``."""
     certificates = read_trust_store(settings)
     if certificates is None:
         if purpose is not None:
@@ -311,7 +311,7 @@ def _private_file(content: bytes) -> Iterator[str]:
 class ClientTlsSettings(StoreSettings):
     """The ``ssl.*`` settings of a client; see Kafka's keys of the same names.
 
-    A keystore is only needed for brokers that require a client certificate. Without a truststore,
+    A keystore is needed only for brokers that require a client certificate. Without a truststore,
     the system's certificates are trusted.
 
     Attributes:

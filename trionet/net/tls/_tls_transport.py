@@ -1,4 +1,4 @@
-"""TLS under a channel (Kafka: SslTransportLayer): non-blocking, stepped by the readiness loop.
+"""TLS beneath a channel (Kafka: SslTransportLayer): non-blocking, driven by the readiness loop.
 
 The engine works on two memory buffers instead of the socket. Measured on 1 MB responses, one send
 of 256 KB of ciphertext has 1.25 to 1.35 times the throughput of ``SSLSocket``, which makes one
@@ -82,14 +82,14 @@ _ENDS = (ssl.SSLZeroReturnError, ssl.SSLEOFError)
 
 
 class TlsTransport:
-    """A non-blocking TCP socket under TLS.
+    """TLS over a non-blocking TCP socket.
 
     Args:
         sock: the socket, which the transport owns; must be connected before the first step of the
             handshake.
         context: the TLS context; see :mod:`._tls_context`.
-        server_name: on the client's side, the name to request (SNI), which the server's certificate
-            must contain; None on the server's side.
+        server_name: on the client side, the name to request (SNI), which the server's certificate
+            must contain unless the context does not check it; None on the server side.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class TlsTransport:
 
     @property
     def peer_certificate(self) -> bytes | None:
-        """The certificate that the peer proved to own, in DER; None without one."""
+        """The certificate whose key the peer proved to hold, in DER; None without one."""
         return self._tls.getpeercert(binary_form=True)
 
     @property
@@ -132,7 +132,7 @@ class TlsTransport:
         return (suite[0], self._tls.version() or "") if suite else ("", "")
 
     def handshake_step(self) -> int:
-        """Continue the handshake as far as is possible now.
+        """Continue the handshake as far as possible without waiting.
 
         Returns:
             READ or WRITE: what the socket must be ready for before the next step; 0 when the
@@ -289,7 +289,7 @@ class TlsTransport:
         return self._write_pieces(_read_chunks(file_range, accepted), accepted)
 
     def _write_pieces(self, pieces: Iterator[memoryview], written: int) -> int:
-        """Encrypt and send the data after ``written`` bytes. Returns the total of written bytes."""
+        """Encrypt and send the data after ``written`` bytes. Returns the total written."""
         try:
             for piece in pieces:
                 left = piece
@@ -347,7 +347,7 @@ class TlsTransport:
             raise TlsError("TLS: the peer does not read the responses to its protocol messages")
 
     def _feed(self) -> None:
-        """Pass the next ciphertext or the end of the stream to the engine, which has no input left.
+        """Pass the next ciphertext or the end of the stream to the engine, which needs more input.
 
         Raises:
             BlockingIOError: no data has arrived.

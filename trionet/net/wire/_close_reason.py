@@ -25,10 +25,10 @@ class CloseReason(Enum):
     SECOND_SEND = "a second Send was started while one was in progress"
     IDLE = "nothing was received or sent for connections.max.idle.ms"
     EXCESS_CONNECTION = "closed to make room: there were more connections than max.connections"
-    CLOSE_RESPONSE = "the handler requested the close of the connection"
+    CLOSE_RESPONSE = "the handler asked for the connection to be closed"
     HANDLER_FAILED = "the handler raised an exception"
     REGISTER_FAILED = "the accepted socket could not be set up"
-    ERROR = "an unexpected error in this channel's step"
+    ERROR = "an unexpected error in a step of this channel"
     LOCAL_CLOSE = "closed by its owner"
     SERVER_SHUTDOWN = "the server is stopping"
 
@@ -41,4 +41,4 @@ BY_PEER = frozenset(
         CloseReason.SEND_FAILED,
     )
 )
-"""The reasons for a close that the peer caused; clients may disconnect at any time."""
+"""The close reasons that the peer causes; clients may disconnect at any time."""

@@ -1,4 +1,4 @@
-"""Sockets of connections, address lookup, and connecting without waiting."""
+"""The sockets of connections, address lookup, and non-blocking connects."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def resolve(host: str, port: int) -> list[Address]:
 def set_options(
     sock: Socket, *, send_buffer_bytes: int = -1, receive_buffer_bytes: int = -1
 ) -> None:
-    """Set Kafka's socket options of a connection; -1 leaves a size at the system's default."""
+    """Set the socket options that Kafka sets; -1 leaves a size at the system's default."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # KAFKA-2096
     if send_buffer_bytes != -1:
@@ -114,7 +114,7 @@ def begin_connect(sock: Socket, address: Address) -> None:
 
 
 def finish_connect(sock: Socket) -> bool:
-    """Whether a writable socket is connected.
+    """Return whether a socket that has become writable is connected.
 
     Raises:
         OSError: connecting failed.

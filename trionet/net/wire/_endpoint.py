@@ -50,9 +50,9 @@ class Endpoint:
     """A listener: the name, the security protocol, and the host and port to bind or connect to.
 
     Args:
-        listener_name: the name in upper case, as Kafka normalises names.
-        security_protocol: the protocol for the name in ``listener.security.protocol.map``.
-        host: a host name or an IP address, IPv6 without brackets; empty for the wildcard.
+        listener_name: the name in upper case, as Kafka normalizes names.
+        security_protocol: the protocol of that name in ``listener.security.protocol.map``.
+        host: a host name or an IP address (IPv6 without brackets); empty for the wildcard.
         port: 0 to 65535; 0 selects a free port.
     """
 
@@ -156,12 +156,12 @@ class ConnectionId:
 
 
 def plain_address(host: str) -> str:
-    """Return the IPv4 address of an IPv4 peer on a dual-stack listener, others unchanged."""
+    """Return an IPv4-mapped IPv6 address as plain IPv4, and any other address unchanged."""
     return host[len(_MAPPED) :] if host.startswith(_MAPPED) and "." in host else host
 
 
 def bind(endpoint: Endpoint, *, backlog: int, receive_buffer_bytes: int) -> socket.socket:
-    """Return a listening socket, which is dual-stack for the wildcard if the system allows it.
+    """Return a listening socket; for the wildcard, it is dual-stack if the system supports that.
 
     Args:
         endpoint: the address; port 0 selects a free port.

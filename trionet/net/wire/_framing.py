@@ -108,14 +108,14 @@ class Decoder(Protocol):
 
 
 class LargeFrameDecoder:
-    """The base class of decoders, which reads large frames directly into their own buffers.
+    """A base class for decoders that reads large frames directly into their own buffers.
 
     Args:
         frame_bytes_max: the size of the largest allowed frame, in bytes, or :data:`UNLIMITED`.
         limit_name: the setting that ``frame_bytes_max`` is from, for error messages.
 
     Attributes:
-        frames: see :class:`Decoder`, also for ``error``, ``is_inside_frame`` and ``wants_fill``.
+        frames, error, is_inside_frame, wants_fill: see :class:`Decoder`.
         limit_name: the setting that determines ``frame_bytes_max``; changes with it.
     """
 

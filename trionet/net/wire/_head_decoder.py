@@ -1,9 +1,9 @@
 """A decoder for frames that start with a head of any form, without I/O.
 
 :class:`~._framing.FrameDecoder` is for Kafka's size prefix of four bytes; this decoder is for other
-protocols, such as those with two-byte sizes, netstrings or header lines. A protocol only provides a
-function that reads a head. The size limit, the handling of incomplete frames, and the reading of
-large frames into their own buffers are the same for all protocols.
+protocols, such as those with two-byte sizes, netstrings or header lines. A protocol only has to
+provide a function that reads a head. The size limit, the handling of incomplete frames, and the
+reading of large frames into their own buffers are the same for all protocols.
 """
 
 # Compiled by mypyc.

@@ -1,9 +1,9 @@
-"""A limit on the memory of all requests together: ``queued.max.request.bytes`` (KIP-72).
+"""A limit on the total memory of all requests: ``queued.max.request.bytes`` (KIP-72).
 
 (Kafka: SimpleMemoryPool, not strict.) The pool only counts bytes. A request that is not complete
 after its first read takes a lease for its payload before the rest is read, and returns it when the
 payload is no longer needed. While any memory is left, a lease may exceed it. So at most
-``bytes_max`` plus the size of one largest request is leased, and no request waits forever because
+``bytes_max`` plus the size of the largest request is leased, and no request waits forever because
 it is large.
 
 A channel that gets no lease stops reading until memory is available. Its loop must register a
@@ -45,7 +45,7 @@ class MemoryLease:
 class MemoryPool:
     """A counter of leased bytes, with a limit.
 
-    The ``now`` of its methods is in seconds of the loop's clock.
+    Every ``now`` is in seconds on the loop's clock.
 
     Args:
         bytes_max: ``queued.max.request.bytes``.
@@ -109,7 +109,7 @@ class MemoryPool:
         return MemoryLease(self, size)
 
     def release(self, lease: MemoryLease, now: float) -> None:
-        """Return a lease; if memory is available then, call all registered callbacks.
+        """Return a lease; if memory is then available, call all registered callbacks.
 
         Raises:
             ValueError: the lease belongs to another pool, or was already released.
@@ -132,7 +132,7 @@ class MemoryPool:
         """Call ``wake`` once, from the release that makes memory available again.
 
         The release calls all registered callbacks; those that get no memory must register again.
-        Registering twice has no further effect.
+        Registering a callback twice has no further effect.
         """
         self._waiting[wake] = None
 

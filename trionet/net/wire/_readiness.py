@@ -1,7 +1,7 @@
-"""The readiness of sockets for reads and writes: one interface, two backends (design 3.1).
+"""The readiness of sockets for reads and writes: one interface, two backends.
 
 :class:`PollerReadiness` owns an ``epoll``. When no socket is ready, it parks in one trio wait on
-the file descriptor of the epoll, so a thousand connections need one task. :class:`SocketReadiness`
+the epoll's file descriptor, so a thousand connections need one task. :class:`SocketReadiness`
 has the same interface and one trio wait per socket, for systems without a poller that can be nested
 in trio's (macOS, Windows). It can be selected on Linux as well, so that tests there cover it.
 
@@ -39,7 +39,7 @@ class Readiness(Protocol):
     def unregister(self, fd: int) -> None: ...
 
     def poll(self, events_max: int = EVENTS_MAX) -> list[tuple[int, int]]:
-        """Return ``(fd, bits)`` of the sockets that are ready now; never waits.
+        """Return ``(fd, bits)`` for each socket that is ready now; never waits.
 
         If more than ``events_max`` sockets are ready, the next poll reports the remaining ones
         first.

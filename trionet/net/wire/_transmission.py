@@ -30,7 +30,7 @@ class RangeFile(Protocol):
 
 
 class FileRange:
-    """Bytes ``offset`` to ``offset + count`` of a file, sent without passing through Python.
+    """Bytes ``offset`` to ``offset + count`` of a file, sent with sendfile where possible.
 
     The range keeps its file open, so that a log segment can still be sent after its deletion.
     """
@@ -160,7 +160,7 @@ Outgoing = Send | bytes
 
 
 def outgoing(chunks: list[Chunk]) -> Outgoing:
-    """Return the frame to send that consists of these chunks."""
+    """Return a frame that consists of these chunks, in its cheapest form."""
     if len(chunks) == 1:
         chunk = chunks[0]
         if isinstance(chunk, bytes):

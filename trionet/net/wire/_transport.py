@@ -1,6 +1,6 @@
 """The byte stream of a channel (Kafka: TransportLayer, PlaintextTransportLayer).
 
-No call waits. Like the socket module, reads and writes raise ``BlockingIOError`` if the socket has
+No call waits. As in the socket module, reads and writes raise ``BlockingIOError`` if the socket has
 no data or accepts none. Returning a special value instead would cost an additional Python call per
 read and write.
 """
@@ -26,7 +26,7 @@ _FILE_COPY_BYTES = 64 * 1024
 
 
 class TransportLayer(WritableTransport, Protocol):
-    """The connection of a channel: a byte stream that never waits."""
+    """The connection of a channel: a byte stream whose methods never wait."""
 
     def fileno(self) -> int: ...
 
@@ -47,7 +47,7 @@ class TransportLayer(WritableTransport, Protocol):
         ...
 
     def has_unread(self) -> bool:
-        """Whether unread data has arrived; does not consume a pending error of the connection."""
+        """Whether unread data has arrived; if not, this may consume a pending socket error."""
         ...
 
     def close(self) -> None: ...

@@ -27,7 +27,7 @@ class ConnectionPhase(StrEnum):
     STAGED = "staged"
     """A whole request has been read; the next poll returns it."""
     NO_MEMORY = "no memory"
-    """A request waits for its share of queued.max.request.bytes."""
+    """A request is waiting for its share of queued.max.request.bytes."""
     THROTTLED = "throttled"
     """The response has been sent; nothing is read until the throttle ends."""
     QUEUE_FULL = "request queue full"
@@ -56,8 +56,8 @@ _UNREAD = {
 def phase_of(channel: Channel, selector: Selector) -> ConnectionPhase:
     """Return the phase of a server's channel.
 
-    This is the phase of the request in progress. Without a request, it is the reason why the
-    channel is not read.
+    For a ready channel, this is the phase of the request in progress. Without a request, it is the
+    reason why the channel is not being read, if there is one.
 
     Args:
         channel: an open channel.

@@ -1,4 +1,4 @@
-"""The server's side of an HTTP/1.1 connection, without I/O.
+"""The server side of an HTTP/1.1 connection, without I/O.
 
 The library h11 implements HTTP. This module adds requirements for requests: the method is GET or
 HEAD, or POST if a token is required; the request has no body; the request target is a plain path;
@@ -30,7 +30,7 @@ class HttpRequest:
     """A valid request.
 
     Attributes:
-        path: the path as sent, starting with the slash.
+        path: the path as sent, starting with a slash.
         parameters: the query parameters; if a name is repeated, the last value is used.
         is_order: whether the request asks for an action (POST), which requires a token.
     """
@@ -81,14 +81,14 @@ class HttpRules:
 
 
 class HttpExchange:
-    """The protocol state of one connection, on the server's side.
+    """The protocol state of one connection, on the server side.
 
     Args:
         rules: the requirements for requests.
 
     Attributes:
-        must_close: whether no other request can follow.
-        responses: the number of responses that were sent.
+        must_close: whether to close the connection once the pending response has been sent.
+        responses: the number of responses encoded so far.
     """
 
     def __init__(self, rules: HttpRules) -> None:
@@ -100,7 +100,7 @@ class HttpExchange:
 
     @property
     def has_begun(self) -> bool:
-        """Whether part of a request was received and its response has not been sent yet."""
+        """Whether part of a request has been received, and no response to it has been sent."""
         return bool(self._connection.trailing_data[0]) or (
             self._connection.their_state is not h11.IDLE
         )
@@ -135,7 +135,7 @@ class HttpExchange:
             raise Refused(HTTPStatus(error.error_status_hint), "malformed HTTP request") from error
 
     def too_slow(self) -> Refused:
-        """Return the error for a peer whose request takes too long, and end the connection."""
+        """Return the error for a peer whose request takes too long, and set ``must_close``."""
         self.must_close = True
         return Refused(HTTPStatus.REQUEST_TIMEOUT, "the request was not complete in time")
 
@@ -188,7 +188,7 @@ class HttpExchange:
         except ValueError:
             raise Refused(
                 HTTPStatus.BAD_REQUEST,
-                f"too many query parameters; allowed: at most {_PARAMETERS_MAX}",
+                f"too many query parameters; at most {_PARAMETERS_MAX} are allowed",
             ) from None
         return HttpRequest(path, parameters, request.method == b"POST")
 

@@ -1,7 +1,7 @@
-"""Kafka's load metrics of a server: the sizes of its queues, and idle ratios.
+"""Kafka's load metrics for a server: the sizes of its queues, and idle ratios.
 
-(Kafka: SocketServer, Processor, RequestChannel, KafkaRequestHandlerPool.) In Kafka, each thread is
-idle individually. Here, all processors and handlers share one loop, and a waiting task may be
+(Kafka: SocketServer, Processor, RequestChannel, KafkaRequestHandlerPool.) In Kafka, each thread has
+its own idle time. Here, all processors and handlers share one loop, and a waiting task may be
 waiting for other tasks. So spare capacity is computed from the idle time of the loop: see
 :func:`idle_of_processor` and :func:`idle_of_handlers`.
 """
@@ -53,7 +53,7 @@ SATURATED_BELOW: Final = 0.1
 
 
 def idle_of_processor(grown: Grown) -> float:
-    """Return a processor's idle ratio, as if it had the loop's idle time for itself. Pure.
+    """Return a processor's idle ratio, as if it had the loop's idle time to itself.
 
     Args:
         grown: the increase of three times, in seconds: the loop's idle time, the elapsed time, and
@@ -66,7 +66,7 @@ def idle_of_processor(grown: Grown) -> float:
 
 
 def idle_of_handlers(grown: Grown) -> float:
-    """Return the idle ratio of the request handlers, from 0 to 1. Pure.
+    """Return the idle ratio of the request handlers, from 0 to 1.
 
     Handlers have no spare capacity while the loop has none, or while all handlers are occupied,
     even if they are only waiting for a thread.
@@ -85,7 +85,7 @@ def idle_of_handlers(grown: Grown) -> float:
 
 @attrs.define(eq=False, slots=False)
 class LoadMetrics:
-    """The collector of queues and idle ratios.
+    """The collector of queue sizes and idle ratios.
 
     Args:
         processors: returns the current processors.

@@ -91,7 +91,7 @@ class LoopShare:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait until no other turn is in progress, and for the pause due to the time already spent.
+        """Wait for any other turn to end, and for the pause that the time already spent requires.
 
         The block may let other tasks run; only the time in :meth:`spending` counts.
         """
@@ -274,7 +274,7 @@ class MetricsListener:
         return True
 
     async def _linger(self, stream: trio.abc.Stream) -> None:
-        """Let a peer that is still sending read its response: a close would reset the stream."""
+        """Let a peer that is still sending read its response: a close would send a reset."""
         if not isinstance(stream, trio.SocketStream):
             return  # TLS has its close_notify
         with trio.move_on_after(self._limits.linger_seconds_max):

@@ -30,7 +30,7 @@ _MS = 1e3
 
 
 class QuotaMetrics:
-    """The collector for connection quotas and for the time in which accepting is blocked.
+    """The collector for connection quotas and for the time that accepting is blocked.
 
     Args:
         quotas: the quotas of the server.
@@ -96,12 +96,12 @@ def quota_rows(quotas: ConnectionQuotas, now: float) -> Iterator[dict[str, objec
     """Yield a row for each possible limit, set or not.
 
     A row contains the ``entity``, the ``key`` of the setting, the ``limit`` (null without a limit),
-    the measured ``value`` and, if applicable, the mean ``throttle_ms`` of connections over the
-    limit and the number of ``refused`` connections.
+    the measured ``value`` and, if applicable, the mean ``throttle_ms`` of connections above
+    the limit and the number of ``refused`` connections.
 
     Args:
         quotas: the quotas of a server.
-        now: the time, in seconds of the loop's clock.
+        now: the current time, in seconds on the loop's clock.
     """
     limits, rate = quotas.limits, quotas.rate.per_second(now)
     yield _row("broker", _NUMBER, limits.connections_max, value=quotas.total)

@@ -108,8 +108,8 @@ class SelectorMetrics:
 class ConnectionKinds:
     """The collector of open connections by client software and by TLS cipher.
 
-    The connections are counted only when a snapshot is taken. So counting costs connections
-    nothing, and a closed connection cannot stay in a count.
+    The connections are counted only when a snapshot is taken, so counting adds no work per
+    connection, and no closed connection can remain in a count.
 
     Args:
         processors: returns the current processors.

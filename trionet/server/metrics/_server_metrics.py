@@ -90,7 +90,7 @@ def server_sections(
 
     Args:
         server: the server, which must be running.
-        log: the last log lines of the server.
+        log: the most recent log lines of the server.
         name_of: returns the name of a request; None if unknown.
     """
     return {

@@ -54,7 +54,7 @@ def connections_page(
 
     Args:
         processors: returns the current processors.
-        name_of: returns the name of a request; None if it is unknown, or not known yet.
+        name_of: returns the name of a request; None if it is not (or not yet) known.
         count_max: the maximum number of rows.
         before: return only rows with a lower number; None for the newest rows.
     """
@@ -145,5 +145,5 @@ def closed_page(closed: ClosedConnections, count_max: int, before: int | None) -
 
 
 def log_page(ring: LogRing, count_max: int, before: int | None) -> SectionPage:
-    """Return a page of the last log lines."""
+    """Return a page of the most recent log lines."""
     return SectionPage(len(ring), [attrs.asdict(line) for line in ring.page(count_max, before)])

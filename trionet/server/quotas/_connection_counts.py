@@ -17,9 +17,9 @@ class ConnectionCounts:
 
     Attributes:
         total: the number of connections of all listeners.
-        by_listener: the number of connections by listener name; 0 for other listeners.
-        by_address: the number of connections by peer address, in the form used for counting; 0 for
-            other addresses.
+        by_listener: the number of connections by listener name, 0 if there are none.
+        by_address: the number of connections by peer address, in the form used for counting, 0 if
+            there are none.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class ConnectionCounts:
 
 @attrs.define(eq=False, repr=False)
 class ConnectionGuard:
-    """A guard that keeps a connection counted until it is released when the connection is closed.
+    """A guard that keeps a connection counted; release it when the connection is closed.
 
     Attributes:
         listener: the name of the listener that accepted the connection.
@@ -72,7 +72,7 @@ class ConnectionGuard:
     _on_release: Callable[[], object]
 
     def release(self) -> None:
-        """Remove the connection from the counts; another call is a no-op."""
+        """Remove the connection from the counts; further calls are no-ops."""
         counts, self._counts = self._counts, None
         if counts is not None:
             counts.remove(self.listener, self.address)

@@ -1,7 +1,7 @@
 """Limits on connections and on their creation rate, for the server, listeners and addresses.
 
-Kafka writes "no limit" as the largest int32. :data:`UNLIMITED` is that number, so that settings and
-reported values equal Kafka's.
+Kafka represents "no limit" by the largest int32. :data:`UNLIMITED` is that number, so that settings
+and reported values equal Kafka's.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ServerLimits:
 
     Attributes:
         connections_max: ``max.connections``; 0 or more.
-        connections_per_ip_max: ``max.connections.per.ip``; 0 only with overrides.
+        connections_per_ip_max: ``max.connections.per.ip``; 0 is allowed only with overrides.
         overrides: ``max.connections.per.ip.overrides``, by plain address; see
             :func:`resolve_overrides`.
         connections_per_second_max: ``max.connection.creation.rate``; 0 or more.
@@ -108,7 +108,7 @@ def parse_overrides(text: str) -> dict[str, int]:
 
 
 async def resolve_overrides(overrides: Mapping[str, int]) -> dict[str, int]:
-    """Resolve the overrides to limits by address; a name applies to all of its addresses.
+    """Resolve the overrides to limits by address; those for a name apply to all its addresses.
 
     Args:
         overrides: the result of :func:`parse_overrides`. If several overrides resolve to the same

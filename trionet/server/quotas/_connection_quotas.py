@@ -1,4 +1,4 @@
-"""The decision whether an accepted connection may be served now, must wait, or is rejected.
+"""The decision whether an accepted connection is served now, has to wait, or is rejected.
 
 (Kafka: ConnectionQuotas; KIP-308, 402, 612.) Every accepted socket is checked here before it is
 assigned to a processor. The limits are checked in Kafka's order:
@@ -32,7 +32,7 @@ from ._creation_rate import WINDOW_SECONDS, WINDOWS, AddressRates, CreationRate
 
 
 class RejectReason(Enum):
-    """The limit on its address that a connection exceeds."""
+    """The per-address limit that a connection exceeds."""
 
     TOO_MANY_CONNECTIONS = "the address has as many connections as max.connections.per.ip allows"
     TOO_MANY_A_SECOND = "the address connects more often than its connection_creation_rate allows"
@@ -69,7 +69,7 @@ class Delayed:
     Attributes:
         listener: the listener's name.
         address: the peer's address, in the form used for counting.
-        began_at: when the wait began, in seconds of the loop's clock.
+        began_at: when the wait began, in seconds on the loop's clock.
         ends_at: the earliest time at which the rates allow the connection.
         seconds: the maximum time to wait before the next attempt; ``math.inf`` if a connection must
             close or a limit must change first, in which case ``on_slot_free`` is called.
@@ -119,10 +119,10 @@ class ListenerQuota:
 class ConnectionQuotas:
     """The limits on all connections of a server. Does no I/O.
 
-    Every ``now`` is in seconds of the loop's clock.
+    Every ``now`` is in seconds on the loop's clock.
 
     Args:
-    limits: the limits of the server and of addresses.
+        limits: the limits of the server and of addresses.
         protected_listener: the name of the inter-broker listener, if any; as in Kafka, it is
             protected only if the server has another listener.
         windows: ``quota.window.num``.
@@ -244,7 +244,7 @@ class ConnectionQuotas:
         Args:
             listener: the name of the listener.
             host: the peer's address.
-            now: the time, in seconds of the loop's clock.
+            now: the current time, in seconds on the loop's clock.
 
         Raises:
             LocalProtocolError: the listener is unknown.
@@ -284,7 +284,7 @@ class ConnectionQuotas:
         return listener == self._protected_listener and len(self._listeners) > 1
 
     def _record(self, quota: ListenerQuota, now: float) -> float:
-        """Count a connection in the rates. Returns the delay of the connection in seconds."""
+        """Count a connection towards the rate limits. Returns how long to delay it, in seconds."""
         quota.rate.record(now)
         delay = quota.rate.delay(quota.limits.connections_per_second_max, now)
         if not self._is_protected(quota.name):
@@ -301,7 +301,7 @@ class ConnectionQuotas:
         return self._is_protected(quota.name) or self.counts.total < self.limits.connections_max
 
     def _throttle(self, quota: ListenerQuota, address: str, seconds: float, now: float) -> Rejected:
-        """Reject a connection, and subtract it from the rates, which it must not use up."""
+        """Reject a connection, and subtract it from the rates, so that it does not use them up."""
         quota.rate.unrecord(now)
         if not self._is_protected(quota.name):
             self.rate.unrecord(now)

@@ -4,7 +4,7 @@
 windows of ``quota.window.size.seconds``, of which the last ``quota.window.num`` count. A window
 starts with the first connection after the end of the previous one, so idle time adds no windows.
 
-Every ``now`` is in seconds of the loop's clock; nothing here reads a clock.
+Every ``now`` is in seconds on the loop's clock; nothing here reads a clock.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class AddressRates:
     """The limits on connections per second for each address (KIP-612: connection_creation_rate).
 
     An address has its own limit, the default limit, or no limit. Its own limit takes precedence;
-    after that is removed, the default limit applies again. Both can change at any time. Only
+    once that is removed, the default limit applies again. Both can change at any time. Only
     addresses with a limit are counted.
 
     Args:
@@ -152,7 +152,7 @@ class AddressRates:
 
         Args:
             address: the peer's address, in the form used for counting.
-            now: the time, in seconds of the loop's clock.
+            now: the current time, in seconds on the loop's clock.
 
         Returns:
             0 if the connection may be served. Otherwise, the connection is not counted, and the
@@ -172,7 +172,7 @@ class AddressRates:
         return delay
 
     def all_per_second(self, now: float, count_max: int = ADDRESSES_MAX) -> dict[str, float]:
-        """Return connections per second by address with a limit, most recently active first.
+        """Return the rate of each address that has a limit, most recently active first.
 
         Addresses without a new connection in the last hour may be missing.
         """
