@@ -110,9 +110,8 @@ def _idempotence(config: ClientConfig) -> bool:
     """Return whether the producer is idempotent.
 
     Unless ``enable.idempotence`` is set explicitly, incompatible values of ``retries`` or ``acks``
-    disable idempotence.
-    An incompatible ``max.in.flight.requests.per.connection`` is always an error, as in Kafka,
-    because a user who raises it is unlikely to want to give up idempotence.
+    disable idempotence. An incompatible ``max.in.flight.requests.per.connection`` is always an
+    error, as in Kafka, because a user who raises it is unlikely to want to give up idempotence.
 
     Raises:
         ConfigError: the settings are incompatible with idempotence.

@@ -1,7 +1,7 @@
 """Kafka's producer metrics: ``producer-metrics`` and ``producer-topic-metrics``.
 
-(Kafka: SenderMetricsRegistry, BufferPool, RecordAccumulator.) Metrics that would
-cost time for every record (``record-size-max``) are omitted, as are transaction metrics.
+(Kafka: SenderMetricsRegistry, BufferPool, RecordAccumulator.) Metrics that would cost time for
+every record (``record-size-max``) are omitted, as are transaction metrics.
 """
 
 from __future__ import annotations

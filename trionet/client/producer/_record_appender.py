@@ -30,7 +30,7 @@ _PAUSE_MASK: Final = 512 - 1
 
 
 class RecordAppender:
-    """The part of a producer that appends records, and runs the sender when a batch begins.
+    """Appends records for a producer, and triggers sending when a batch begins.
 
     Args:
         accumulator: holds the records waiting to be sent.
@@ -159,7 +159,7 @@ class RecordAppender:
             return None
 
     def needs_checkpoint(self) -> bool:
-        """Return whether the task must yield or is cancelled. If so, both flags are reset."""
+        """Return whether the task must yield or is cancelled; if so, reset both flags."""
         if not self.is_pause_due and not is_cancelled():
             return False
         self.is_pause_due = self.is_awaited = False

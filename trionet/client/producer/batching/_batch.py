@@ -68,8 +68,8 @@ class ProducerBatch:
         created_at: the creation time on the event loop's clock, in seconds.
         outcome: the result of the batch, which the deliveries of its records share.
         attempts: the number of retries.
-        retry_at: the end of the retry backoff, on the loop's clock (``retry.backoff.ms``); ignored
-            if the partition has a newer leader.
+        retry_at: when the retry backoff (``retry.backoff.ms``) ends, on the event loop's clock;
+            ignored if the partition has a newer leader.
         leader_epoch: the epoch of the leader to which the batch was last sent; -1 if the batch has
             not been sent yet, or the epoch is not known.
         drained_at: when the batch was last drained; -1.0 if it never was.

@@ -160,10 +160,7 @@ class Completion:
         return min(self._expires_at, self._queues.next_expiry)
 
     def expire(self, now: float) -> None:
-        """Fail the batches that have exceeded ``delivery.timeout.ms``, queued or in flight.
-
-        (KIP-91.)
-        """
+        """Fail batches that have exceeded ``delivery.timeout.ms``, queued or in flight (KIP-91)."""
         if now >= self._queues.next_expiry:
             for batch in self._queues.expired(now):
                 self._fail_late(batch)

@@ -79,7 +79,7 @@ class SendHook:
         self._on_send = on_send
 
     def apply(self, record: ProducerRecord) -> ProducerRecord:
-        """Return the result of ``on_send``, or the unchanged record if the result is not usable."""
+        """Return the result of ``on_send``, or the unchanged record if the hook misbehaves."""
         try:
             changed = self._on_send(record)
             if changed[:2] != record[:2]:
