@@ -355,7 +355,7 @@ def bad_count(field: str, count: int, rest: int) -> NoReturn:
     Each element takes at least one byte of the frame.
     """
     if count > rest:
-        raise WireFormatError(f"{field}: {count} elements do not fit into the frame")
+        raise WireFormatError(f"{field}: {count} elements cannot fit into the frame")
     raise WireFormatError(
         f"{field}: {count} more elements exceed the limit (on a broker, request.max.elements)"
     )

@@ -293,7 +293,7 @@ def read_headers(buf: bytes, pos: int) -> tuple[Headers, int]:
     """Decode the header count and headers of a record, and return the headers and their end."""
     count, pos = _read_length(buf, pos)
     if not 0 <= count <= len(buf) - pos:
-        raise WireFormatError(f"{count} record headers do not fit into the batch")
+        raise WireFormatError(f"{count} record headers cannot fit into the batch")
     headers: list[tuple[str, bytes | None]] = []
     for _ in range(count):
         length, pos = _read_length(buf, pos)

@@ -239,7 +239,7 @@ def open_batch(
         body = bytes(memoryview(buf)[start:end])
         start, end = 0, len(body)
     if not 0 <= header.count <= (end - start) // RECORD_BYTES_MIN:
-        raise WireFormatError(f"{header.count} records do not fit into a batch of this size")
+        raise WireFormatError(f"{header.count} records cannot fit into a batch of this size")
     return header, body, start, end
 
 

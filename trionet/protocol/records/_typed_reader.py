@@ -298,7 +298,7 @@ def read_headers(buf: bytes, pos: i64) -> tuple[Headers, i64]:
     length: i64
     count, pos = _read_length(buf, pos)
     if not 0 <= count <= limit - pos:
-        raise WireFormatError(f"{count} record headers do not fit into the batch")
+        raise WireFormatError(f"{count} record headers cannot fit into the batch")
     headers: list[tuple[str, bytes | None]] = []
     while count > 0:
         count -= 1

@@ -135,7 +135,7 @@ def _check_counts(starts: Numbers, ends: Numbers, headers: BatchHeaders) -> None
     )
     if len(wrong):
         count = headers["count"][wrong[0]]
-        raise WireFormatError(f"{count} records do not fit into a batch of this size")
+        raise WireFormatError(f"{count} records cannot fit into a batch of this size")
 
 
 def record_starts(body: Bytes, starts: Numbers, ends: Numbers, counts: Numbers) -> Numbers:

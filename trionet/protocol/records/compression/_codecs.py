@@ -88,7 +88,7 @@ def compress(codec: int, data: Bytes, level: int | None = None) -> bytes:
         return zlib.compress(data, level, wbits=_GZIP_WINDOW)
     if codec == NONE:
         return bytes(data)
-    raise ValueError(f"unsupported compression codec {codec}; expected one of {NAMES}")
+    raise ValueError(f"unknown compression codec {codec}; expected one of {NAMES}")
 
 
 def decompress(codec: int, data: Bytes, limit: int) -> bytes:
@@ -122,7 +122,8 @@ def decompress(codec: int, data: Bytes, limit: int) -> bytes:
         raise error.with_traceback(None) from error.__cause__
     except (cramjam.DecompressionError, zlib.error, struct.error) as error:
         raise WireFormatError(
-            f"records are not valid {NAMES[codec]}, or decompress to over {limit} bytes: {error}"
+            f"records are not valid {NAMES[codec]}, or are larger than {limit} bytes when"
+            f" decompressed: {error}"
         ) from error.with_traceback(None)
 
 
