@@ -25,7 +25,7 @@ class ApiVersionCodec:
     Attributes:
         api_key: the API key.
         version: the API version.
-        name: Kafka's name of the API, such as ``ListOffsets``.
+        name: Kafka's name for the API, such as ``ListOffsets``.
         flexible: whether messages have tag sections and compact lengths (KIP-482).
         request_header_version: 1, or 2 with a tag section after the common fields.
         response_header_version: 0, or 1 with a tag section after the correlation id.

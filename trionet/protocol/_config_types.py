@@ -28,10 +28,10 @@ _DIGITS_MAX = 30
 
 
 class Password:
-    """A secret, which cannot leak accidentally into logs, reprs or responses.
+    """A secret that cannot leak accidentally into logs, reprs or responses.
 
     Args:
-        text: the secret, which only the attribute ``text`` reveals.
+        text: the secret; only the attribute ``text`` reveals it.
     """
 
     __slots__ = ("text",)
@@ -77,7 +77,7 @@ def parse_value(key: str, kind: int, rule: Rule, raw: object) -> Value:
     Args:
         key: the key, for the error message.
         kind: one of the nine types.
-        rule: the allowed values of the type.
+        rule: which values of the type are allowed.
         raw: a string as in ``server.properties``, or a Python value; ``None`` is returned as is.
 
     Raises:
@@ -123,7 +123,7 @@ def allowed(kind: int, rule: Rule) -> str:
 
 
 def nearest(key: str, known: Iterable[str]) -> str:
-    """Return the end of an error message about an unknown key, with the most similar known key."""
+    """Return a hint for an error message about an unknown key: the closest known key, if any."""
     import difflib  # only for errors: importing it at the top would slow down every start
 
     matches = difflib.get_close_matches(key, known, n=1)

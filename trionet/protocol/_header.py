@@ -39,7 +39,7 @@ _BYTES_LIKE: Final = (bytes, memoryview, bytearray)
 def decode_request_header(
     buf: bytes | bytearray, pos: int = 0
 ) -> tuple[int, int, int, str | None, int]:
-    """Decode the common fields of all request header versions.
+    """Decode the fields that all request header versions share.
 
     Args:
         buf: a frame without its size prefix.
@@ -60,7 +60,7 @@ def decode_request_header(
     pos += 10
     if length < 0:
         if length != -1:
-            raise WireFormatError(f"client id of negative length ({length})")
+            raise WireFormatError(f"the client id has a negative length: {length}")
         return key, version, correlation_id, None, pos
     end = pos + length
     raw = buf[pos:end]
@@ -102,7 +102,7 @@ def skip_tags(buf: bytes | bytearray, pos: int) -> int:
             tag, pos, __ = tag_head(buf, pos, tag)
         return pos
     except IndexError as error:
-        raise_from(WireFormatError("truncated tag section of a header"), error)
+        raise_from(WireFormatError("truncated tag section in a header"), error)
 
 
 def encode_request_header(
@@ -166,7 +166,7 @@ def frame(chunks: list[Chunk]) -> list[Chunk]:
 
     Args:
         chunks: the chunks of the header and the body: bytes-like objects, or other objects with a
-            length, which are not changed.
+            length, which are passed through.
 
     Returns:
         The chunks to send, without empty chunks. A small message becomes one bytes object.

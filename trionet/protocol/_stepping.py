@@ -2,12 +2,11 @@
 
 A frame of 100 MB may contain 250,000 elements, which take half a second to decode. The event loop
 must be able to serve other connections in the meantime. For small messages, however, generators are
-slower than functions. Therefore codecs are functions. When a function must first run in steps, a
-generator is derived from its source, which has a ``yield`` at the start of each loop body and no
-other changes. Both forms read and write the same bytes and raise the same errors.
+slower than functions. Therefore codecs are functions. The first time that a function must run in
+steps, a generator is derived from its source by inserting a ``yield`` at the start of each loop
+body. Both forms read and write the same bytes and raise the same errors.
 
-Rejected: decoding in a thread. It would hold the GIL for 5 ms at each system call of the event
-loop.
+Rejected: decoding in a thread. After each system call, the event loop would wait 5 ms for the GIL.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def elements(count: int, iterable: Iterable[T]) -> Any:
 
 
 def stepping(function: Callable[..., T], *args: Any) -> Generator[None, None, T]:
-    """Run a generated decoder or encoder, yield at every array element, and return the result.
+    """Run a generated decoder or encoder, yielding at every array element; return the result.
 
     Raises:
         WireFormatError, LocalProtocolError: see :class:`.ApiVersionCodec`.

@@ -1,7 +1,7 @@
 """The writer of the request log: typed Python, compiled by mypyc.
 
 It is equivalent to appending ``prefix + request_log.pack_request(...) + texts`` to a batch, which
-would spend most of its time on boxing a dozen integers. This module writes native integers
+would spend most of its time boxing a dozen integers. This module writes native integers
 directly. It requires librt, as :mod:`.records._typed_writer` does.
 """
 
@@ -26,7 +26,7 @@ _UINT32_COUNT: Final = 2**32
 
 
 class RequestWriter:
-    """A writer of request log records, which creates no object per field.
+    """Writes request log records without creating an object per field.
 
     Args:
         batch: the batch to which records are appended.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     _Formats = dict[Any, Callable[..., Any]]
 
     class Decode(Protocol[_M_co]):
-        """A decoder of the message at a position; ``left`` limits the number of elements."""
+        """Decodes the message at a position; ``left`` limits the number of elements."""
 
         def __call__(self, buf: bytes | bytearray, pos: int, left: int = ..., /) -> _M_co: ...
 
@@ -196,7 +196,7 @@ def tag_head(buf: bytes | bytearray, pos: int, last: int) -> tuple[int, int, int
     tag, pos = read_varint(buf, pos + 1, buf[pos])
     length, pos = read_varint(buf, pos + 1, buf[pos])
     if tag <= last:
-        raise WireFormatError(f"tag {tag} comes after tag {last}: tags must ascend")
+        raise WireFormatError(f"tag {tag} comes after tag {last}, but tag numbers must ascend")
     end = pos + length
     if end > len(buf):
         raise WireFormatError(f"tag {tag} extends past the end of the frame")
@@ -222,14 +222,16 @@ def read_tags(
 
 
 def write_tags(out: list[Sized], tags: Iterable[tuple[int, bytes]]) -> None:
-    """Replace the empty tag section at the end of the last chunk by a section with these tags."""
+    """Replace the empty tag section at the end of the last chunk with one of these tags."""
     section = sorted(tags, key=_number)
     before: bytes = out[-1]  # type: ignore[assignment]  # it ends with the empty section
     parts = [before[:-1], varint(len(section))]
     last = -1
     for tag, data in section:
         if tag == last:
-            raise LocalProtocolError(f"tag {tag} is both a field of this version and unknown")
+            raise LocalProtocolError(
+                f"duplicate tag {tag}; an unknown tag must not repeat another tag or a known field"
+            )
         last = tag
         parts += varint(tag), varint(len(data)), data
     out[-1] = b"".join(parts)
@@ -245,7 +247,7 @@ def join_section(section: list[Sized]) -> bytes:
 
 
 class ArrayReaders(_Formats):
-    """The readers of arrays of numbers by encoded count, with a cache for small counts.
+    """Readers of arrays of numbers, keyed by encoded count; small counts are cached.
 
     Args:
         code: the ``struct`` format of a number.
@@ -276,7 +278,7 @@ def _reader_of_many(code: str, count: int) -> Callable[[bytes | bytearray, int],
 
 
 class ArrayWriters(_Formats):
-    """The writers of runs of fields that include arrays of numbers, by encoded counts.
+    """Writers of runs of fields that include arrays of numbers, keyed by encoded counts.
 
     The generated code uses these writers only for counts up to 127.
 
@@ -352,8 +354,7 @@ def bad_count(field: str, count: int, rest: int) -> NoReturn:
     if count > rest:
         raise WireFormatError(f"{field}: {count} elements cannot fit into the frame")
     raise WireFormatError(
-        f"{field}: {count} more elements exceed the limit, which is request.max.elements for a "
-        "broker"
+        f"{field}: {count} more elements exceed the limit (on a broker, request.max.elements)"
     )
 
 

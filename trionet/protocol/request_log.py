@@ -59,7 +59,7 @@ CONNECTION_TEXTS: Final = ("reason", "peer", "detail")
 
 @attrs.frozen(kw_only=True)
 class Origin:
-    """The origin of a request or a connection. Texts are truncated to 255 bytes.
+    """Where a request or a connection came from. Texts are truncated to 255 bytes.
 
     Attributes:
         node_id: the node id of the broker.
@@ -84,10 +84,10 @@ class Origin:
 
 @attrs.frozen(kw_only=True)
 class LoggedRequest:
-    """A logged request.
+    """A request, as recorded in the log.
 
     Attributes:
-        origin: the origin of the request.
+        origin: the broker, listener and client of the request.
         api_key: the API key.
         api_version: the version of the API.
         end: ``RESPONDED``, ``NO_RESPONSE`` (the client expects no response), ``CLOSED`` (the broker
@@ -96,7 +96,7 @@ class LoggedRequest:
         error_code: the first error in the response; 0 for none.
         completed_at_us: the time when the response was written, in microseconds since the epoch.
         request_bytes: the size of the request, without the size prefix.
-        response_bytes: the size of the response, without the size prefix; 0 without a response.
+        response_bytes: the size of the response, without the size prefix; 0 if there was none.
         request_queue_us: how long the request waited for a handler.
         local_us: how long the handler ran.
         remote_us: how long the request waited for data or for other clients.
@@ -125,10 +125,11 @@ class LoggedRequest:
 
 @attrs.frozen(kw_only=True)
 class LoggedConnection:
-    """A logged closed connection.
+    """A closed connection, as recorded in the log.
 
     Attributes:
-        origin: the origin of the connection, with the client id of its last request.
+        origin: the broker, listener and client of the connection; the client id is that of its last
+            request.
         closed_at_us: the time when the connection was closed, in microseconds since the epoch.
         open_us: how long the connection was open.
         requests: the number of requests received.
@@ -136,7 +137,7 @@ class LoggedConnection:
         bytes_sent: the number of bytes sent.
         reason: the name of the :class:`trionet.net.wire._close_reason.CloseReason`.
         peer: the address and port of the peer.
-        detail: the error that closed the connection; empty for none.
+        detail: the error that closed the connection; empty if there was none.
     """
 
     origin: Origin
@@ -157,7 +158,7 @@ class EncodedOrigin:
     :attr:`texts`.
 
     Attributes:
-        texts: the encoded texts, which end each value.
+        texts: the encoded texts, with which each value ends.
     """
 
     __slots__ = ("_lengths", "_node_id", "_prefixes", "_processor", "_sample_ppm", "texts")
@@ -172,7 +173,7 @@ class EncodedOrigin:
         self.texts: bytes = b"".join(texts)
 
     def prefix(self, api_key: int, api_version: int) -> bytes:
-        """Return the start of the value of any request of an API and version."""
+        """Return the bytes with which the value of a request of an API and version starts."""
         key = api_key << 16 | api_version
         prefix = self._prefixes.get(key)
         if prefix is None:
@@ -189,7 +190,7 @@ class EncodedOrigin:
         return prefix
 
     def connection(self, logged: LoggedConnection) -> bytes:
-        """Encode a closed connection of this origin."""
+        """Encode a closed connection with this origin."""
         texts = [cut(getattr(logged, name)) for name in CONNECTION_TEXTS]
         head = _pack_connection(
             VERSION,
@@ -239,13 +240,14 @@ def decode(value: bytes | bytearray | memoryview) -> LoggedRequest | LoggedConne
     """Decode the value of a log record.
 
     Raises:
-        WireFormatError: the version or kind is unknown, or the length does not match the contents.
+        WireFormatError: the version or kind is not supported, or the length does not match the
+            contents.
     """
     version, kind = _version_and_kind(value)
     if version != VERSION or kind not in (REQUEST, CONNECTION):
         raise WireFormatError(
-            f"request log value of unknown version {version} and kind {kind}; known: version"
-            f" {VERSION} with kind {REQUEST} for a request and {CONNECTION} for a connection"
+            f"unsupported request log value of version {version} and kind {kind}; expected version"
+            f" {VERSION}, and kind {REQUEST} (a request) or {CONNECTION} (a connection)"
         )
     layout = _request if kind == REQUEST else _connection
     if len(value) < layout.size:
@@ -298,7 +300,7 @@ def _wrong_length(value: bytes | bytearray | memoryview) -> WireFormatError:
 
 
 def cut(text: str) -> bytes:
-    """Encode a text as UTF-8, truncated at a character boundary."""
+    """Encode a text as UTF-8, truncated to 255 bytes at a character boundary."""
     data = text.encode("utf-8", "replace")
     if len(data) <= TEXT_BYTES_MAX:
         return data

@@ -1,4 +1,4 @@
-"""The decoding of a request log into Arrow columns. Imports pyarrow and numpy (extra ``spark``).
+"""Decoding of a request log into Arrow columns. Imports pyarrow and numpy (extra ``spark``).
 
 Decoding is vectorized. The fixed-size fields of all values become one NumPy array, and the texts,
 most of which repeat, become Arrow dictionaries.
@@ -84,7 +84,7 @@ _Numbers = NDArray[np.int64]
 
 
 def decode_columns(values: Any) -> tuple[Any, Any]:
-    """Decode values into two ``pyarrow.RecordBatch``, one of requests and one of connections.
+    """Decode values into two ``pyarrow.RecordBatch`` objects, of requests and of connections.
 
     The columns are defined by ``REQUESTS`` and ``CONNECTIONS``. The column ``row`` is the index of
     the value. All other columns have the names of the fields in
@@ -97,7 +97,7 @@ def decode_columns(values: Any) -> tuple[Any, Any]:
         WireFormatError: a value is null or malformed; see :func:`.request_log.decode`.
     """
     if values.null_count:
-        raise WireFormatError("request log value is null")
+        raise WireFormatError("a request log value is null")
     width = np.int64 if pa.types.is_large_binary(values.type) else np.int32
     _, bounds_buffer, data_buffer = values.buffers()
     count = len(values)
@@ -115,8 +115,8 @@ def decode_columns(values: Any) -> tuple[Any, Any]:
     if unknown.any():
         first = int(np.argmax(unknown))
         raise WireFormatError(
-            f"request log value {first} of unknown version {versions[first]} and kind"
-            f" {kinds[first]}; known: version {VERSION} with kinds {REQUEST} and {CONNECTION}"
+            f"unsupported request log value of version {versions[first]} and kind {kinds[first]} at"
+            f" index {first}; expected version {VERSION}, and kind {REQUEST} or {CONNECTION}"
         )
     requests, connections = (np.flatnonzero(kinds == kind) for kind in (REQUEST, CONNECTION))
     return (
@@ -183,4 +183,4 @@ def _text(data: NDArray[np.uint8], starts: _Numbers, lengths: _Numbers) -> Any:
 
 
 def _wrong_length() -> WireFormatError:
-    return WireFormatError("request log value whose length does not match its contents")
+    return WireFormatError("the length of a request log value does not match its contents")

@@ -79,9 +79,9 @@ def test_the_settings_of_the_client_are_among_them() -> None:
 @pytest.mark.parametrize(
     ("keywords", "said"),
     [
-        ({"acks": 1}, "enable.idempotence is off, since acks is 1"),
-        ({"acks": 0}, "enable.idempotence is off, since acks is 0"),
-        ({"retries": 0}, "enable.idempotence is off, since retries is 0"),
+        ({"acks": 1}, "disabling enable.idempotence, since acks is 1"),
+        ({"acks": 0}, "disabling enable.idempotence, since acks is 0"),
+        ({"retries": 0}, "disabling enable.idempotence, since retries is 0"),
     ],
 )
 def test_idempotence_gives_way_to_settings_that_rule_it_out(
@@ -141,7 +141,7 @@ def test_a_default_of_the_delivery_follows_what_one_attempt_may_take(
 
     assert 200.005 == actual.delivery_timeout_seconds
     assert [
-        "delivery.timeout.ms is raised to 200005 (linger.ms + request.timeout.ms)"
+        "raising delivery.timeout.ms to 200005 (linger.ms + request.timeout.ms)"
     ] == caplog.messages
 
 

@@ -57,7 +57,7 @@ def test_one_timestamp_is_every_records() -> None:
     [([NOW], [b"a", b"b"]), (NOW, [b"a"], [None, None]), (NOW, [b"a"], [None], [(), ()])],
 )
 def test_columns_of_different_lengths_are_refused(columns: tuple[int, list[bytes]]) -> None:
-    with pytest.raises(ValueError, match="different lengths"):
+    with pytest.raises(ValueError, match="columns differ in length"):
         encode_columns(*columns)
 
 

@@ -31,7 +31,8 @@ def producer_settings(
     """Build and check the settings of a producer.
 
     Args:
-        config: see :func:`.read_config`; or a settings object, which excludes all other settings.
+        config: see :func:`.read_config`; or a settings object, which cannot be combined with other
+            settings.
         keywords: see :func:`.read_config`.
         token_provider: returns the tokens for OAUTHBEARER.
 
@@ -81,10 +82,11 @@ def _acks(config: ClientConfig) -> int:
 def _delivery_timeout_seconds(config: ClientConfig) -> float:
     """Return ``delivery.timeout.ms`` in seconds; the default is raised if it is too low.
 
-    The timeout must be at least ``linger.ms`` + ``request.timeout.ms``, which allows one attempt.
+    The timeout must be at least ``linger.ms`` + ``request.timeout.ms``, the time that one attempt
+    may take.
 
     Raises:
-        ConfigError: the configured timeout is lower.
+        ConfigError: the timeout was set explicitly, and is too low.
     """
     least = config.integer("linger.ms") + config.integer("request.timeout.ms")
     delivery = config.integer("delivery.timeout.ms")
@@ -95,7 +97,7 @@ def _delivery_timeout_seconds(config: ClientConfig) -> float:
             f"delivery.timeout.ms = {delivery} must be at least linger.ms +"
             f" request.timeout.ms ({least})"
         )
-    logger.info("delivery.timeout.ms is raised to %d (linger.ms + request.timeout.ms)", least)
+    logger.info("raising delivery.timeout.ms to %d (linger.ms + request.timeout.ms)", least)
     return least / 1000
 
 
@@ -107,9 +109,9 @@ def _compression_level(config: ClientConfig) -> int | None:
 def _idempotence(config: ClientConfig) -> bool:
     """Return whether the producer is idempotent.
 
-    If idempotence is only the default, incompatible values of ``retries`` or ``acks`` disable it.
-    An incompatible ``max.in.flight.requests.per.connection`` is always an error, as in Kafka,
-    because a user who raises it is unlikely to want to give up idempotence.
+    Unless ``enable.idempotence`` is set explicitly, incompatible values of ``retries`` or ``acks``
+    disable idempotence. An incompatible ``max.in.flight.requests.per.connection`` is always an
+    error, as in Kafka, because a user who raises it is unlikely to want to give up idempotence.
 
     Raises:
         ConfigError: the settings are incompatible with idempotence.
@@ -132,6 +134,6 @@ def _idempotence(config: ClientConfig) -> bool:
                 f" {allowed}, or set enable.idempotence = false"
             )
         if rules_out:
-            logger.info("enable.idempotence is off, since %s is %s", key, config[key])
+            logger.info("disabling enable.idempotence, since %s is %s", key, config[key])
             return False
     return True

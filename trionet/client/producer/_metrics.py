@@ -1,7 +1,7 @@
 """Kafka's producer metrics: ``producer-metrics`` and ``producer-topic-metrics``.
 
-(Kafka: SenderMetricsRegistry, BufferPool, RecordAccumulator.) Metrics that would
-cost time for every record (``record-size-max``) and transaction metrics are omitted.
+(Kafka: SenderMetricsRegistry, BufferPool, RecordAccumulator.) Metrics that would cost time for
+every record (``record-size-max``) are omitted, as are transaction metrics.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _MS_OF_US = 1e-3
 
 
 class ProducerMetrics:
-    """The metrics collector of one producer.
+    """Collects the metrics of one producer.
 
     Args:
         client: the producer's client.
-        counters: the counters of the sender.
+        counters: the sender's counters.
         pool: the buffer pool.
-        waiters: the tasks that wait for memory.
+        waiters: the tasks waiting for memory.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class ProducerMetrics:
         self._metadata_age = group.gauge(
             "metadata-age", "Age of the cluster's metadata, in seconds."
         )
-        self._in_flight = group.gauge("requests-in-flight", "Requests without a response yet.")
+        self._in_flight = group.gauge("requests-in-flight", "Requests awaiting a response.")
 
     def collect(self, now: float) -> Iterator[Family]:
         """Yield the metric families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
@@ -66,7 +66,7 @@ class ProducerMetrics:
 
 
 class _Memory:
-    """The metrics of the buffer pool and of the tasks that wait for memory."""
+    """The metrics of the buffer pool and of the tasks waiting for memory."""
 
     def __init__(self, group: MetricGroup, pool: BufferPool, waiters: BufferPoolWaiters) -> None:
         self._exhausted = group.rated(
@@ -79,11 +79,11 @@ class _Memory:
                 lambda: waiters.waiting,
             ),
             (
-                group.gauge("buffer-total-bytes", "Bytes of buffer.memory."),
+                group.gauge("buffer-total-bytes", "Size of buffer.memory, in bytes."),
                 lambda: pool.bytes_max,
             ),
             (
-                group.gauge("buffer-available-bytes", "Free bytes of buffer.memory."),
+                group.gauge("buffer-available-bytes", "Free space in buffer.memory, in bytes."),
                 lambda: pool.available,
             ),
         )
@@ -108,11 +108,11 @@ class _Records:
 
     def __init__(self, group: MetricGroup) -> None:
         self._sent = group.rated("record-send", "Records sent")
-        self._retried = group.rated("record-retry", "Records sent again")
+        self._retried = group.rated("record-retry", "Records queued for a retry")
         self._failed = group.rated("record-error", "Records that failed")
         self._bytes = group.rated("byte", "Bytes of batches sent")
         self._compression = group.share(
-            "compression-rate", "Bytes of batches on the wire per byte of records."
+            "compression-rate", "Bytes on the wire per byte before compression."
         )
 
     def families(self, topics: Mapping[Labels, TopicCounters], now: float) -> Iterator[Family]:
@@ -133,7 +133,7 @@ class _Batches:
         self._size_avg = group.share("batch-size-avg", "Average size of a batch, in bytes.")
         self._size_max = group.largest("batch-size-max", "Size of the largest batch, in bytes.")
         self._compression = group.share(
-            "compression-rate-avg", "Bytes of batches on the wire per byte of records."
+            "compression-rate-avg", "Bytes on the wire per byte before compression."
         )
         self._record_size = group.share(
             "record-size-avg", "Average size of a record before compression, in bytes."

@@ -51,34 +51,40 @@ async def open_producer(
 ) -> AsyncIterator[Producer]:
     """Open a producer, and close it when the block exits.
 
-    When the block exits normally, the producer sends all buffered records and waits for the results
-    for at most ``delivery.timeout.ms``. When the block exits with an exception, including
-    cancellation, the producer does not wait. It drops records that were not sent yet; records that
-    were sent may still be written. In both cases every delivery is done afterwards.
+    When the block exits normally, the producer sends all buffered records and waits at most
+    ``delivery.timeout.ms`` for the results. When the block exits with an exception, including
+    cancellation, the producer does not wait. It drops the records that have not been sent yet;
+    records that have been sent may still be written. In both cases every delivery is done
+    afterwards.
 
-    If records failed and their deliveries were not read, a normal exit raises
-    :class:`.UndeliveredError`. After an exception, they are logged in a single warning instead. A
-    producer with ``on_acknowledgement`` does neither, since the callback has seen every failure.
+    If records failed and their deliveries were never read, a normal exit raises
+    :class:`.UndeliveredError`. If the block raised an exception, these failures are logged in a
+    single warning instead. A producer with ``on_acknowledgement`` does neither, since the callback
+    has seen every failure.
 
     Args:
         bootstrap_servers: ``host:port`` strings, or one comma-separated string.
-        config: settings by Kafka's dotted keys, as strings or Python values; or a
-            settings object.
+        config: settings keyed by Kafka's dotted names, as strings or Python values; or a settings
+            object.
         network: opens connections.
         token_provider: returns the tokens for ``sasl.mechanism=OAUTHBEARER``; sync or async.
-        on_send: called with every record; returns the record, or a copy with another value, key,
-            headers or timestamp. Must be a fast, synchronous function. It may be called again for a
-            record that had to wait for memory. If it raises, the exception is logged and the record
+        on_send: called with every record; returns the record, or a copy with a different value,
+            key, headers or timestamp. Must be a fast, synchronous function. It may be called again
+            for a record that had to wait. If it raises, the exception is logged and the record
             is sent unchanged.
         on_acknowledgement: called with the result of every batch. Must be a fast, synchronous
-            function. Exceptions are logged.
-        keywords: settings by Kafka's keys with underscores for dots; they override ``config``.
+            function. Its exceptions are logged.
+        keywords: settings named by Kafka's keys, with dots replaced by underscores; they override
+            ``config``.
 
     Raises:
         ConfigError: ``bootstrap_servers`` is malformed, a key is unknown, a value is not allowed,
             or values are inconsistent.
+        TypeError: ``config`` is a settings object, and other settings are given as well.
         UndeliveredError: the block has exited normally, and records failed whose deliveries were
-            not read.
+            never read.
+        TrionetError: the block has exited normally, but the producer has failed with this error and
+            no earlier call has raised it.
     """
     settings = producer_settings(config, keywords, token_provider)
     async with open_kafka_client(
@@ -155,18 +161,18 @@ class _Parts:
         )
 
     def close(self) -> None:
-        """Reject further records, and wake tasks that wait for memory (KAFKA-4235, KAFKA-9449)."""
+        """Reject further records, and wake tasks waiting for memory (KAFKA-4235, KAFKA-9449)."""
         self.accumulator.close()
         self.waiters.wake_all()
 
     @contextmanager
     def reporting_failures(self) -> Iterator[None]:
-        """Report failed records whose deliveries were not read when the block exits.
+        """When the block exits, report failed records whose deliveries were never read.
 
         If the block raises an exception, the failures are only logged.
 
         Raises:
-            UndeliveredError: the block has exited normally, and there were such failures.
+            UndeliveredError: the block has exited normally, and there are such records.
         """
         try:
             yield

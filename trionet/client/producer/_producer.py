@@ -30,10 +30,10 @@ _SLICE_RECORDS: Final = 2000
 
 @final
 class Producer:
-    """A producer, which sends records to the partition leaders; see :func:`.open_producer`.
+    """Sends records to the partition leaders; opened by :func:`.open_producer`.
 
-    Any number of tasks may share a producer. Records that one task sends to one partition keep
-    their order.
+    Any number of tasks may share a producer. Records that one task sends to the same partition keep
+    their order; without idempotence, retries may change it.
     """
 
     _appender: RecordAppender
@@ -63,13 +63,13 @@ class Producer:
         """Create a producer from its components; called by :func:`.open_producer`.
 
         Args:
-            accumulator: the records waiting to be sent.
+            accumulator: holds the records waiting to be sent.
             sender: sends the records.
             topics: waits for topic metadata.
-            waiters: the tasks that wait for ``buffer.memory``.
+            waiters: the tasks waiting for ``buffer.memory``.
             now_ms: returns the wall-clock time in milliseconds since 1970.
             max_block_seconds: ``max.block.ms``.
-            hook: called with each record before it is appended; None for no hook.
+            hook: applied to each record before it is appended; None for no hook.
         """
         self = cls.__new__(cls)
         self._appender = RecordAppender(accumulator, sender, topics, now_ms, hook)
@@ -100,20 +100,22 @@ class Producer:
 
         Args:
             topic: the name of the topic.
-            value: the value; None for null, which deletes the key in a compacted topic.
+            value: the value; None for a tombstone, which deletes the key in a compacted topic.
             key: the key; records with the same key go to the same partition.
-            headers: names and values.
-            partition: the partition number; None chooses by the key, or without a key by load.
-            timestamp: the timestamp, in milliseconds since 1970; None for now.
+            headers: the header names and values.
+            partition: the partition number; if None, the partitioner chooses, by the key if there
+                is one.
+            timestamp: the timestamp, in milliseconds since 1970; None for the current time.
 
         Returns:
             The partition and offset at which the record was written.
 
         Raises:
-            RecordTooLargeError: the record exceeds a limit.
+            RecordTooLargeError: the record exceeds a size limit of the producer or the topic.
             TypeError: a field has the wrong type; the message names it.
             ValueError: the partition or the timestamp is negative, the topic name is too long, or
-                a string is not valid Unicode.
+                a string cannot be encoded as UTF-8.
+            LocalProtocolError: the timestamp is too large for the record format.
             BufferExhaustedError: ``buffer.memory`` had no space for the record within
                 ``max.block.ms``.
             MetadataTimeoutError: no metadata for the topic or the partition arrived within
@@ -121,10 +123,11 @@ class Producer:
             DeliveryTimeoutError: the record was not acknowledged within ``delivery.timeout.ms``.
             ApiError: the brokers rejected the record.
             AuthenticationError: the brokers rejected the client's credentials.
+            TrionetError: the producer has failed.
             trio.ClosedResourceError: the producer is closed.
 
-        Cancellation: withdraws the record if it was not sent yet; otherwise the record may still
-        be written.
+        Cancellation: withdraws the record if it has not been sent yet; otherwise the record may
+        still be written.
         """
         fields = topic, value, key, headers, partition, timestamp
         appender = self._appender
@@ -154,12 +157,12 @@ class Producer:
     ) -> Delivery:
         """Append a record, waiting for buffer space but not for the brokers.
 
-        If the record fails and its delivery is not read, the error is raised when the producer's
-        block exits.
+        If the record fails and its delivery is never read, a normal exit of the producer's block
+        raises :class:`.UndeliveredError`.
 
-        Every call checks for cancellation. A call yields to other tasks only when a new batch
-        begins, and about once a millisecond within large batches, because a full checkpoint takes
-        longer than appending a record.
+        Every call checks for cancellation. Unless it has to wait, a call yields to other tasks only
+        after a new batch has begun, and about once a millisecond within large batches, because a
+        full checkpoint takes longer than appending a record.
 
         Args:
             topic: see :meth:`send`.
@@ -170,11 +173,12 @@ class Producer:
             timestamp: see :meth:`send`.
 
         Returns:
-            The record's delivery; awaiting the delivery returns the position of the record.
+            The record's delivery; await it for the partition and offset.
 
         Raises:
-            RecordTooLargeError, TypeError, ValueError, BufferExhaustedError, MetadataTimeoutError,
-            AuthenticationError, trio.ClosedResourceError: see :meth:`send`.
+            RecordTooLargeError: the record exceeds a size limit of the producer.
+            TypeError, ValueError, LocalProtocolError, BufferExhaustedError, MetadataTimeoutError,
+            AuthenticationError, TrionetError, trio.ClosedResourceError: see :meth:`send`.
 
         Cancellation: the record is not appended.
         """
@@ -196,8 +200,9 @@ class Producer:
     ) -> Delivery:
         """Append a record without waiting.
 
-        Records are sent only when the calling task yields, so a task that calls this in a loop must
-        yield from time to time, for example in :meth:`enqueue`.
+        A batch may be sent immediately, but the sender runs only while the calling task yields. A
+        task that calls this in a loop must therefore yield from time to time, for example in
+        :meth:`enqueue`.
 
         Args:
             topic: see :meth:`send`.
@@ -208,14 +213,14 @@ class Producer:
             timestamp: see :meth:`send`.
 
         Returns:
-            The record's delivery; awaiting the delivery returns the position of the record.
+            The record's delivery; await it for the partition and offset.
 
         Raises:
-            trio.WouldBlock: ``buffer.memory`` has no space, other tasks already wait for space, or
-                the topic or the partition is not known yet.
-            RecordTooLargeError: the record exceeds a limit.
-            TypeError, ValueError: see :meth:`send`.
-            trio.ClosedResourceError: the producer is closed.
+            trio.WouldBlock: ``buffer.memory`` has no space, other tasks are already waiting for
+                space, or the topic or the partition is not known yet.
+            RecordTooLargeError: the record exceeds a size limit of the producer.
+            TypeError, ValueError, LocalProtocolError, TrionetError, trio.ClosedResourceError: see
+                :meth:`send`.
         """
         return self._appender.append(topic, value, key, headers, partition, timestamp)
 
@@ -251,35 +256,37 @@ class Producer:
     ) -> Deliveries:
         """Send many records and wait until the brokers have acknowledged all of them.
 
-        This takes much less time than one call per record. All columns must have the same length,
-        and must not change during the call. If the records fill more than one batch of a
-        partition, its last batch does not linger (``linger.ms``).
+        This is much faster than one call per record. All columns must have the same length, and
+        must not change during the call. If the records fill more than one batch of a partition, the
+        last of these batches does not linger (``linger.ms``).
 
         Args:
             topic: the topic of all records.
             values: the values; None for null.
             keys: the keys, with None for null; if omitted, no record has a key.
             headers: the header names and values of each record; if omitted, no record has headers.
-            partition: the partition of all records; None chooses by key, or without a key by load.
+            partition: the partition of all records; if None, the partitioner chooses one for each
+                record, by the key if there is one.
             timestamps: the timestamps, in milliseconds since 1970; a single number applies to all
-                records; None for now.
+                records; None for the current time.
 
         Returns:
-            The deliveries of the records, all done; they contain the partitions and offsets.
+            The deliveries of the records, all of them done, with the partitions and offsets.
 
         Raises:
             ValueError: the columns differ in length, or contain values that are not allowed, as for
                 :meth:`send`; nothing was sent.
             TypeError: a column contains a value of the wrong type, which the message names;
                 nothing was sent.
-            RecordTooLargeError: a record exceeds a limit of the producer; nothing was sent.
+            RecordTooLargeError: a record exceeds a size limit of the producer; nothing was sent.
             SendBatchError: some records were not, or may not have been, written; the exception
                 lists these records and their errors.
-            BufferExhaustedError, MetadataTimeoutError, AuthenticationError,
-            trio.ClosedResourceError: see :meth:`send`; records are withdrawn as after a
+            LocalProtocolError, BufferExhaustedError, MetadataTimeoutError, AuthenticationError,
+            TrionetError, trio.ClosedResourceError: see :meth:`send`; records are withdrawn as on
                 cancellation.
 
-        Cancellation: withdraws the records that were not sent yet; the others may still be written.
+        Cancellation: withdraws the records that have not been sent yet; the others may still be
+        written.
         """
         await trio.lowlevel.checkpoint()
         columns = self._columns(topic, partition, values, keys, headers, timestamps)
@@ -311,8 +318,8 @@ class Producer:
     ) -> Deliveries:
         """Append many records, waiting for buffer space but not for the brokers.
 
-        This is the batch form of :meth:`enqueue`. Records of a partition keep their order across
-        calls.
+        This is the batch form of :meth:`enqueue`. Records for the same partition keep their order
+        across calls.
 
         Args:
             topic: see :meth:`send_batch`.
@@ -328,10 +335,12 @@ class Producer:
         Raises:
             ValueError, TypeError, RecordTooLargeError: see :meth:`send_batch`; nothing was
                 appended.
-            BufferExhaustedError, MetadataTimeoutError, AuthenticationError,
-            trio.ClosedResourceError: see :meth:`send`; the state is as after a cancellation.
+            LocalProtocolError, BufferExhaustedError, MetadataTimeoutError, AuthenticationError,
+            TrionetError, trio.ClosedResourceError: see :meth:`send`; records are withdrawn as on
+                cancellation.
 
-        Cancellation: records that were not sent yet are withdrawn. Others may still be written.
+        Cancellation: withdraws the records that have not been sent yet; the others may still be
+        written.
         """
         await trio.lowlevel.checkpoint()
         columns = self._columns(topic, partition, values, keys, headers, timestamps)
@@ -385,7 +394,7 @@ class Producer:
     def _append_columns(
         self, topic: str, partition: int | None, columns: RecordColumns, deliveries: Deliveries
     ) -> bool:
-        """Append records until the buffer is full. Returns whether any was appended."""
+        """Append the next records that the buffer has space for. Returns whether there were any."""
         sender = self._sender
         if sender.error is not None:
             sender.check()
@@ -405,7 +414,7 @@ class Producer:
             raise trio.WouldBlock
 
     async def _when_possible(self, topic: str, partition: int | None, take: Callable[[], T]) -> T:
-        """Wait until the partition is known and ``take`` succeeds, and return its result."""
+        """Wait until the partition is known and ``take`` succeeds, and return the result."""
         self._appender.is_awaited = False  # other tasks may append while this one waits
         self._sender.wake()
         updates = self._topics.updates
@@ -427,13 +436,13 @@ class Producer:
     def connection_problem(self) -> str:
         """Return why the cluster or a broker cannot be reached; empty if no problem is known.
 
-        Call this after a ``trio.move_on_after`` of your own. Errors of this class already include
-        the reason.
+        Call this when a ``trio.move_on_after`` of your own has expired. Errors that the methods of
+        this class raise already include the reason.
         """
         return self._sender.connection_problem()
 
     async def key_partitions(self, topic: str) -> int:
-        """Return the number of partitions to which keys are hashed; 0 if keys are ignored.
+        """Return the number of partitions across which keys are hashed; 0 if keys are ignored.
 
         Args:
             topic: the name of the topic.
@@ -442,14 +451,14 @@ class Producer:
             TypeError, ValueError, MetadataTimeoutError, AuthenticationError,
             trio.ClosedResourceError: see :meth:`send`.
 
-        Cancellation: changes nothing.
+        Cancellation: safe at any point; leaves the producer's state unchanged.
         """
         check_topic(topic)
         count = partial(self._accumulator.key_partitions, topic)
         return await self._when_possible(topic, None, count)
 
     def statistics(self) -> ClientStatistics:
-        """Return the current metrics of the producer, under Kafka's names."""
+        """Return the producer's current metrics, keyed by Kafka's metric names."""
         return self._sender.statistics()
 
     async def flush(self) -> None:
@@ -460,7 +469,7 @@ class Producer:
         Raises:
             TrionetError: the producer has failed, and so has every pending delivery.
 
-        Cancellation: changes nothing; the records are sent as before.
+        Cancellation: stops the wait; the records are still sent.
         """
         await self._flush()
         self._sender.check()

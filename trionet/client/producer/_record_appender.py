@@ -2,9 +2,9 @@
 
 Every record takes this path, so its cost limits the throughput of a producer. This module is
 compiled. The module of :class:`.Producer` is not, because compiled async functions do not warn when
-a caller forgets to await them. Two costs are avoided for most records. The clock is only read for a
-record that begins a batch. The fields are only checked if the append has failed, so that the error
-can name the field. Reconsider if mypyc can compile async functions that warn.
+a caller forgets to await them. Two costs are avoided for most records. The clock is read only for a
+record that begins a batch. The fields are checked only after an append has failed, so that the
+error can name the field. Reconsider once mypyc can compile async functions that warn.
 """
 
 # Compiled by mypyc.
@@ -25,19 +25,19 @@ from .delivery._delivery import Delivery
 from .sending._hooks import ProducerRecord, SendHook
 from .sending._sender import Sender
 
-#: A mask of the index of a record in its batch. The task yields when the masked index is 0.
+#: A mask for the index of a record in its batch. The task yields when the masked index is 0.
 _PAUSE_MASK: Final = 512 - 1
 
 
 class RecordAppender:
-    """The part of a producer that appends records, and runs the sender when a batch begins.
+    """Appends records for a producer, and triggers sending when a batch begins.
 
     Args:
-        accumulator: the records waiting to be sent.
+        accumulator: holds the records waiting to be sent.
         sender: sends the records.
         topics: waits for topic metadata.
         now_ms: returns the wall-clock time in milliseconds since 1970.
-        hook: called with each record before it is appended; None for no hook.
+        hook: applied to each record before it is appended; None for no hook.
 
     Attributes:
         is_awaited: whether the appending task will run the sender, so that the sending task need
@@ -145,9 +145,9 @@ class RecordAppender:
         partition: int | None,
         timestamp: int | None,
     ) -> Delivery | None:
-        """Append a record if that needs neither a checkpoint nor a wait. Returns None otherwise.
+        """Append a record if that requires neither a checkpoint nor a wait; otherwise return None.
 
-        Most calls of :meth:`.Producer.enqueue` need only this one call, since a second call per
+        Most calls to :meth:`.Producer.enqueue` make only this one call, since a second call per
         record would cost too much.
         """
         # is_promised: other records wait for memory and come first.
@@ -159,7 +159,7 @@ class RecordAppender:
             return None
 
     def needs_checkpoint(self) -> bool:
-        """Return whether the task must make a checkpoint: it must yield, or it is cancelled."""
+        """Return whether the task must yield or is cancelled; if so, reset both flags."""
         if not self.is_pause_due and not is_cancelled():
             return False
         self.is_pause_due = self.is_awaited = False

@@ -1,4 +1,4 @@
-"""The settings of a producer, in seconds and bytes."""
+"""Producer settings, with times in seconds and sizes in bytes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ class ProducerSettings:
     """The settings of a producer, with Kafka's defaults.
 
     Attributes:
-        client: the settings of connections and requests; ``client.requests.timeout_seconds`` is
+        client: the connection and request settings; ``client.requests.timeout_seconds`` is
             ``request.timeout.ms``, and ``client.requests.in_flight_max`` is
             ``max.in.flight.requests.per.connection``.
-        acks: the replicas that must acknowledge a record: all in-sync replicas (-1), only the
-            leader (1), or none (0) (``acks``).
-        linger_seconds: how long a batch waits for more records (``linger.ms``).
+        acks: which replicas must acknowledge a record: -1 for all in-sync replicas, 1 for only the
+            leader, 0 for none (``acks``).
+        linger_seconds: how long a batch that is not full waits for more records (``linger.ms``).
         batch_bytes: the maximum size of a batch before compression (``batch.size``).
-        buffer_bytes: the memory for batches that are queued or in flight (``buffer.memory``).
+        buffer_bytes: the maximum memory for batches that are queued or in flight
+            (``buffer.memory``).
         max_block_seconds: how long a call may wait for memory, or for a topic's metadata
             (``max.block.ms``).
         request_bytes_max: the maximum size of a request, and therefore of a record
@@ -36,12 +37,12 @@ class ProducerSettings:
             (``enable.idempotence``).
         adaptive_partitioning: whether records without a key prefer faster brokers
             (``partitioner.adaptive.partitioning.enable``).
-        partitioner_availability_timeout_seconds: the time after which the partitioner skips a
-            broker that has accepted no request (``partitioner.availability.timeout.ms``); 0 for
-            never.
+        partitioner_availability_timeout_seconds: how long a broker may accept no request for
+            ready batches before the partitioner skips it (``partitioner.availability.timeout.ms``);
+            0 never skips a broker.
         partitioner_ignores_keys: whether the partitioner ignores keys
             (``partitioner.ignore.keys``).
-        metadata_idle_seconds: the time after which the metadata of an unused topic is dropped
+        metadata_idle_seconds: how long a topic may go unused before its metadata is dropped
             (``metadata.max.idle.ms``).
     """
 

@@ -23,11 +23,11 @@ _LASTING: Final = frozenset(
 
 
 class MetadataWaiter:
-    """The part of a producer that requests topic metadata and waits for it.
+    """Requests topic metadata for a producer, and waits for it.
 
     Args:
         client: provides the metadata.
-        accumulator: the records waiting to be sent.
+        accumulator: holds the records waiting to be sent.
         topics: the topics whose metadata the producer needs.
     """
 
@@ -53,7 +53,7 @@ class MetadataWaiter:
 
         Raises:
             TypeError: the topic is not a str.
-            ValueError: the name is too long, or not valid Unicode.
+            ValueError: the name is too long, or cannot be encoded as UTF-8.
         """
         if not self.knows(topic, partition):
             check_topic(topic)  # requesting its metadata would end the sending task
@@ -76,7 +76,7 @@ class MetadataWaiter:
         metadata, problem = self._client.metadata, self._client.connection_problem()
         if self._accumulator.knows(topic, partition):
             why = f": {problem}" if problem else ""
-            return BufferExhaustedError(f"buffer.memory had no space within {limit}{why}")
+            return BufferExhaustedError(f"no space in buffer.memory within {limit}{why}")
         if metadata.updates == updates and problem:
             why = problem
         elif not metadata.updates:

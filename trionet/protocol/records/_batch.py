@@ -51,7 +51,7 @@ class BatchHeader(NamedTuple):
         length: the size of the batch in bytes, without the first 12 bytes.
         leader_epoch: the leader epoch when the batch was appended; -1 in batches from a producer.
         magic: the format version; all other attributes are valid only for version 2.
-        crc: the CRC-32C of the batch from the field ``attributes``.
+        crc: the CRC-32C of the batch from the field ``attributes`` to its end.
         attributes: the codec (bits 0-2), the timestamp type (bit 3), and whether the batch is
             transactional (bit 4), is a control batch (bit 5), and has a delete horizon as its base
             timestamp (bit 6).
@@ -111,7 +111,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon(self) -> int | None:
-        """The time, in milliseconds, when tombstones and markers may be deleted (KIP-534)."""
+        """When tombstones and markers may be deleted, in milliseconds; None if unset (KIP-534)."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON else None
 
     def pack(self) -> bytes:
@@ -135,8 +135,8 @@ def seal_batch(
 ) -> list[bytes]:
     """Prepend the header, with its checksum, to the encoded records of a batch.
 
-    A producer also calls this to rewrite a batch for another producer id. The arguments are fields
-    of :class:`BatchHeader`. Returns the chunks of the whole batch.
+    A producer also calls this to rewrite a batch for another producer id. The keyword
+    arguments are fields of :class:`BatchHeader`. Returns the chunks of the whole batch.
 
     Raises:
         ValueError: there are no records.
@@ -185,7 +185,7 @@ def read_header(buf: Bytes, pos: int = 0) -> BatchHeader:
     if header.length < HEADER_SIZE - PREFIX_SIZE and header.magic == MAGIC:
         raise WireFormatError(f"a batch of length {header.length} is too short for its header")
     if header.length < 0:
-        raise WireFormatError(f"batch of negative length {header.length}")
+        raise WireFormatError(f"a batch has a negative length: {header.length}")
     return header
 
 
@@ -212,7 +212,7 @@ def iter_batches(buf: Bytes) -> Iterator[tuple[int, BatchHeader]]:
 
 
 def batch_positions(buf: Bytes, pos: int = 0) -> tuple[list[int], int]:
-    """Return the positions of the complete batches after ``pos``, and the end of the last batch.
+    """Return the positions of the complete batches from ``pos`` on, and the end of the last one.
 
     The search stops at another format, a truncated batch or an invalid length. No other field of
     the headers is checked.

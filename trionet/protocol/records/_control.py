@@ -1,7 +1,8 @@
 """Control records, the contents of batches with the control flag.
 
-Consumers do not return control records. Transaction markers commit or abort the records of a
-transaction (KIP-98). Kafka's quorum controller writes the other types (KIP-595, KIP-630).
+Consumers do not return control records to the application. Transaction markers commit or abort the
+records of a transaction (KIP-98). Kafka's quorum controller writes the other types (KIP-595,
+KIP-630).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _value: Final = struct.Struct(">hi")  # version, epoch of the coordinator
 
 
 class EndTransactionMarker(NamedTuple):
-    """The marker of the end of a transaction (Kafka: EndTransactionMarker).
+    """The marker that ends a transaction (Kafka: EndTransactionMarker).
 
     Attributes:
         is_commit: whether the transaction was committed; False if it was aborted.
@@ -51,7 +52,7 @@ def control_type(key: bytes | None) -> int:
         WireFormatError: the key is not a valid control record key.
     """
     if key is None or len(key) < _key.size:
-        raise WireFormatError("the key of a control record has no type")
+        raise WireFormatError("the key of a control record is null or truncated")
     version, number = _key.unpack_from(key)
     if version < 0:
         raise WireFormatError(f"the key of a control record has an invalid version ({version})")
@@ -59,7 +60,7 @@ def control_type(key: bytes | None) -> int:
 
 
 def read_marker(key: bytes | None, value: bytes | None) -> EndTransactionMarker | None:
-    """Decode a transaction marker; None for a control record of another type.
+    """Decode a transaction marker. Returns None for a control record of another type.
 
     Args:
         key: the key of the control record.
@@ -88,7 +89,7 @@ def encode_marker(
     base_offset: int = 0,
     leader_epoch: int = -1,
 ) -> bytes:
-    """Encode a batch with a transaction marker.
+    """Encode a batch that contains a transaction marker.
 
     Args:
         marker: the marker.
@@ -105,7 +106,8 @@ def encode_marker(
     try:
         value = _value.pack(_VERSION, marker.coordinator_epoch)
     except struct.error as error:
-        raise LocalProtocolError(f"the epoch of a marker cannot be encoded: {error}") from error
+        text = f"the epoch of a transaction marker cannot be encoded: {error}"
+        raise LocalProtocolError(text) from error
     return encode_batch(
         [(timestamp, key, value, ())],
         base_offset=base_offset,

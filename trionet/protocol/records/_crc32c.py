@@ -44,7 +44,7 @@ def from_table() -> Checksum:
     """Return a checksum function in pure Python, which reaches about 10 MB/s."""
     warnings.warn(
         "cannot import fastcrc, crc32c or google-crc32c; the checksums of record batches are "
-        "computed in Python, which is a thousand times slower; run `pip install fastcrc`",
+        "computed in Python, which is thousands of times slower; run `pip install fastcrc`",
         RuntimeWarning,
         stacklevel=2,
     )

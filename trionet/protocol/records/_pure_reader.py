@@ -26,7 +26,7 @@ _FAR: Final = 2**63 - 2**14
 def read_rows(
     buf: bytes, pos: int, count: int, base_offset: int, base_timestamp: int
 ) -> tuple[list[Record], int]:
-    """Decode all records to tuples, and return the tuples and the end of the records."""
+    """Decode all records as tuples, and return them and the position after the last record."""
     rows: list[Record] = []
     put = rows.append
     last = 0  # records of the same millisecond share one int object
@@ -99,9 +99,9 @@ def read_rows(
 def read_columns(
     buf: bytes, pos: int, count: int, base_offset: int, base_timestamp: int, passed: int = 0
 ) -> tuple[Columns, int]:
-    """Decode records to columns, and return the columns and the end of the records.
+    """Decode records as columns, and return them and the position after the last record.
 
-    ``passed`` is the number of records of the batch before ``pos``.
+    ``passed`` is the number of records of the batch that precede ``pos``.
     """
     offsets: list[int] | range = range(base_offset + passed, base_offset + passed + count)
     timestamps = [base_timestamp] * count
@@ -173,7 +173,7 @@ def read_columns(
 
 
 def read_values(buf: bytes, pos: int, count: int) -> tuple[list[bytes | None], int]:
-    """Decode the values of all records, and return the values and the end of the records."""
+    """Decode the values of all records, and return them and the position after the last record."""
     values: list[bytes | None] = [None] * count
     for number in range(count):
         size = buf[pos]
@@ -286,11 +286,11 @@ def _check_null(length: int) -> None:
 
 
 def _bad_length(length: int) -> NoReturn:
-    raise WireFormatError(f"record field of negative length {-(length >> 1) - 1}")
+    raise WireFormatError(f"a record field has a negative length: {-(length >> 1) - 1}")
 
 
 def read_headers(buf: bytes, pos: int) -> tuple[Headers, int]:
-    """Decode the header count and the headers of a record, and return the headers and their end."""
+    """Decode the header count and headers of a record, and return the headers and their end."""
     count, pos = _read_length(buf, pos)
     if not 0 <= count <= len(buf) - pos:
         raise WireFormatError(f"{count} record headers cannot fit into the batch")
@@ -304,7 +304,7 @@ def read_headers(buf: bytes, pos: int) -> tuple[Headers, int]:
         key = buf[pos : (pos := pos + length)].decode()
         length, pos = _read_length(buf, pos)
         if length < -1:
-            raise WireFormatError(f"record header value of negative length {length}")
+            raise WireFormatError(f"a record header value has a negative length: {length}")
         if length > len(buf) - pos:
             raise IndexError
         value = None if length < 0 else buf[pos : (pos := pos + length)]

@@ -54,7 +54,7 @@ _join: Final = b"".join
 
 
 class BatchBuilder:
-    """The builder of a batch, which encodes records as they are appended.
+    """Builds a batch, encoding records as they are appended.
 
     Args:
         size_max: the maximum size of the batch in bytes, before compression.
@@ -111,7 +111,7 @@ class BatchBuilder:
             timestamp: the timestamp, in milliseconds.
             key: the key, or None.
             value: the value, or None.
-            headers: names and values.
+            headers: the header names and values.
             size_max: the record is not appended if the batch would exceed this size in bytes,
                 before compression; an empty batch accepts any record.
 
@@ -179,7 +179,7 @@ class BatchBuilder:
             start: the index of the first record.
             stop: the index after the last record.
             timestamps: the timestamps, in milliseconds; a single number applies to all records.
-            keys: the keys; None if all are null.
+            keys: the keys, with None for null; None if all keys are null.
             values: the values, with None for null.
             headers: the headers; None if no record has headers.
             size_max: see :meth:`append`.
@@ -218,13 +218,13 @@ class BatchBuilder:
             headers: see :meth:`append`.
 
         Raises:
-            ValueError: the offset is not greater than the last offset.
+            ValueError: the offset delta is not greater than the last one.
             LocalProtocolError: see :meth:`append`.
             TypeError: see :meth:`append`.
         """
         last = self.last_offset_delta
         if offset_delta <= last:
-            raise ValueError(f"offset {offset_delta} does not come after {last}")
+            raise ValueError(f"offset delta {offset_delta} does not come after {last}")
         self.last_offset_delta = offset_delta - 1
         try:
             self.append(timestamp, key, value, headers)
@@ -237,8 +237,9 @@ class BatchBuilder:
     ) -> bool:
         """Return whether the batch would stay within its maximum size with this record.
 
-        An empty batch accepts any record. Unlike Kafka's MemoryRecordsBuilder.hasRoomFor, this is
-        exact, because the effect of compression is not estimated.
+        An empty batch accepts any record. Unlike that of Kafka's
+        MemoryRecordsBuilder.hasRoomFor, the result is exact, because the effect of compression is
+        not estimated.
         """
         if not self.count:
             return True

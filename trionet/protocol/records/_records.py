@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Numbers = TypeVarTuple("Numbers")
 
-#: The default limit of the decompressed size of a batch.
+#: The default limit on the decompressed size of a batch.
 INFLATED_BYTES_MAX: Final = 128 * 1024 * 1024
 
 #: The minimum size of a record, with one byte each for its length, attributes, timestamp delta,
@@ -110,7 +110,7 @@ def encode_columns(
     """
     lengths = [len(each) for each in (timestamps, values, keys, headers) if isinstance(each, Sized)]
     if min(lengths) != max(lengths):
-        raise ValueError(f"columns of different lengths: {lengths}")
+        raise ValueError(f"the columns differ in length: {lengths}")
     builder = implementation.writer.build_columns(timestamps, keys, values, headers)
     return b"".join(batch_chunks(builder, **fields))
 
@@ -172,12 +172,12 @@ def _attributes(fields: BatchFields) -> int:
 def decode_batch(
     buf: Bytes, pos: int = 0, *, inflated_bytes_max: int = INFLATED_BYTES_MAX
 ) -> list[Record]:
-    """Decode the records of the batch at ``pos``; its checksum is not verified.
+    """Decode the records of the batch at ``pos``, without verifying its checksum.
 
     Args:
         buf: the buffer that contains the complete batch.
         pos: the position of the batch.
-        inflated_bytes_max: the limit of the decompressed size of the records.
+        inflated_bytes_max: the limit on the decompressed size of the records.
 
     Raises:
         WireFormatError: the batch is truncated, malformed or not of format 2, or its decompressed

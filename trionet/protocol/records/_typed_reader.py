@@ -1,17 +1,17 @@
 """The record reader: typed Python, compiled by mypyc.
 
-It has the same behaviour and errors as :mod:`._pure_reader`, which is faster when interpreted. The
-code differs from ordinary Python in three ways:
+It behaves exactly like :mod:`._pure_reader`, which is faster when interpreted. The code differs
+from ordinary Python in three ways:
 
 * Native 64-bit integers wrap around silently. Lengths from a peer are therefore compared with the
   size of the remaining buffer before they are added to a position.
-* mypyc checks the bounds of every ``buf[pos]``. It raises IndexError, which the caller converts to
+* mypyc checks the bounds of every ``buf[pos]``, and the caller converts its IndexError to
   WireFormatError. mypyc does not check slices, so this module checks their ends.
 * Tuples of native integers are returned without allocation, so small functions are cheap. The
   fields of the current record are attributes of a cursor, which is reused for all records.
 
 ``struct`` cannot decode varints, and anything that goes through Python objects would box every
-integer. If mypyc ever optimizes memoryview, bodies that are not ``bytes`` need not be copied first.
+integer. If mypyc ever optimizes memoryview, bodies need no longer be copied to ``bytes`` first.
 """
 
 # Compiled by mypyc.
@@ -122,7 +122,7 @@ class _Cursor:
 def read_rows(
     buf: bytes, pos: i64, count: i64, base_offset: i64, base_timestamp: i64
 ) -> tuple[list[Record], int]:
-    """Decode all records to tuples, and return the tuples and the end of the records."""
+    """Decode all records as tuples, and return them and the position after the last record."""
     cursor = _Cursor()
     none: object = _NO_HEADERS
     rows = [none] * count
@@ -160,9 +160,9 @@ def read_rows(
 def read_columns(
     buf: bytes, pos: i64, count: i64, base_offset: i64, base_timestamp: i64, passed: i64 = 0
 ) -> tuple[Columns, int]:
-    """Decode records to columns, and return the columns and the end of the records.
+    """Decode records as columns, and return them and the position after the last record.
 
-    ``passed`` is the number of records of the batch before ``pos``.
+    ``passed`` is the number of records of the batch that precede ``pos``.
     """
     cursor = _Cursor()
     offsets: list[int] | None = None
@@ -213,7 +213,7 @@ def read_columns(
 
 
 def read_values(buf: bytes, pos: i64, count: i64) -> tuple[list[bytes | None], int]:
-    """Decode the values of all records, and return the values and the end of the records."""
+    """Decode the values of all records, and return them and the position after the last record."""
     cursor = _Cursor()
     values: list[bytes | None] = [None] * count
     done: i64 = 0
@@ -271,7 +271,7 @@ def _unsigned(number: i64) -> i64:
 def _null(length: i64) -> i64:
     if length != 1:
         negative = -((length >> 1) & _INT64_MAX) - 1
-        raise WireFormatError(f"record field of negative length {negative}")
+        raise WireFormatError(f"a record field has a negative length: {negative}")
     return -1
 
 
@@ -292,7 +292,7 @@ def _read_more(buf: bytes, pos: i64, first: i64) -> tuple[i64, i64]:
 
 
 def read_headers(buf: bytes, pos: i64) -> tuple[Headers, i64]:
-    """Decode the header count and the headers of a record, and return the headers and their end."""
+    """Decode the header count and headers of a record, and return the headers and their end."""
     limit: i64 = len(buf)
     count: i64
     length: i64
@@ -311,7 +311,7 @@ def read_headers(buf: bytes, pos: i64) -> tuple[Headers, i64]:
         key = buf[pos:end].decode()
         length, pos = _read_length(buf, end)
         if length < -1:
-            raise WireFormatError(f"record header value of negative length {length}")
+            raise WireFormatError(f"a record header value has a negative length: {length}")
         value: bytes | None = None
         if length >= 0:
             if length > limit - pos:

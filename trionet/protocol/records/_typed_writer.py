@@ -1,9 +1,9 @@
 """The record writer: typed Python, compiled by mypyc.
 
-It has the same behaviour and errors as :mod:`._pure_writer`, which is faster when interpreted. It
-requires the package librt, whose BytesWriter lets compiled code append single bytes without a
-Python call. Joining parts, as the pure writer does, would take twice the time. If librt cannot be
-imported, the pure writer is used; see :mod:`._implementation`.
+It behaves exactly like :mod:`._pure_writer`, which is faster when interpreted. It requires the
+package librt, whose BytesWriter lets compiled code append single bytes without a Python call.
+Joining parts, as the pure writer does, would take twice the time. If librt cannot be imported, the
+pure writer is used; see :mod:`._implementation`.
 
 A record starts with its own length. To avoid encoding the rest first and copying it, the writer
 adds up the sizes of all parts before it writes. The head of a record (length, attributes and both
@@ -55,7 +55,7 @@ _NONE: Final[object] = ()
 
 
 class BatchBuilder:
-    """The builder of a batch; see :class:`._pure_writer.BatchBuilder`."""
+    """Builds a batch; see :class:`._pure_writer.BatchBuilder`."""
 
     def __init__(
         self, size_max: i64 = BATCH_BYTES_MAX, *, base_timestamp: int | None = None
@@ -230,7 +230,7 @@ class BatchBuilder:
         """Append a record with a given offset, for batches with gaps after compaction."""
         last = self.last_offset_delta
         if offset_delta <= last:
-            raise ValueError(f"offset {offset_delta} does not come after {last}")
+            raise ValueError(f"offset delta {offset_delta} does not come after {last}")
         self.last_offset_delta = offset_delta - 1
         try:
             self.append(timestamp, key, value, headers)

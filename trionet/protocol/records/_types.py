@@ -23,7 +23,7 @@ class Columns(NamedTuple):
         timestamps: the timestamps, in milliseconds.
         keys: the keys, with None for null.
         values: the values, with None for null.
-        headers: the header names and values; empty for a record without headers.
+        headers: the headers of each record; empty for a record without headers.
     """
 
     offsets: Sequence[int]
@@ -41,5 +41,5 @@ def as_bytes(field: object) -> bytes:
     """
     if isinstance(field, (bytes, bytearray, memoryview)):
         return bytes(field)
-    hint = "; encode text, with .encode()" if isinstance(field, str) else ""
+    hint = "; encode it with .encode()" if isinstance(field, str) else ""
     raise TypeError(f"keys and values must be bytes or None, not {type(field).__name__}{hint}")

@@ -163,7 +163,7 @@ def test_what_cannot_be_written_is_refused_and_takes_no_memory() -> None:
             add(records, value)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="bytes or None"):
             add(records, b"x", None, key=value)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"encode text, with \.encode\(\)"):
+    with pytest.raises(TypeError, match=r"encode it with \.encode\(\)"):
         add(records, "text")  # type: ignore[arg-type]
     with pytest.raises(LocalProtocolError):
         _ = records.append(TOPIC, 0, 2**63, None, b"x", (), 0.0)

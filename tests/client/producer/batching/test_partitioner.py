@@ -38,5 +38,5 @@ def test_a_key_has_one_partition(key: bytes, partitions: int) -> None:
 
 
 def test_text_is_no_key() -> None:
-    with pytest.raises(TypeError, match=r"not str; encode text, with \.encode\(\)"):
+    with pytest.raises(TypeError, match=r"not str; encode it with \.encode\(\)"):
         partition_of("text", 3)  # type: ignore[arg-type]

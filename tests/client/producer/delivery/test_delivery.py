@@ -243,5 +243,5 @@ def test_only_a_producer_creates_deliveries() -> None:
     records = accumulator(ONE)
     delivery = append(records)
 
-    with pytest.raises(TypeError, match="created only by the methods of a producer"):
+    with pytest.raises(TypeError, match="created only by a producer's methods"):
         _ = Delivery(None, delivery.outcome, 0, 0)

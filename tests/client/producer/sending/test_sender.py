@@ -369,7 +369,7 @@ async def test_negative_partition_is_refused_at_once(
         open_producer(leaders.address, AT_ONCE, network=network) as producer,
     ):
         for call in (producer.send, producer.enqueue):
-            with pytest.raises(ValueError, match="partition -1 must be 0 or more"):
+            with pytest.raises(ValueError, match="partition must be 0 or more, or None, not -1"):
                 await call("t", b"a", partition=-1)
-        with pytest.raises(ValueError, match="partition -1 must be 0 or more"):
+        with pytest.raises(ValueError, match="partition must be 0 or more, or None, not -1"):
             await producer.send_batch("t", [b"a"], partition=-1)

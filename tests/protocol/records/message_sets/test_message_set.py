@@ -238,8 +238,12 @@ FIELDS_V1 = struct.pack(">bbq", 1, 0, NOW)
     [
         pytest.param(message(b"a", magic=3), "magic 3", id="magic"),
         pytest.param(message(b"a", magic=-1), "magic 255", id="negative magic"),
-        pytest.param(framed(FIELDS_V1 + struct.pack(">ii", -2, -1)), "length -2", id="key"),
-        pytest.param(framed(FIELDS_V1 + struct.pack(">ii", -1, -7)), "length -7", id="value"),
+        pytest.param(
+            framed(FIELDS_V1 + struct.pack(">ii", -2, -1)), "negative length: -2", id="key"
+        ),
+        pytest.param(
+            framed(FIELDS_V1 + struct.pack(">ii", -1, -7)), "negative length: -7", id="value"
+        ),
         pytest.param(
             framed(FIELDS_V1 + struct.pack(">ii", 90, -1)), "key of a message", id="long key"
         ),

@@ -1,1 +1,1 @@
-"""Batching of records per partition, within ``buffer.memory``."""
+"""Batching records per partition, within the limit of ``buffer.memory``."""

@@ -2,15 +2,15 @@
 
 Records are appended one by one but drained in batches, so there are two classes. The accumulator
 finds the open batch of a partition and appends to it. :class:`.BatchQueues` manages batches after
-that, and is the only class that the sender uses. Appending a record costs one look-up of the topic
-and one call of the batch builder (:meth:`RecordAccumulator.try_append`). It needs neither a clock
+that, and is the only class that the sender uses. Appending a record costs one topic lookup and
+one call to the batch builder (:meth:`RecordAccumulator.try_append`). It needs neither a clock
 nor a lock, since all tasks run in one event loop.
 
-Rejected: a reference from the producer to the current batch. This would save the look-up of the
-topic, a fifth of the cost of an append, but would have to be invalidated whenever metadata changes.
+Rejected: a reference from the producer to the current batch. This would save the topic lookup, a
+fifth of the cost of an append, but would have to be invalidated whenever metadata changes.
 Reconsider if records are ever sent without a topic name.
 
-Pure: ``now`` is always in seconds of the loop's clock, and no function waits.
+No function waits or performs I/O. ``now`` is always the time on the event loop's clock, in seconds.
 """
 
 # Compiled by mypyc.
@@ -41,12 +41,12 @@ class RecordAccumulator:
     """The batches of a producer, and the memory they occupy.
 
     Args:
-        settings: sizes, limits and compression of batches.
+        settings: the sizes, limits and compression of batches.
         rng: jitters backoffs and chooses partitions.
         sequencing: assigns sequence numbers to batches; None without idempotence.
 
     Attributes:
-        queues: the batches that wait to be sent.
+        queues: the batches waiting to be sent.
         pool: the memory that batches occupy.
         is_closed: whether appends are rejected.
     """
@@ -72,7 +72,7 @@ class RecordAccumulator:
         return found is not None and (partition is None or found.queue(partition) is not None)
 
     def key_partitions(self, topic: str) -> int:
-        """Return the number of partitions to which the keys of a topic are hashed.
+        """Return the number of partitions across which the keys of a topic are hashed.
 
         Args:
             topic: a topic for which :meth:`knows` returns True.
@@ -97,7 +97,8 @@ class RecordAccumulator:
 
         Args:
             topic: a topic for which :meth:`knows` returns True.
-            partition: the partition number; None chooses by the key, or without a key by load.
+            partition: the partition number; if None, the partitioner chooses, by the key if there
+                is one.
             timestamp: the timestamp, in milliseconds.
             key: the key; None for no key.
             value: the value; None for null.
@@ -110,8 +111,8 @@ class RecordAccumulator:
             trio.ClosedResourceError: the accumulator is closed.
             RecordTooLargeError: the record is larger than ``max.request.size``, or than all of
                 ``buffer.memory``.
-            LocalProtocolError: the timestamp exceeds 64 bits, or is too far from the first
-                timestamp of the batch.
+            LocalProtocolError: the timestamp does not fit into 64 bits, or is too far from the
+                first timestamp of the batch.
             TypeError: the key or the value is neither bytes nor None.
         """
         delivery = self.try_append(topic, partition, timestamp, key, value, headers)
@@ -190,11 +191,11 @@ class RecordAccumulator:
         deliveries: Deliveries,
         now: float,
     ) -> int:
-        """Append a range of records until the buffer is full.
+        """Append a range of records, stopping when the buffer is full.
 
         Args:
             topic: a topic for which :meth:`knows` returns True.
-            partition: the partition number; None chooses by key, or by load without a key.
+            partition: the partition number; if None, the partitioner chooses one for each record.
             columns: the records; the range must have passed :meth:`check_columns`.
             start: the index of the first record.
             stop: the index after the last record.
@@ -208,7 +209,8 @@ class RecordAccumulator:
 
         Raises:
             trio.ClosedResourceError: the accumulator is closed.
-            LocalProtocolError: see :meth:`append`; the records before that one were appended.
+            LocalProtocolError: see :meth:`append`; the records before the invalid one were
+                appended.
         """
         found = self._topics.get(topic)
         number = start
@@ -234,10 +236,10 @@ class RecordAccumulator:
         return number
 
     def end_columns(self, deliveries: Deliveries) -> bool:
-        """Mark the last batch of each partition full if the columns also filled earlier batches.
+        """Mark the last batch of each partition as full if the columns also filled earlier batches.
 
-        The caller waits for all of these records and has no more records to add, so it would be
-        useless for the last batches to linger.
+        The caller waits for all of these records and has no more records to add, so nothing would
+        be gained if the last batches lingered.
 
         Returns:
             Whether any batch was marked full.
@@ -259,7 +261,7 @@ class RecordAccumulator:
         """Check a range of records before any of them is appended.
 
         Raises:
-            TypeError: a key or a value is neither bytes nor None; the message names it.
+            TypeError, ValueError: see :meth:`.RecordColumns.check`.
             RecordTooLargeError: see :meth:`append`.
         """
         longest = columns.check(start, stop)
@@ -298,7 +300,7 @@ class RecordAccumulator:
         return delivery
 
     def _reserve(self, key: Bytes | None, value: Bytes | None, headers: Headers) -> int:
-        """Take memory for a batch that begins with this record, and return its size in bytes."""
+        """Take memory for a batch that begins with this record, and return the number of bytes."""
         size = record_size_max(key, value, headers)
         self._check_size(size)
         settings = self._settings
@@ -314,7 +316,7 @@ class RecordAccumulator:
         ):
             if size > limit:
                 raise RecordTooLargeError(
-                    f"a record of {size} bytes, with its overhead, is larger than {name} ="
+                    f"the record is {size} bytes including overhead, which exceeds {name} ="
                     f" {limit}; send a smaller record, or raise {name}"
                 )
 
@@ -324,7 +326,7 @@ class RecordAccumulator:
         return trio.WouldBlock()
 
     def withdraw_all(self, deliveries: Deliveries) -> None:
-        """Withdraw the records whose batches are undrained, and mark all others as seen."""
+        """Withdraw the records whose batches are undrained, and mark all other failures as seen."""
         for outcome, index, count in deliveries.spans():
             batch = self._undrained_batch(outcome)
             for number in range(index, index + count):

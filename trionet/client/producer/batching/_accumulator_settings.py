@@ -16,18 +16,17 @@ class AccumulatorSettings:
             in a batch of its own (``batch.size``).
         linger_seconds: how long a batch that is not full waits for more records (``linger.ms``).
         buffer_bytes: the maximum memory of all batches (``buffer.memory``).
-        request_bytes_max: the maximum size of a record and of a request
-            (``max.request.size``).
+        request_bytes_max: the maximum size of a record and of a request (``max.request.size``).
         delivery_timeout_seconds: the maximum time from the creation of a batch to its
             acknowledgement (``delivery.timeout.ms``).
-        retry: the backoff before a retry (``retry.backoff.ms``,
-            ``retry.backoff.max.ms``).
+        retry: the backoff before a retry (``retry.backoff.ms``, ``retry.backoff.max.ms``).
         codec: the number of the compression codec (``compression.type``).
         level: see :func:`._codecs.compress` (``compression.gzip.level`` and the like).
         is_adaptive: whether records without a key prefer partitions with short queues
             (``partitioner.adaptive.partitioning.enable``, KIP-794).
-        availability_timeout_seconds: the time after which the partitioner skips a leader that has
-            accepted no request; 0 for never (``partitioner.availability.timeout.ms``).
+        availability_timeout_seconds: how long a leader may accept no request for ready batches
+            before the partitioner skips it (``partitioner.availability.timeout.ms``); 0 never skips
+            a leader.
         ignores_keys: whether the partitioner ignores keys (``partitioner.ignore.keys``).
     """
 

@@ -55,25 +55,25 @@ class ProducerBatch:
 
     Args:
         topic_partition: the destination.
-        size_max: ``batch.size``; the batch may only exceed this size if it has a single record.
+        size_max: ``batch.size``; the batch may exceed this size only if it has a single record.
         reserved: the number of bytes taken from the buffer pool.
-        created_at: the time of creation, in seconds of the loop's clock; ``delivery.timeout.ms``
-            starts then.
+        created_at: the creation time on the event loop's clock, in seconds;
+            ``delivery.timeout.ms`` runs from then.
         codec: the number of the compression codec.
         level: see :func:`._codecs.compress`.
 
     Attributes:
         topic_partition: the destination.
-        reserved: the number of bytes taken from the buffer pool; 0 after they were given back.
-        created_at: the time of creation, in seconds of the loop's clock.
+        reserved: the number of bytes taken from the buffer pool; 0 once they have been given back.
+        created_at: the creation time on the event loop's clock, in seconds.
         outcome: the result of the batch, which the deliveries of its records share.
         attempts: the number of retries.
-        retry_at: the end of the retry backoff, on the loop's clock (``retry.backoff.ms``); ignored
-            if the partition has a newer leader.
-        leader_epoch: the epoch of the leader to which the batch was last sent; -1 if the batch was
-            not sent yet, or the epoch is not known.
-        drained_at: when the batch was last drained; -1.0 for never.
-        is_drained: whether the batch was drained, so that its records can no longer be withdrawn.
+        retry_at: when the retry backoff (``retry.backoff.ms``) ends, on the event loop's clock;
+            ignored if the partition has a newer leader.
+        leader_epoch: the epoch of the leader to which the batch was last sent; -1 if the batch has
+            not been sent yet, or the epoch is not known.
+        drained_at: when the batch was last drained; -1.0 if it never was.
+        is_drained: whether the batch was drained, after which no record can be withdrawn.
         may_be_written: whether the leader may have appended the batch, because an attempt had no
             response or an inconclusive one.
         producer_id: the producer id; -1 without idempotence.
@@ -153,8 +153,8 @@ class ProducerBatch:
             The record's delivery; None if the record does not fit.
 
         Raises:
-            LocalProtocolError: the timestamp exceeds 64 bits, or is too far from the first
-                timestamp of the batch.
+            LocalProtocolError: the timestamp does not fit into 64 bits, or is too far from the
+                first timestamp of the batch.
             TypeError: the key or the value is neither bytes nor None.
         """
         typed = self._typed
@@ -213,7 +213,7 @@ class ProducerBatch:
         return self._is_marked_full or self._builder.size >= self._size_max
 
     def mark_full(self) -> None:
-        """Mark the batch as full, although it has not reached its maximum size."""
+        """Mark the batch as full even though it has not reached its maximum size."""
         self._is_marked_full = True
 
     # Sending.
@@ -228,9 +228,9 @@ class ProducerBatch:
                 self._leave_out(withdrawn)
 
     def chunks(self) -> list[bytes]:
-        """Return the encoded batch, which is compressed only by the first call.
+        """Return the encoded batch, which is compressed only on the first call.
 
-        Compressing a large batch may take long. This method may be called in a worker thread.
+        Compressing a large batch may take long, so this method may be called in a worker thread.
         """
         if self._body is None:
             self._body = compressed_chunks(self._builder, self._codec, self._level)

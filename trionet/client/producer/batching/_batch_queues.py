@@ -1,7 +1,8 @@
 """The batches of all partitions, from creation to deallocation.
 
 This is the half of Kafka's RecordAccumulator that the sender uses: readiness, draining, retries,
-expiry and flushes. Pure: ``now`` is in seconds of the loop's clock.
+expiry and flushes. No function waits or performs I/O. ``now`` is always the time on the event
+loop's clock, in seconds.
 """
 
 # Compiled by mypyc.
@@ -55,11 +56,11 @@ class Sequencing(Protocol):
 class BatchQueues:
     """The batches of all partitions, and the memory they hold.
 
-    Each method is an event in the life of a batch. The methods maintain two indexes, one of the
-    queues with undrained batches and one of incomplete batches.
+    Each method handles an event in the life of a batch. The methods maintain two indexes: the
+    queues with undrained batches, and the incomplete batches.
 
     Args:
-        settings: sizes, limits and compression of batches.
+        settings: the sizes, limits and compression of batches.
         rng: jitters backoffs and chooses partitions.
         sequencing: assigns sequence numbers to batches; None without idempotence.
 
@@ -94,9 +95,10 @@ class BatchQueues:
     def ready(self, cluster: Cluster, now: float) -> ReadyCheck:
         """Return the leaders of partitions with a batch that is ready to be sent.
 
-        A partition is ready if its first batch is not backing off, the partition is not muted, and
-        at least one of these is true: a batch is full, ``linger.ms`` has passed, the memory is
-        exhausted, a flush is in progress, or the accumulator is closed.
+        A partition is ready if it is not muted, its next batch is not backing off, and at least one
+        of these is true: that batch is full or a retry, another batch is queued as well,
+        ``linger.ms`` has passed, the memory is exhausted, a flush is in progress, or the
+        accumulator is closed.
         """
         self.topics.update(cluster)
         nodes: set[int] = set()
@@ -147,7 +149,7 @@ class BatchQueues:
         The partitions of a node take turns, so that no partition starves (KAFKA-13834).
 
         Args:
-            cluster: the leaders of partitions.
+            cluster: provides the partition leaders.
             node_ids: the nodes that can accept a request now.
             bytes_max: the maximum total size per node, before compression; a single batch may be
                 larger.
@@ -221,8 +223,8 @@ class BatchQueues:
     def split_and_reenqueue(self, batch: ProducerBatch, now: float) -> list[ProducerBatch]:
         """Split a batch that was too large, and queue the smaller batches (KIP-126).
 
-        The new batches take the place of the batch in the queue and in its deliveries. The caller
-        must still pass the batch to :meth:`deallocate`.
+        The new batches replace the original batch in the queue and in its deliveries. The caller
+        must still pass the original batch to :meth:`deallocate`.
 
         Args:
             batch: a batch with several records.
@@ -256,7 +258,7 @@ class BatchQueues:
         return batches
 
     def remove(self, batch: ProducerBatch) -> None:
-        """Remove a queued batch that need not be sent any more, without deallocating it."""
+        """Remove a queued batch that no longer needs to be sent, without deallocating it."""
         queue = self.topics.queue(batch.topic_partition)
         assert queue is not None  # it waits there
         self._remove(queue, batch)
@@ -316,11 +318,11 @@ class BatchQueues:
         """Fail all incomplete batches, queued or in flight, and free their memory.
 
         Args:
-            error: the error of the batches that no leader can have.
-            under_way: the error of the other batches; defaults to ``error``.
+            error: the error for the batches that no leader can have appended.
+            under_way: the error for all other batches; defaults to ``error``.
 
         Returns:
-            The batches that this call has failed, without those that already had an outcome.
+            The batches that this call has failed; excludes those that already had an outcome.
         """
         waiting = {batch for queue in self._undrained for batch in queue.batches}
         for batch in self._incomplete:
@@ -347,5 +349,5 @@ class BatchQueues:
         return decided
 
     def close(self) -> None:
-        """Make all batches ready immediately, since no more records follow."""
+        """Make all batches ready immediately, since no more records will follow."""
         self._is_closed = True

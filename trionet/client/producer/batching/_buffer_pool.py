@@ -18,7 +18,7 @@ from ....errors import ConfigError
 
 
 class BufferPool:
-    """The memory accounting of ``buffer.memory``.
+    """Accounts for the memory taken from ``buffer.memory``.
 
     Args:
         bytes_max: ``buffer.memory``.
@@ -26,8 +26,8 @@ class BufferPool:
     Attributes:
         bytes_max: the size of the pool.
         available: the number of free bytes.
-        on_freed: called after bytes were given back; None for no callback.
-        is_exhausted: whether a request was denied, and no bytes were given back since.
+        on_freed: called after bytes have been given back; None for no callback.
+        is_exhausted: whether a request was denied, and no bytes have been given back since.
         is_promised: whether free memory is reserved for a waiting task.
 
     Raises:
@@ -75,7 +75,7 @@ T = TypeVar("T")
 
 
 class BufferPoolWaiters:
-    """The queue of tasks that wait for memory.
+    """The queue of tasks waiting for memory.
 
     Only the task at the head of the queue may take memory. If other tasks could take small amounts,
     the first task might never find enough memory for a large record.
@@ -104,7 +104,7 @@ class BufferPoolWaiters:
         return self._waited_seconds + sum(now - waiter.since for waiter in self._queue)
 
     def join(self) -> Waiter:
-        """Return a context manager that keeps the calling task in the queue."""
+        """Return a context manager that keeps the calling task in the queue until it exits."""
         return Waiter(self)
 
     def enter(self, waiter: Waiter) -> None:
@@ -129,7 +129,7 @@ class BufferPoolWaiters:
             self._pool.is_promised = True  # until it leaves the queue
 
     def wake_all(self) -> None:
-        """Wake all tasks, since the producer was closed (KAFKA-9449)."""
+        """Wake all tasks, since the producer has been closed (KAFKA-9449)."""
         for waiter in self._queue:
             waiter.wake()
 
@@ -140,13 +140,13 @@ class BufferPoolWaiters:
 
 @final
 class Waiter:
-    """A context manager that keeps a task in the queue.
+    """A context manager that keeps a task in the queue until it exits.
 
     Args:
         waiters: the queue.
 
     Attributes:
-        since: when the wait began, in seconds of the loop's clock.
+        since: when the wait began, on the event loop's clock, in seconds.
     """
 
     __slots__ = ("_event", "_waiters", "since")
@@ -169,10 +169,10 @@ class Waiter:
         self._waiters.leave(self)
 
     def wake(self) -> None:
-        """Wake the task, because memory may be free or the producer was closed."""
+        """Wake the task, because memory may be free or the producer has been closed."""
         self._event.set()
 
     async def turn(self) -> None:
-        """Wait until memory may be free."""
+        """Wait until it is this task's turn and memory may be free."""
         await self._event.wait()
         self._event = trio.Event()

@@ -1,4 +1,4 @@
-"""The batch queues of the partitions of a topic (Kafka: RecordAccumulator.TopicInfo)."""
+"""The batch queues of a topic's partitions (Kafka: RecordAccumulator.TopicInfo)."""
 
 # Compiled by mypyc.
 
@@ -17,11 +17,11 @@ class PartitionQueue:
     Attributes:
         topic_partition: the partition.
         batches: the batches, oldest first; the last one may be open.
-        filling: the open batch, to which records are appended; None for no open batch.
+        filling: the open batch, to which records are appended; None if there is none.
         leader: the node id of the partition leader; -1 if it is not known.
         leader_epoch: the leader epoch; -1 if the brokers do not report it.
-        is_muted: whether the partition waits for a response before the next batch is sent
-            (``max.in.flight`` of 1).
+        is_muted: whether no batch may be sent until a response has arrived (``max.in.flight`` of
+            1).
     """
 
     __slots__ = ("batches", "filling", "is_muted", "leader", "leader_epoch", "topic_partition")
@@ -42,7 +42,7 @@ class PartitionQueue:
         self.filling = batch
 
     def put_back(self, batch: ProducerBatch) -> None:
-        """Insert a batch for a retry before the new batches.
+        """Insert a batch to be retried ahead of the new batches.
 
         Batches with sequence numbers are kept in sequence order (Kafka: insertInSequenceOrder).
         """
@@ -73,25 +73,25 @@ class PartitionQueue:
         self.filling = None
 
     def is_backing_off(self, batch: ProducerBatch, now: float) -> bool:
-        """Return whether a retry is still backing off; never with a newer leader (KAFKA-15415)."""
+        """Return whether a retry is backing off; a newer leader ends the backoff (KAFKA-15415)."""
         return now < batch.retry_at and not (batch.leader_epoch < self.leader_epoch)
 
 
 def _is_before(batch: ProducerBatch, other: ProducerBatch) -> bool:
-    """Return whether one sequence number precedes another; the numbers wrap around."""
+    """Return whether one batch's sequence number precedes another's, allowing for wraparound."""
     ahead = (other.base_sequence - batch.base_sequence) & SEQUENCE_MAX
     return 0 < ahead <= SEQUENCE_MAX // 2
 
 
 class TopicQueues:
-    """The batch queues of the partitions of one topic.
+    """The batch queues of one topic's partitions.
 
     Attributes:
         name: the name of the topic.
-        queues: the queues by partition, including those of deleted partitions.
+        queues: the queues by partition number, including those of deleted partitions.
         partitions: the number of partitions; 0 if it is not known.
         sticky: the queue of the sticky partition, to which records without a key are appended.
-        sticky_batch: the batch to which these records are appended; None for no batch yet.
+        sticky_batch: the batch to which these records are appended; None before it begins.
         sticky_bytes: the total size of the preceding batches since the partition was chosen.
     """
 

@@ -4,7 +4,7 @@ Keys are mapped to partitions by murmur2, as in Kafka's Java client. Records wit
 sticky partition (KIP-480, KIP-794). To fill batches, the sticky partition is kept until it has
 received ``batch.size`` bytes, and changes only between two batches (KAFKA-14156). The next
 partition is chosen at random. Adaptive partitioning prefers partitions with shorter queues, since
-their leaders are faster.
+their leaders are probably faster.
 """
 
 # Compiled by mypyc.
@@ -53,7 +53,7 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_of(key: Bytes, partitions: int) -> int:
-    """Return the partition that a key maps to among ``partitions``.
+    """Return which of ``partitions`` partitions a key maps to.
 
     Raises:
         TypeError: the key is not bytes.

@@ -1,4 +1,4 @@
-"""Checks of records, which raise errors that name the invalid field.
+"""Record checks, which raise errors that name the invalid field.
 
 They run only after an append has failed, or before a batch call, since checking every field of a
 record takes longer than appending it.
@@ -18,7 +18,7 @@ def check_topic(topic: object) -> None:
 
     Raises:
         TypeError: the topic is not a str.
-        ValueError: the name is too long, or not valid Unicode.
+        ValueError: the name is too long, or cannot be encoded as UTF-8.
     """
     if not isinstance(topic, str):
         raise TypeError(f"topic must be str, not {_kind(topic)}")
@@ -34,7 +34,7 @@ def check_partition(partition: object) -> None:
     """Reject partition numbers that can never exist.
 
     Raises:
-        TypeError: the partition is not an int.
+        TypeError: the partition is neither an int nor None.
         ValueError: the partition is negative.
     """
     if partition is None:
@@ -42,7 +42,7 @@ def check_partition(partition: object) -> None:
     if not isinstance(partition, int):
         raise TypeError(f"partition must be int or None, not {_kind(partition)}")
     if partition < 0:
-        raise ValueError(f"partition {partition} must be 0 or more, or None")
+        raise ValueError(f"partition must be 0 or more, or None, not {partition}")
 
 
 def check_timestamp(what: str, timestamp: object) -> None:
@@ -59,9 +59,7 @@ def check_timestamp(what: str, timestamp: object) -> None:
     if not isinstance(timestamp, int):
         raise TypeError(f"{what} must be int, in milliseconds since 1970, not {_kind(timestamp)}")
     if timestamp < 0:
-        raise ValueError(
-            f"{what} is {timestamp}, but must be 0 or more, in milliseconds since 1970"
-        )
+        raise ValueError(f"{what} must be 0 or more, in milliseconds since 1970, not {timestamp}")
 
 
 def check_record(
@@ -108,7 +106,7 @@ def check_headers(what: str, headers: object) -> None:
 
     Raises:
         TypeError: the headers, or a header, have the wrong type.
-        ValueError: a header name is not valid Unicode.
+        ValueError: a header name cannot be encoded as UTF-8.
     """
     if headers is None:
         return

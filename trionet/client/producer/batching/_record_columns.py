@@ -21,7 +21,8 @@ class RecordColumns:
     Args:
         values: the values; None for null.
         keys: the keys, with None for null; None if no record has a key.
-        timestamps: the timestamps, in milliseconds; a single number applies to all records.
+        timestamps: the timestamp of each record, in milliseconds; a single number applies to all
+            records.
         headers: the header names and values; None if no record has headers.
 
     Raises:
@@ -79,7 +80,7 @@ class RecordColumns:
         Raises:
             TypeError: a key or a value is neither bytes nor None, a timestamp is not an int, or
                 headers are not names and values; the message names the record.
-            ValueError: a timestamp is negative, or a header name is not valid Unicode; the
+            ValueError: a timestamp is negative, or a header name cannot be encoded as UTF-8; the
                 message names the record.
         """
         if isinstance(self.timestamps, int):

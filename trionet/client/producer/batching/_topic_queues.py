@@ -16,7 +16,7 @@ from ._partitioner import next_queue
 
 
 class NodeLatency:
-    """The latency of a node, as two times on the loop's clock.
+    """The latency of a node, as two times on the event loop's clock.
 
     Attributes:
         ready_at: when batches were last ready for the node.
@@ -37,7 +37,7 @@ class NodeLatency:
 
     @property
     def held_up_seconds(self) -> float:
-        """The time for which the node had ready batches but accepted no request."""
+        """How long the node has had ready batches without accepting a request, in seconds."""
         return self.ready_at - self.drained_at
 
 
@@ -49,8 +49,8 @@ class ProducerTopics:
         batch_bytes: the number of bytes after which a new sticky partition is chosen
             (``batch.size``).
         is_adaptive: whether to prefer partitions with shorter queues.
-        availability_timeout_seconds: the time after which a node that accepts no request is
-            skipped; 0 for never.
+        availability_timeout_seconds: how long a node may accept no request for ready batches before
+            it is skipped; 0 never skips a node.
     """
 
     __slots__ = (
@@ -104,7 +104,7 @@ class ProducerTopics:
         return topic if topic.partitions else None
 
     def queue(self, partition: TopicPartition) -> PartitionQueue | None:
-        """Return the queue of a partition; None if nothing was appended to the topic."""
+        """Return the queue of a partition; None if no record was appended to the topic yet."""
         topic = self._by_name.get(partition.topic)
         if topic is None or partition.partition >= len(topic.queues):
             return None
@@ -127,8 +127,8 @@ class ProducerTopics:
     def choose(self, topic: TopicQueues) -> PartitionQueue:
         """Return the partition queue for the next record without a key.
 
-        This changes the sticky partition if its batch is full or it has received ``batch.size``
-        bytes (Kafka: BuiltInPartitioner.updatePartitionInfo).
+        This changes the sticky partition if its batch is full, or the partition has received
+        ``batch.size`` bytes (Kafka: BuiltInPartitioner.updatePartitionInfo).
         """
         queue = topic.sticky
         last = topic.sticky_batch

@@ -1,4 +1,4 @@
-"""The deliveries of one batch call, created when they are accessed."""
+"""The deliveries of one batch call, created on access."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ class Deliveries(Sequence[Delivery]):
     """The deliveries of the records of one call, in the order of the records.
 
     Args:
-        timestamps: the timestamps, in milliseconds; a single number applies to all records.
+        timestamps: the timestamp of each record, in milliseconds; a single number applies to all
+            records.
 
     Attributes:
         outcomes: the outcomes of the batches that contain the records, in order.

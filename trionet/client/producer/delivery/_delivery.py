@@ -1,7 +1,7 @@
 """The delivery of a record (Kafka: FutureRecordMetadata).
 
 Deliveries must be cheap, since every record has one. The data that all records of a batch share is
-in a :class:`.ProduceRequestResult`, and the metadata of a record is created on demand.
+in a :class:`.ProduceRequestResult`, and a record's metadata is created on demand.
 """
 
 # Compiled by mypyc.
@@ -46,7 +46,7 @@ def withdrawn() -> RecordWithdrawnError:
 
 
 def abandon(outcome: ProduceRequestResult, index: int) -> None:
-    """Mark the failure of a record as seen, because the call was cancelled before it returned."""
+    """Mark a record's failure as seen, because the call that would report it was cancelled."""
     outcome, position = outcome.of(outcome.position(index))
     outcome.mark_seen(position)
 
@@ -57,12 +57,12 @@ _KEY: Final = object()
 
 @final
 class Delivery:
-    """The result of one record. Awaiting it, any number of times, returns :class:`RecordMetadata`.
+    """The result of sending one record; can be awaited repeatedly for its :class:`RecordMetadata`.
 
     Returned by :meth:`.Producer.send_nowait` and :meth:`.Producer.enqueue`.
 
     Attributes:
-        outcome: the outcome of the batch.
+        outcome: the outcome of the record's batch.
         index: the record's index in the batch.
         timestamp: the timestamp of the record, in milliseconds.
     """
@@ -73,7 +73,7 @@ class Delivery:
         self, _key: object, outcome: ProduceRequestResult, index: int, timestamp: int
     ) -> None:
         if _key is not _KEY:
-            raise TypeError("deliveries are created only by the methods of a producer")
+            raise TypeError("deliveries are created only by a producer's methods")
         self.outcome: ProduceRequestResult = outcome
         self.index: int = index
         self.timestamp: int = timestamp
@@ -94,7 +94,7 @@ class Delivery:
 
     @property
     def error(self) -> Exception | None:
-        """The error of the record; None if it was written, or its outcome is not known yet."""
+        """The record's error; None if the record was written, or its outcome is not known yet."""
         if self.outcome.is_withdrawn(self.index):
             return withdrawn()
         outcome, position = self.outcome.of(self.outcome.position(self.index))
@@ -189,7 +189,8 @@ def delivery_list(
         index: the index of the first record in the batch.
         start: the index of the first record in ``timestamps``.
         end: the index after the last record in ``timestamps``.
-        timestamps: the timestamps, in milliseconds; a single number applies to all records.
+        timestamps: the timestamp of each record of the call, in milliseconds; a single number
+            applies to all records.
     """
     found: list[Delivery] = []
     number = start

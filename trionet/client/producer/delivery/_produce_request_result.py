@@ -1,7 +1,7 @@
 """The result of a batch, shared by the deliveries of its records (Kafka: ProduceRequestResult).
 
 The result is a separate object so that a delivery does not keep the records of the batch in memory.
-It is set only once; a response that arrives after the batch expired is ignored (KAFKA-5429).
+It is set only once; a response that arrives after the batch has expired is ignored (KAFKA-5429).
 """
 
 # Compiled by mypyc.
@@ -29,8 +29,7 @@ def maybe_written(error: Exception) -> Exception:
 class ProduceRequestResult:
     """The result of one batch.
 
-    An *index* counts all records appended to the batch. A *position* does not count withdrawn
-    records.
+    An *index* counts all records appended to the batch; a *position* skips withdrawn records.
 
     Args:
         topic_partition: the destination of the batch.
@@ -40,12 +39,13 @@ class ProduceRequestResult:
         is_done: whether the result is known.
         base_offset: the offset of the first record; -1 if not reported, see
             :class:`.RecordMetadata`.
-        log_append_time: the timestamp of all records, in milliseconds, if the broker sets it; else
-            -1.
+        log_append_time: the timestamp of all records, in milliseconds, if the broker sets it;
+            otherwise -1.
         parts: after a split, the position of the first record and the result of each new batch.
         changed: an event set when the result becomes known or the batch is split; created by the
             first waiting task.
-        unseen: the counter of failed records whose deliveries were not read.
+        unseen: the counter of failed records whose deliveries have not been read; None if these
+            records are not counted.
     """
 
     __slots__ = (
@@ -108,7 +108,7 @@ class ProduceRequestResult:
         return True
 
     def split(self, parts: list[tuple[int, ProduceRequestResult]]) -> None:
-        """Replace the result after a split.
+        """Replace this result with the results of the smaller batches, after a split.
 
         Args:
             parts: the position of the first record and the result of each new batch.
@@ -154,7 +154,7 @@ class ProduceRequestResult:
     # Withdrawn records.
 
     def withdraw(self, index: int) -> bool:
-        """Withdraw a record before the batch is drained. Returns False if it already was."""
+        """Withdraw a record before the batch is drained. Returns False if already withdrawn."""
         if self._withdrawn is None:
             self._withdrawn = set()
         if index in self._withdrawn:
@@ -172,7 +172,7 @@ class ProduceRequestResult:
         return self._withdrawn is not None and index in self._withdrawn
 
     def position(self, index: int) -> int:
-        """Return the position of a record, which does not count withdrawn records."""
+        """Return a record's position: its index, not counting withdrawn records."""
         if self._withdrawn is None:
             return index
         return index - sum(each < index for each in self._withdrawn)
@@ -190,7 +190,7 @@ class ProduceRequestResult:
         )
 
     def of(self, position: int) -> tuple[ProduceRequestResult, int]:
-        """Return the result that contains a record, and its position there, following splits."""
+        """Return the result for a record and the record's position in it, following splits."""
         outcome = self
         while outcome.parts is not None:
             first = 0
@@ -203,11 +203,11 @@ class ProduceRequestResult:
 
     @property
     def seen_count(self) -> int:
-        """The number of records whose failure need not be raised when the block exits."""
+        """The number of records whose failure has been seen."""
         return 0 if self._seen is None else len(self._seen)
 
     def mark_seen(self, position: int) -> None:
-        """Mark a record whose failure need not be raised when the block exits."""
+        """Mark a record's failure as seen, so that it is not raised when the block exits."""
         if self._seen is None:
             self._seen = set()
         if position not in self._seen:

@@ -1,7 +1,7 @@
-"""The failed records whose deliveries were not read, which raise an error when the block exits.
+"""Failed records whose deliveries were never read, which raise an error when the block exits.
 
-Only counters are kept, not batches or results, so that a long-running producer does not accumulate
-memory. The result of a batch refers to the counter of its records. Reading a delivery decrements
+Only counters are kept, not batches or results, so that the memory of a long-running producer does
+not grow. The result of a batch refers to the counter for its records. Reading a delivery decrements
 the counter.
 """
 
@@ -38,7 +38,7 @@ class FailureCount:
 
 
 class UnseenFailures:
-    """The unseen failures of one producer."""
+    """Counts the unseen failures of one producer."""
 
     def __init__(self) -> None:
         self._kinds: dict[tuple[TopicPartition, _Kind], FailureCount] = {}
@@ -60,7 +60,7 @@ class UnseenFailures:
         return found
 
     def error(self, raised: Exception | None = None) -> UndeliveredError | None:
-        """Return the error to raise when the block exits; None if every failure was seen.
+        """Return the error to raise when the block exits; None if every failure has been seen.
 
         Args:
             raised: the fatal error of the producer, if a call has raised it; records that failed

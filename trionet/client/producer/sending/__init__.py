@@ -1,1 +1,1 @@
-"""Sending of batches in Produce requests, retries, and completion."""
+"""Sending batches in Produce requests, and retrying or completing them."""

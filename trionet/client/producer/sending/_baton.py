@@ -7,8 +7,8 @@ passed like a baton:
 
 * While another task holds the baton, the sending task *stands by*, asleep.
 * A task releases the baton when it has its result. The sending task is then woken immediately if
-  there is work to do, and otherwise after a pause, because most likely the next record is awaited
-  in the same way. Waking the sending task in between costs a sixth of the latency of a record.
+  there is work to do, and otherwise after a pause, because the next record will most likely be
+  awaited in the same way. Waking the sending task in between costs a sixth of a record's latency.
 * New work wakes the sending task, unless the sender is already running and will notice the work.
 
 Rejected: a lock, which would impose an unnecessary order on the waiting tasks, and waking a task
@@ -30,15 +30,15 @@ PAUSE_SECONDS: Final = 0.05
 
 
 class Baton:
-    """The right to run a sender, which tasks pass to each other.
+    """The right to run a sender, which passes from task to task.
 
     Args:
-        clock: returns the loop's time in seconds.
+        clock: returns the current time on the event loop's clock, in seconds.
 
     Attributes:
         is_held: whether a task is running the sender.
         has_ended: whether the sender has stopped permanently.
-        waiting: the number of tasks that wait for a response while another task runs the sender.
+        waiting: the number of tasks waiting for a response while another task runs the sender.
     """
 
     __slots__ = ("_clock", "_stand_by", "has_ended", "is_held", "waiting")
@@ -56,7 +56,7 @@ class Baton:
         self._stand_by = None
 
     def call(self) -> None:
-        """Wake the sending task if it stands by and the sender is not running."""
+        """Wake the sending task if it is standing by and the sender is not running."""
         if self._stand_by is not None and not self.is_held:
             self._stand_by.cancel()
 

@@ -68,7 +68,7 @@ _UNCERTAIN: Final = frozenset(
 
 @attrs.frozen(kw_only=True)
 class DeliveryLimits:
-    """The limits on the time and the number of retries of a batch.
+    """The limits on how long, and how often, a batch is tried.
 
     Attributes:
         seconds: the maximum time from the creation of a batch to its outcome
@@ -81,13 +81,13 @@ class DeliveryLimits:
 
 
 class Completion:
-    """The batches in flight, and the handling of their responses and expiry.
+    """Tracks the batches in flight, and handles their responses and expiry.
 
     Args:
-        queues: the queues that take batches back for a retry, and free their memory.
-        metadata: the cluster metadata, which is refreshed when a leader has moved.
+        queues: take batches back for a retry, and free their memory.
+        metadata: the cluster metadata, refreshed when it turns out to be stale.
         transaction_manager: manages the sequence numbers; None without idempotence.
-        limits: the limits on the time and the number of retries of a batch.
+        limits: the limits on how long, and how often, a batch is tried.
         keeps_order: whether at most one batch per partition is in flight (``max.in.flight`` of 1).
         hook: called with the result of each batch.
         connection_problem: returns why a broker cannot be reached; empty if no problem is known.
@@ -123,7 +123,7 @@ class Completion:
     # In flight.
 
     def encodable(self, batches: Sequence[ProducerBatch]) -> list[ProducerBatch]:
-        """Return the batches that can be encoded, and fail all other batches."""
+        """Return the batches that can be encoded, and fail all others."""
         encodable = []
         for batch in batches:
             try:
@@ -156,11 +156,11 @@ class Completion:
 
     @property
     def next_expiry(self) -> float:
-        """A lower bound of the time when the next batch expires."""
+        """A lower bound on the time when the next batch expires."""
         return min(self._expires_at, self._queues.next_expiry)
 
     def expire(self, now: float) -> None:
-        """Fail the batches that exceed ``delivery.timeout.ms``, queued or in flight (KIP-91)."""
+        """Fail batches that have exceeded ``delivery.timeout.ms``, queued or in flight (KIP-91)."""
         if now >= self._queues.next_expiry:
             for batch in self._queues.expired(now):
                 self._fail_late(batch)
@@ -190,7 +190,7 @@ class Completion:
     # Responses.
 
     def handle_response(self, response: ClientResponse, batches: Sequence[ProducerBatch]) -> None:
-        """Complete, retry, split or fail the batches of a request, even if it got no response."""
+        """Complete, retry, split or fail the batches of a request, which may have no response."""
         now = self._clock()
         leaders: dict[TopicPartition, tuple[int, int]] = {}
         for batch, partition in partition_responses(response, batches):
@@ -328,7 +328,7 @@ def _error(batch: ProducerBatch, response: PartitionResponse) -> TrionetError:
 def _record_errors(batch: ProducerBatch, response: PartitionResponse) -> dict[int, Exception]:
     """Return the errors of individually rejected records, by index in the batch (KIP-467).
 
-    If several records were rejected, the error code of the batch need not apply to each record, so
+    If several records were rejected, the batch's error code may not apply to each of them, so
     their errors have the code INVALID_RECORD. The messages come from the broker.
     """
     refused = response.record_errors

@@ -40,7 +40,7 @@ class TopicCounters:
 
     @classmethod
     def together(cls, topics: Iterable[TopicCounters]) -> TopicCounters:
-        """Return the sums of the counters of several topics."""
+        """Return the counters of several topics, added up."""
         whole = cls()
         for each in topics:
             whole.records_sent += each.records_sent
@@ -56,7 +56,7 @@ class SenderCounters:
     """The counters of Produce requests and batches.
 
     Attributes:
-        topics: the counters of each topic, by name.
+        topics: the counters of each topic, keyed by name.
         largest_batch: the largest recent batch, in bytes on the wire.
         batches_split: the number of batches that were split because they were too large.
         queue_us: the total time between the creation and the sending of batches, in microseconds.

@@ -23,8 +23,8 @@ class ProducerRecord(NamedTuple):
 
     Attributes:
         topic: the name of the topic.
-        partition: the number of the partition; None chooses by the key, or without a key by load.
-        timestamp: the timestamp, in milliseconds since 1970; None for now.
+        partition: the number of the partition; None if the partitioner chooses.
+        timestamp: the timestamp, in milliseconds since 1970; None for the current time.
         key: the key; None for null.
         value: the value; None for null.
         headers: the header names and values.
@@ -46,9 +46,8 @@ class Acknowledgement:
         topic: the name of the topic.
         partition: the number of the partition.
         records: the number of records.
-        base_offset: the offset of the first record; -1 if it is not known, or with an ``error``.
-        error: the reason why the records were not, or may not have been, written; None if they were
-            written.
+        base_offset: the offset of the first record; -1 if unknown, or if there is an ``error``.
+        error: why the records were not, or may not have been, written; None if they were written.
     """
 
     topic: str
@@ -70,7 +69,7 @@ Columns: TypeAlias = tuple[
 
 
 class SendHook:
-    """The caller of ``on_send``.
+    """Calls ``on_send``.
 
     Args:
         on_send: the user's function.
@@ -80,7 +79,7 @@ class SendHook:
         self._on_send = on_send
 
     def apply(self, record: ProducerRecord) -> ProducerRecord:
-        """Return the result of ``on_send``, or the unchanged record if the hook fails."""
+        """Return the result of ``on_send``, or the unchanged record if the hook misbehaves."""
         try:
             changed = self._on_send(record)
             if changed[:2] != record[:2]:
@@ -99,7 +98,7 @@ class SendHook:
         headers: Sequence[Headers] | None,
         timestamps: int | Sequence[int],
     ) -> Columns:
-        """Return columns of values, keys, headers and timestamps with the hook applied."""
+        """Apply the hook to each record, and return the values, keys, headers and timestamps."""
         count = len(values)
         times = [timestamps] * count if isinstance(timestamps, int) else timestamps
         rows = zip(
@@ -122,11 +121,11 @@ class SendHook:
 
 
 class AcknowledgementHook:
-    """The caller of ``on_acknowledgement``, which counts unseen failures if there is no hook.
+    """Calls ``on_acknowledgement``; without one, counts unseen failures instead.
 
     Args:
         on_acknowledgement: the user's function; None for no hook.
-        unseen_failures: the counters of failed records whose deliveries were not read.
+        unseen_failures: counts the failed records whose deliveries were not read.
     """
 
     def __init__(

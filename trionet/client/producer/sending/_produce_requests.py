@@ -1,6 +1,6 @@
-"""The encoding of batches in Produce requests, and the decoding of the responses per batch.
+"""Building Produce requests from batches, and matching the responses to the batches.
 
-Pure. Since version 13, requests and responses identify topics by id. These versions are used only
+Since version 13, requests and responses identify topics by id. These versions are used only
 if the ids of all topics are known (KIP-516).
 """
 
@@ -81,10 +81,10 @@ WRITTEN: Final = PartitionResponse()
 def produce_request(
     batches: Sequence[ProducerBatch], cluster: Cluster, *, acks: int, timeout_ms: int
 ) -> tuple[ProduceRequest, int | None]:
-    """Return a request for several batches, each of a different partition.
+    """Return a request for several batches, each for a different partition.
 
     Returns:
-        The request, and the newest version that can encode it; None for no limit.
+        The request, and the highest version that can encode it; None for no limit.
     """
     topics: dict[str, TopicProduceData] = {}
     version_max = None

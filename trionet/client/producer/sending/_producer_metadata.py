@@ -1,6 +1,6 @@
 """The topics whose metadata a producer needs (Kafka: ProducerMetadata).
 
-Pure. A topic is added with its first record, and dropped after it was idle for
+A topic is added with its first record, and dropped once it has been idle for
 ``metadata.max.idle.ms``. As in Kafka, idle topics are dropped when new metadata arrives.
 """
 

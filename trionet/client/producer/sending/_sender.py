@@ -48,12 +48,12 @@ logger = logging.getLogger("trionet.client")
 
 
 class Sender:
-    """The sender of one producer.
+    """Sends the batches of one producer.
 
     Args:
         client: the client, which is not shared with other producers.
         queues: the batches waiting to be sent.
-        completion: the handler of responses and expiry.
+        completion: handles responses and expiry.
         topics: the topics whose metadata the producer needs.
         acks: the ``acks`` setting; -1 for all in-sync replicas.
         request_bytes_max: ``max.request.size``.
@@ -99,9 +99,9 @@ class Sender:
         self._init_producer_id = handler
 
     async def run(self) -> None:
-        """Run the sender until cancelled, except while other tasks run it.
+        """Run the sender until it ends or is cancelled, standing by while other tasks run it.
 
-        An unexpected error ends the producer; the next call of a producer method raises it.
+        An unexpected error ends the producer; the next call to a producer method raises it.
         """
         baton = self._baton
         await trio.lowlevel.checkpoint()
@@ -163,10 +163,10 @@ class Sender:
         self.wake()
 
     def batch_began(self, partition: TopicPartition, now: float) -> None:
-        """Send the batches of a partition that are ready after a record began a new batch.
+        """Send a partition's ready batches, now that a record has begun a new batch.
 
-        Other partitions are checked only if this partition's leader can accept a request.
-        Otherwise the cost of a new batch would grow with the number of waiting partitions. A caller
+        Other partitions are checked only if this partition's leader can accept a request, since the
+        cost of a new batch would otherwise grow with the number of waiting partitions. A caller
         that does not continue with :meth:`wait_for` must call :meth:`wake`.
         """
         leader, at = self._queues.next_of(partition, now)
@@ -199,7 +199,7 @@ class Sender:
         """Raise the error that has ended the producer, if any.
 
         Raises:
-            Exception: the error that ended the producer, of any type if the sender had a bug.
+            Exception: the error that ended the producer; any type, if the sender had a bug.
         """
         if self.error is not None:
             self._was_raised = True
@@ -222,7 +222,7 @@ class Sender:
             self._completion.aborted(self._queues.abort_incomplete(error))
 
     def producer_id_refused(self, error: TrionetError) -> None:
-        """Fail the queued records after a producer id was denied; new records request one again."""
+        """Fail the queued records, since no producer id was assigned; new records request one."""
         refused = self._queues.abort_undrained(error)
         self._completion.aborted(refused)
         for batch in refused:
@@ -230,7 +230,7 @@ class Sender:
                 self._transaction_manager.failed(batch)
 
     def end(self) -> None:
-        """Stop the sender permanently, and fail all records without an outcome."""
+        """Stop the sender permanently, and fail all records that have no outcome yet."""
         aborted = self._queues.abort_incomplete(
             DeliveryAbortedError("the producer was closed before the record was sent"),
             DeliveryAbortedError("the producer was closed before the response arrived"),

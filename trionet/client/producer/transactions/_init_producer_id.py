@@ -34,14 +34,15 @@ _NO_TIMEOUT_MS: Final = 2**31 - 1
 
 
 class InitProducerIdHandler:
-    """The handler that requests a producer id when the transaction manager needs one.
+    """Requests a producer id when the transaction manager needs one.
 
     Args:
         client: the client that sends the request.
         transaction_manager: the transaction manager, which receives the id.
         retry: the backoff after a failure.
-        rng: the random generator for the jitter of the backoff.
-        on_refused: called if the brokers refuse to assign an id.
+        rng: jitters the backoff.
+        on_refused: called with the error if no id was assigned but a later request may succeed;
+            fails the queued records.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class InitProducerIdHandler:
         """Send a request if an id is needed and no backoff is in progress.
 
         Returns:
-            The time of the next call, if nothing else happens.
+            When to call this again, if nothing else happens.
         """
         if self._is_in_flight or not self._transaction_manager.needs_id:
             return math.inf

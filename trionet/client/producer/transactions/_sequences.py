@@ -1,9 +1,9 @@
-"""The sequence numbers of a partition, by which the leader detects duplicates and gaps (KIP-98).
+"""The sequence numbers of a partition, which let its leader detect duplicates and gaps (KIP-98).
 
-(Kafka: TxnPartitionEntry.) Pure. The sequence number of a batch is the number of its first record,
-and the numbers of the next batch continue after the last record. In this module, the batches *in
-flight* of a partition are the batches that have sequence numbers but no outcome, whether they are
-on the wire or queued for a retry. They are kept in sequence order.
+(Kafka: TxnPartitionEntry.) This module performs no I/O. The sequence number of a batch is the
+number of its first record, and the numbers of the next batch continue after the last record. Here,
+the batches *in flight* of a partition are the batches that have sequence numbers but no outcome,
+whether they are on the wire or queued for a retry. They are kept in sequence order.
 
 The hard case is a batch whose response was lost and whose retry is rejected as out of order. A
 leader remembers the last five batches of a producer, but only the last batch after a clean restart
@@ -93,7 +93,7 @@ class SequencedBatch(Protocol):
 
 
 def after(sequence: int, records: int) -> int:
-    """Return a sequence number increased by ``records``; the maximum is followed by 0."""
+    """Return a sequence number increased by ``records``, wrapping around to 0."""
     return (sequence + records) & SEQUENCE_MAX
 
 
@@ -161,7 +161,7 @@ class PartitionSequences:
 
         Args:
             leader_epoch: the epoch of the leader to which the batch would be sent.
-            now: the current time, in seconds of the loop's clock.
+            now: the current time on the event loop's clock, in seconds.
         """
         return (
             self.last_acked != NONE
@@ -175,7 +175,7 @@ class PartitionSequences:
 
     @property
     def are_all_refused(self) -> bool:
-        """Whether all batches in flight are out of order, so that no response can resolve them."""
+        """Whether all batches in flight are out of order, and no response can resolve them."""
         return bool(self._in_flight) and len(self._refused) == len(self._in_flight)
 
     def is_refused(self, batch: SequencedBatch) -> bool:
@@ -186,7 +186,7 @@ class PartitionSequences:
         self._refused[batch] = None
 
     def take_written(self) -> list[SequencedBatch]:
-        """Remove and return the out-of-order batches that are now known to be written."""
+        """Remove and return the out-of-order batches now known to have been written."""
         written = [each for each in self._refused if each in self._shown_written]
         for each in written:
             self.remove(each)
@@ -216,7 +216,7 @@ class PartitionSequences:
         return True
 
     def replace(self, batch: SequencedBatch, pieces: Iterable[SequencedBatch]) -> None:
-        """Replace a split batch by its parts, which have its sequence numbers."""
+        """Replace a split batch with its parts, which keep its sequence numbers."""
         in_flight = list(self._in_flight)
         place = in_flight.index(batch)
         in_flight[place : place + 1] = pieces
@@ -226,9 +226,9 @@ class PartitionSequences:
         """Record that the leader has appended a batch of the current epoch.
 
         Args:
-            batch: the batch; it may already have failed, for example by a timeout.
+            batch: the batch; it may already have failed, for example after a timeout.
             base_offset: the offset of the first record; -1 if the leader does not know it.
-            now: the current time, in seconds of the loop's clock.
+            now: the current time on the event loop's clock, in seconds.
         """
         self._acked_at = now
         self._leader_epoch = batch.leader_epoch
@@ -266,8 +266,8 @@ class PartitionSequences:
     def start_again(self, identity: ProducerIdentity) -> None:
         """Start a new epoch, and renumber the batches in flight from 0 (KIP-360).
 
-        None of these batches may be on the wire, since the leader might append it under its old
-        number as well.
+        These batches must not be on the wire, since the leader might append them under their old
+        numbers as well.
         """
         self.identity = identity
         self.next = 0
@@ -281,5 +281,5 @@ class PartitionSequences:
 
 
 def is_newer(sequence: int, than: int) -> bool:
-    """Return whether one sequence number is after another; the numbers wrap around."""
+    """Return whether one sequence number comes after another, allowing for wraparound."""
     return 0 < (sequence - than) & SEQUENCE_MAX <= SEQUENCE_MAX // 2

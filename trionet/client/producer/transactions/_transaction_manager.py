@@ -1,7 +1,7 @@
 """The transaction manager, which makes a producer idempotent (KIP-98, KIP-360).
 
-(Kafka: TransactionManager, without transactions.) Pure. The transaction manager decides which batch
-may be sent next, its sequence number, whether a rejected batch may be retried, and when a new
+(Kafka: TransactionManager, without transactions.) It performs no I/O, and decides which batch may
+be sent next, its sequence number, whether a rejected batch may be retried, and when a new
 producer id is needed. :class:`.InitProducerIdHandler` requests the id.
 
 If the producer no longer knows which batches a leader has appended, it bumps the epoch and
@@ -11,7 +11,7 @@ that batch would be written again under its new number. The response to a batch 
 leader has appended it. In one case, responses to other batches show this, as :mod:`._sequences`
 explains.
 
-Rejected: bumping the epoch immediately when a batch is out of order, as Kafka's producer does. It
+Rejected: bumping the epoch immediately when a batch is out of order, as Kafka's producer does. This
 writes the batch twice if only the response was lost. Reconsider if brokers keep the last batches of
 a producer across a clean restart.
 """
@@ -80,7 +80,7 @@ class TransactionManager:
         """Set the id and epoch that a broker assigned."""
         self.identity = ProducerIdentity(producer_id, epoch)
         self._number_again()
-        logger.debug("producer id %d, epoch %d", producer_id, epoch)
+        logger.debug("assigned producer id %d, epoch %d", producer_id, epoch)
 
     def fail(self, error: TrionetError) -> None:
         """Set the fatal error of the producer, unless it already has one."""
@@ -100,7 +100,7 @@ class TransactionManager:
         Args:
             batch: the batch.
             leader_epoch: the epoch of the leader to which the batch would be sent.
-            now: the current time, in seconds of the loop's clock.
+            now: the current time on the event loop's clock, in seconds.
         """
         if not self.identity.is_valid:
             return False
@@ -121,7 +121,7 @@ class TransactionManager:
         return first is None or first is batch
 
     def passes_over(self, batch: SequencedBatch) -> bool:
-        """Return whether a batch is out of order, so that the following batches are sent first."""
+        """Return whether the following batches must be sent before this out-of-order batch."""
         sequences = self._partitions.get(batch.topic_partition)
         return sequences is not None and sequences.is_refused(batch)
 
@@ -148,15 +148,15 @@ class TransactionManager:
     def completed(
         self, batch: SequencedBatch, base_offset: int, now: float
     ) -> Sequence[SequencedBatch]:
-        """Record that a batch was written, by this attempt or an earlier attempt.
+        """Record that a batch was written, by this attempt or an earlier one.
 
         Args:
             batch: the batch.
             base_offset: the offset of the first record; -1 if the leader does not know it.
-            now: the current time, in seconds of the loop's clock.
+            now: the current time on the event loop's clock, in seconds.
 
         Returns:
-            Earlier batches that are now known to be written, so that they need no retry.
+            Earlier batches that are now known to have been written and need no retry.
         """
         partition = batch.topic_partition
         sequences = self._partitions.get(partition)
@@ -170,15 +170,15 @@ class TransactionManager:
         written = sequences.take_written()
         if sequences.are_all_refused:
             logger.warning(
-                "%s: the leader lost the state of this producer and appended batches out of"
-                " order; the missing batches are resent and will be appended after later ones",
+                "%s: the leader lost this producer's state and appended batches out of order;"
+                " the missing batches will be resent and appended after later ones",
                 partition,
             )
             self._bump(partition)
         return written
 
     def is_written(self, batch: SequencedBatch, error_code: int) -> bool:
-        """Return whether an out-of-order batch is known to be in the leader's log nevertheless."""
+        """Return whether a batch rejected as out of order is nevertheless known to be written."""
         sequences = self._partitions.get(batch.topic_partition)
         return (
             error_code == error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -187,7 +187,7 @@ class TransactionManager:
         )
 
     def can_retry(self, batch: SequencedBatch, error_code: int, log_start_offset: int) -> bool:
-        """Return whether to retry a rejected batch, and bump the epoch if the retry requires it.
+        """Return whether to retry a rejected batch; schedule an epoch bump if a retry requires it.
 
         Args:
             batch: the batch.
@@ -232,7 +232,7 @@ class TransactionManager:
         return error_code in _FATAL
 
     def split(self, batch: SequencedBatch, pieces: Sequence[SequencedBatch]) -> None:
-        """Replace a split batch by its parts, which have its sequence numbers."""
+        """Replace a split batch with its parts, which keep its sequence numbers."""
         sequences = self._partitions.get(batch.topic_partition)
         if sequences is not None and batch.base_sequence != NONE:
             sequences.replace(batch, pieces)

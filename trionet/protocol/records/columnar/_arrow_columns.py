@@ -1,4 +1,4 @@
-"""The decoding of a batch into Arrow columns. Imports pyarrow and numpy (extra ``spark``).
+"""Decoding of a batch into Arrow columns. Imports pyarrow and numpy (extra ``spark``).
 
 The positions ``[start, end, start, end, ...]`` of the values in a batch are ascending. They are
 therefore valid offsets of an Arrow array in which the values alternate with the gaps between them.
@@ -32,7 +32,7 @@ SCHEMA: Final = pa.schema(
     ]
 )
 
-#: The mean value size from which :func:`binary_column` doubles the allocation of Arrow.
+#: The mean value size from which :func:`binary_column` doubles Arrow's allocation.
 _LARGE_BYTES: Final = 256
 
 #: The maximum size of a binary column, since its offsets are int32.
@@ -40,14 +40,14 @@ _BYTES_MAX: Final = 2**31 - 1
 
 
 def decode_arrow(buf: Bytes, pos: int = 0, *, inflated_bytes_max: int = INFLATED_BYTES_MAX) -> Any:
-    """Decode the batch at ``pos`` to a ``pyarrow.RecordBatch``, without verifying its checksum.
+    """Decode the batch at ``pos`` into a ``pyarrow.RecordBatch``, without verifying its checksum.
 
     The columns are defined by ``SCHEMA``; the headers of a record without headers are null.
 
     Args:
         buf: the buffer that contains the complete batch.
         pos: the position of the batch.
-        inflated_bytes_max: the limit of the decompressed size of the records; 2 GB at most.
+        inflated_bytes_max: the limit on the decompressed size of the records, capped at 2 GB.
 
     Raises:
         WireFormatError: see :func:`trionet.protocol.records._records.decode_batch`.

@@ -1,4 +1,4 @@
-"""The decoding of many batch headers, and the search for the start of each record.
+"""Decoding of many batch headers, and the search for the start of each record.
 
 A record starts where the previous record ends, so the records of a batch can only be found
 sequentially. The search therefore advances through all batches of a response in parallel. Imports
@@ -52,8 +52,8 @@ BATCH_HEADER: Final = np.dtype(
 #: The bit mask of the codec in the batch attributes.
 CODEC: Final = 7
 
-#: The ratio of all records to the records of the largest batch from which the parallel search is
-#: faster than a loop over the records.
+#: The parallel search is faster than a loop over the records if there are at least this many times
+#: as many records as in the largest batch.
 LANES_MIN: Final = 64
 
 

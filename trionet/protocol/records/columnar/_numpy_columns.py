@@ -1,4 +1,4 @@
-"""The decoding of batches into NumPy arrays, without copying keys and values.
+"""Decoding of batches into NumPy arrays, without copying keys and values.
 
 Only the sizes of records must be read sequentially. All other fields are decoded with vectorized
 operations, without creating an object per record. Imports numpy (extra ``spark``).
@@ -37,7 +37,7 @@ class NumpyColumns(NamedTuple):
         key_lengths: the length of each key in bytes; -1 for null.
         value_starts: the position of each value in ``body``.
         value_lengths: the length of each value in bytes; -1 for null.
-        headers: the headers by record index, without records that have no headers.
+        headers: the headers, keyed by record index; records without headers are omitted.
     """
 
     body: Bytes
@@ -53,12 +53,12 @@ class NumpyColumns(NamedTuple):
 def decode_numpy(
     buf: Bytes, pos: int = 0, *, inflated_bytes_max: int = INFLATED_BYTES_MAX
 ) -> NumpyColumns:
-    """Decode the batch at ``pos`` to arrays, without verifying its checksum.
+    """Decode the batch at ``pos`` into arrays, without verifying its checksum.
 
     Args:
-        buf: the buffer that contains the complete batch; bytes are not copied.
+        buf: the buffer that contains the complete batch; a ``bytes`` object is not copied.
         pos: the position of the batch.
-        inflated_bytes_max: the limit of the decompressed size of the records.
+        inflated_bytes_max: the limit on the decompressed size of the records.
 
     Raises:
         WireFormatError: see :func:`trionet.protocol.records._records.decode_batch`.
@@ -142,7 +142,7 @@ def _columns(body: Bytes, starts: Numbers, with_headers: bool) -> NumpyColumns:
 def _checked(lengths: Numbers, size: int) -> Numbers:
     """Check the lengths of keys or values, and return them with 0 for null."""
     if len(lengths) and lengths.min() < -1:
-        raise WireFormatError(f"record field of negative length {lengths.min()}")
+        raise WireFormatError(f"a record field has a negative length: {lengths.min()}")
     if len(lengths) and lengths.max() > size:
         raise IndexError
     return np.maximum(lengths, 0)

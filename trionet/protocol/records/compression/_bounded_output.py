@@ -16,7 +16,7 @@ _PARTS_MAX: Final = 1024
 
 
 class BoundedOutput:
-    """The parts of the output of a decompressor.
+    """Collects the output of a decompressor, in parts.
 
     Args:
         limit: the maximum total size in bytes.

@@ -88,7 +88,7 @@ def compress(codec: int, data: Bytes, level: int | None = None) -> bytes:
         return zlib.compress(data, level, wbits=_GZIP_WINDOW)
     if codec == NONE:
         return bytes(data)
-    raise ValueError(f"unknown compression codec {codec}; known: {NAMES}")
+    raise ValueError(f"unknown compression codec {codec}; expected one of {NAMES}")
 
 
 def decompress(codec: int, data: Bytes, limit: int) -> bytes:
@@ -103,9 +103,9 @@ def decompress(codec: int, data: Bytes, limit: int) -> bytes:
         WireFormatError: the codec is unknown, the data is malformed, or the result would exceed
             ``limit``.
 
-    Rejected data uses at most ``limit`` bytes of memory, or twice ``limit`` with zstd, since the
+    Rejecting data takes at most ``limit`` bytes of memory, or twice ``limit`` with zstd, since the
     window of a frame may be as large as its contents. A result may temporarily exist twice, once as
-    separate parts. Up to one additional megabyte may be used in all cases. The exception keeps no
+    separate parts. In all cases, up to one more megabyte may be used. The exception keeps no
     reference to the data.
     """
     if codec == NONE:
@@ -122,7 +122,8 @@ def decompress(codec: int, data: Bytes, limit: int) -> bytes:
         raise error.with_traceback(None) from error.__cause__
     except (cramjam.DecompressionError, zlib.error, struct.error) as error:
         raise WireFormatError(
-            f"records are not valid {NAMES[codec]}, or larger than {limit} bytes: {error}"
+            f"records are not valid {NAMES[codec]}, or are larger than {limit} bytes when"
+            f" decompressed: {error}"
         ) from error.with_traceback(None)
 
 

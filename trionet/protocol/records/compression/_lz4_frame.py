@@ -1,8 +1,8 @@
 """Kafka's lz4 frame format, with independent blocks of 64 KB and without checksums.
 
 This module assembles frames from blocks. The frame functions of lz4 would spend several times the
-cost of a small batch on their state. The frame functions of cramjam write blocks of 4 MB with
-checksums, for which a Java consumer allocates 4 MB (Kafka: Lz4BlockOutputStream,
+cost of a small batch on setting up their state. The frame functions of cramjam write blocks of 4 MB
+with checksums, for which a Java consumer allocates 4 MB (Kafka: Lz4BlockOutputStream,
 Lz4BlockInputStream).
 
 Kafka's first lz4 streams included the magic number of the frame in the header checksum. Clients of
@@ -51,7 +51,7 @@ _SHORT_BYTES: Final = 16
 
 def xxh32(data: bytes) -> int:
     """Return the 32-bit xxHash, with seed 0, of fewer than 16 bytes."""
-    assert len(data) < _SHORT_BYTES, "longer data need another algorithm"
+    assert len(data) < _SHORT_BYTES, "longer data needs another algorithm"
     value = _PRIME_5 + len(data)
     whole = len(data) & ~3
     for start in range(0, whole, 4):
@@ -88,10 +88,10 @@ _GUESS_RATIO: Final = 12
 
 
 def compress_frame(data: Bytes, level: int = FAST_LEVEL) -> bytes:
-    """Compress data to a single frame.
+    """Compress data into a single frame.
 
     Args:
-        data: the data.
+        data: the data to compress.
         level: Kafka's compression level, from 1 to 17; 9 selects the fast compressor.
     """
     if level != FAST_LEVEL:
@@ -169,20 +169,20 @@ def _decompress_block(block: memoryview, limit: int) -> bytearray:
 
 
 def with_standard_checksum(frame: Bytes) -> bytes:
-    """Replace the header checksum of a frame by the standard checksum of lz4.
+    """Replace the header checksum of a frame with the standard checksum of lz4.
 
     Raises:
-        WireFormatError: the header is truncated, or requires a dictionary.
+        WireFormatError: the header is truncated, or the frame requires a dictionary.
     """
     end = _header_end(frame)
     return _replaced(frame, end, frame[_DESCRIPTOR:end])
 
 
 def with_legacy_checksum(frame: Bytes) -> bytes:
-    """Replace the header checksum of a frame by the checksum of message format 0.
+    """Replace the header checksum of a frame with the checksum of message format 0.
 
     Raises:
-        WireFormatError: the header is truncated, or requires a dictionary.
+        WireFormatError: the header is truncated, or the frame requires a dictionary.
     """
     end = _header_end(frame)
     return _replaced(frame, end, frame[:end])
@@ -194,7 +194,7 @@ def _header_end(frame: Bytes) -> int:
         raise WireFormatError("truncated lz4 records")
     flags = frame[_DESCRIPTOR]
     if flags & _HAS_DICTIONARY:
-        raise WireFormatError("lz4 records with a dictionary are not supported")
+        raise WireFormatError("lz4 records that require a dictionary are not supported")
     end = _DESCRIPTOR + 2 + (8 if flags & _HAS_CONTENT_SIZE else 0)
     if len(frame) <= end:
         raise WireFormatError("truncated lz4 records")

@@ -24,7 +24,7 @@ _block_size: Final = struct.Struct(">i")
 
 
 def compress_stream(data: Bytes) -> bytes:
-    """Compress data to a stream of 32 KB blocks."""
+    """Compress data into a stream of 32 KB blocks."""
     view = memoryview(data)
     parts: list[Bytes | cramjam.Buffer] = [_HEADER]
     for start in range(0, len(view), _BLOCK_BYTES):
@@ -59,7 +59,7 @@ def decompress_stream(data: Bytes, limit: int) -> bytes:
 
 
 def _decompress_block(block: memoryview, left: int, limit: int) -> cramjam.Buffer:
-    """Decompress a block, after a check of the size that cramjam would allocate."""
+    """Decompress a block, after checking the size that cramjam would allocate."""
     if cramjam.snappy.decompress_raw_len(block) > left:
         raise too_large(limit)
     return cramjam.snappy.decompress_raw(block)

@@ -1,4 +1,4 @@
-"""Conversion of message sets to batches for old producers, and of batches for old consumers.
+"""Conversion of old producers' message sets to batches, and of batches for old consumers.
 
 Up-conversion stores the records of Produce v0 to v2 as batches (Kafka before 4.0: LogValidator).
 Down-conversion returns stored batches as messages in Fetch v0 to v3 (RecordsUtil.downConvert). It
@@ -61,7 +61,7 @@ def up_convert(message_set: Bytes, batch_bytes_max: int) -> list[bytes]:
 
 
 def up_steps(message_set: Bytes, batch_bytes_max: int) -> Steps[list[bytes]]:
-    """Convert a message set to batches, each with offsets from 0.
+    """Convert a message set to batches, each with offsets that start at 0.
 
     A compressed message set becomes one batch with the same codec, regardless of its size.
     Uncompressed messages become as few batches as the limit allows.
@@ -159,7 +159,7 @@ class _UpConversion:
         A record is always smaller than its message, so it does not exceed the limit. Besides key
         and value, a record has at most 32 bytes (six varints, of which the timestamp has up to 10
         bytes, and one byte), less than a message of format 1. In format 0 all timestamps are -1,
-        which take one byte in the record.
+        which takes one byte in the record.
         """
         builder = self._builder
         for _, timestamp, key, value, _ in records:
@@ -296,7 +296,7 @@ def _messages(
 
 
 def _read(body: bytes, start: int, count: int, header: BatchHeader) -> tuple[list[Record], int]:
-    """Decode ``count`` records of a batch at ``start``, and return the records and their end."""
+    """Decode ``count`` records from ``start`` on, and return them and the position after them."""
     bases = header.base_offset, header.base_timestamp
     try:
         records, end = implementation.reader.read_rows(body, start, count, *bases)

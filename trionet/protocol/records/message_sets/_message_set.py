@@ -1,11 +1,11 @@
-"""Message sets, the record formats 0 and 1, which precede record batches (format 2).
+"""Message sets, the record formats 0 and 1, which preceded record batches (format 2).
 
 A message set is a sequence of messages, each with an offset, a CRC-32 and, in format 1, a
 timestamp. A compressed message set is a single message, the *wrapper*, whose value contains the
 compressed messages. The offset of the wrapper is the offset of its last message. The messages in a
 wrapper have absolute offsets in format 0. In format 1, they have offsets relative to the first
-message, so that a broker need not compress the set again (KIP-31). (Kafka: LegacyRecord,
-AbstractLegacyRecordBatch.)
+message, so that a broker can assign offsets without compressing the set again (KIP-31). (Kafka:
+LegacyRecord, AbstractLegacyRecordBatch.)
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class MessageHeader(NamedTuple):
     Attributes:
         offset: the offset of the message, or of the last message in a wrapper.
         length: the size of the message in bytes, without the first 12 bytes.
-        crc: the CRC-32 of the message from the field ``magic``.
+        crc: the CRC-32 of the message from the field ``magic`` to its end.
         magic: the format, 0 or 1.
         attributes: the codec (bits 0-2) and the timestamp type (bit 3).
         timestamp: the timestamp, in milliseconds; -1 for none. The timestamp of a wrapper is the
@@ -103,7 +103,7 @@ def read_message_header(buf: Bytes, pos: int = 0) -> MessageHeader:
     """Decode the header of the message at ``pos``.
 
     Raises:
-        WireFormatError: the header is truncated, of another format, or its length is invalid.
+        WireFormatError: the header is truncated or of another format, or its length is invalid.
     """
     try:
         offset, length, crc, magic, attributes = _unpack_head(buf, pos)
@@ -115,7 +115,7 @@ def read_message_header(buf: Bytes, pos: int = 0) -> MessageHeader:
 
 
 def iter_messages(buf: Bytes, pos: int = 0) -> Iterator[tuple[int, MessageHeader]]:
-    """Yield the position and header of every complete message after ``pos``.
+    """Yield the position and header of every complete message from ``pos`` on.
 
     Wrappers are not decompressed. Iteration stops without an error at a batch, or at a truncated
     message, since a fetch response may end within a message.
@@ -150,7 +150,7 @@ def check_message_crc(buf: Bytes, pos: int, header: MessageHeader) -> bool:
 def decode_message_set(
     buf: Bytes, pos: int = 0, *, inflated_bytes_max: int = INFLATED_BYTES_MAX
 ) -> tuple[list[Record], int]:
-    """Decode all messages after ``pos``, including messages in wrappers, and verify checksums.
+    """Decode all messages from ``pos`` on, including those in wrappers, and verify checksums.
 
     Messages of format 0 have the timestamp -1, and no message has headers. Offsets are absolute. If
     a producer has set the offset of a wrapper to 0, offsets in the wrapper start at 0, as in Kafka.
@@ -158,7 +158,7 @@ def decode_message_set(
     Args:
         buf: the buffer that contains the message set.
         pos: the position of the message set.
-        inflated_bytes_max: the limit of the total decompressed size of all wrappers.
+        inflated_bytes_max: the limit on the total decompressed size of all wrappers.
 
     Returns:
         The records, and the position after the last record, where the buffer ends, or a batch
@@ -175,7 +175,7 @@ def decode_message_set(
 def decode_messages(
     buf: bytes, magic: int, records_max: int, attributes: int | None = None
 ) -> tuple[list[Record], int]:
-    """Decode messages that are not wrappers, such as messages in a wrapper, with unchanged offsets.
+    """Decode messages that are not wrappers, such as those in a wrapper; offsets are unchanged.
 
     Args:
         buf: the messages, of which the last may be truncated.
@@ -235,7 +235,7 @@ def _decode(
         if size >= 0:
             key = buf[pos : (pos := pos + size)]
         elif size != -1:
-            raise WireFormatError(f"message key of negative length {size}")
+            raise WireFormatError(f"a message key has a negative length: {size}")
         if pos > stop - 4:
             raise WireFormatError("the key of a message extends past the end of the message")
         (size,) = _unpack_size(buf, pos)
@@ -244,7 +244,7 @@ def _decode(
         if size >= 0:
             value = buf[pos : (pos := pos + size)]
         elif size != -1:
-            raise WireFormatError(f"message value of negative length {size}")
+            raise WireFormatError(f"a message value has a negative length: {size}")
         if pos != stop:
             raise WireFormatError("the value of a message does not end where the message ends")
         if wrapper is not None and magic != wrapper:
@@ -266,7 +266,7 @@ def decompress_message(message: Bytes, inflated_bytes_max: int) -> bytes:
 
     Args:
         message: the complete wrapper.
-        inflated_bytes_max: the limit of the decompressed size.
+        inflated_bytes_max: the limit on the decompressed size.
 
     Raises:
         WireFormatError: the message is malformed or not a wrapper, its checksum is wrong, or its
@@ -347,7 +347,7 @@ def encode_message_set(
     """
     rows = records if isinstance(records, (list, tuple)) else list(records)
     if magic not in MAGICS:
-        raise ValueError(f"unknown message format: magic {magic}; known: {MAGICS}")
+        raise ValueError(f"unknown message format: magic {magic}; expected 0 or 1")
     if not NONE <= codec <= LZ4:
         raise LocalProtocolError(
             f"message formats 0 and 1 do not support the codec {NAMES.get(codec, codec)}"
