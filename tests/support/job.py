@@ -30,8 +30,8 @@ class Ending:
             if signal.getsignal(each) is not signal.SIG_IGN:
                 signal.signal(each, self._end)
             else:
-                # As nohup has it, and as it stays. But what is ignored stays so in a child, which
-                # then ignores what a test sends it; a handler ends where the child's program begins.
+                # As nohup has it, and as it stays. But a child inherits what is ignored, and then
+                # ignores what a test sends it; handlers it does not inherit.
                 signal.signal(each, _ignore)
 
     def _end(self, number: int, _frame: FrameType | None) -> None:

@@ -68,7 +68,7 @@ def bucket_of(value: int) -> int:
 
 
 def upper_of(bucket: int) -> int:
-    """Return the largest value in a bucket."""
+    """Return the upper bound of a bucket, which belongs to it."""
     shift = (bucket >> _SPLIT_BITS) - 1
     if shift <= 0:
         return bucket

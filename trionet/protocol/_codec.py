@@ -97,8 +97,7 @@ def _load(api_key: int, version: int) -> ApiVersionCodec | None:
         return None  # not cached: peers may send any number
     module_name, name, _, _, first_flexible = APIS[api_key]
     is_older = version < first_flexible and module_name in OLDER
-    folder = "messages.older" if is_older else "messages"
-    module = importlib.import_module(f"trionet.protocol.{folder}.{module_name}")
+    module = _import("messages.older" if is_older else "messages", module_name)
     codec = ApiVersionCodec(
         api_key,
         version,
@@ -109,6 +108,23 @@ def _load(api_key: int, version: int) -> ApiVersionCodec | None:
     )
     _loaded[api_key, version] = codec
     return codec
+
+
+def import_codecs(api_key: int) -> None:
+    """Import the modules with the codecs of an API, so that later lookups do not open files.
+
+    Args:
+        api_key: the API key; see :mod:`trionet.protocol.api_keys`.
+    """
+    module_name = APIS[api_key][0]
+    _import("messages", module_name)
+    if module_name in OLDER:
+        _import("messages.older", module_name)
+    _import("unrolling", "_functions")
+
+
+def _import(folder: str, name: str) -> Any:
+    return importlib.import_module(f"trionet.protocol.{folder}.{name}")
 
 
 def schema_versions(api_key: int) -> range:
@@ -143,6 +159,7 @@ __all__ = [
     "Chunk",
     "Message",
     "api_key_of",
+    "import_codecs",
     "lookup",
     "schema_versions",
 ]

@@ -95,7 +95,7 @@ async def test_limits_of_the_broker_and_of_a_listener_are_different_ones() -> No
         ("listener.name.internal.max.connections", 0, "1 or more"),
         ("listener.name.internal.max.connection.creation.rate", 0, "1 or more"),
         ("max.connections.per.ip", 0, "overrides is set"),
-        ("max.connections.per.ip.overrides", "nowhere at all:5", "has no address"),
+        ("max.connections.per.ip.overrides", "nowhere at all:5", "cannot resolve"),
         ("inter.broker.listener.name", "EXTERNAL", "not in listeners"),
         ("num.network.threads", 0, "num.network.threads"),
     ],

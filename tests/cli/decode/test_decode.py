@@ -277,7 +277,7 @@ def test_frames_of_a_pipe_are_shown_as_they_come() -> None:
         (["00", "--api", "999"], r"999: unknown API; --list shows the known ones"),
         (
             ["00", "--response", "Fetch:99"],
-            r"--response Fetch:99: Fetch supports versions \d+ to \d+",
+            r"--response Fetch:99: unsupported version of Fetch; expected \d+ to \d+",
         ),
         (
             [batch(b"a").hex(), "--api", "Fetch"],

@@ -163,7 +163,7 @@ def test_a_record_that_grows_too_large_is_reported() -> None:
         ("%q", "unknown verb"),
         ("%a{timestamp-type} %v", "unknown verb"),
         ("%v{unpack[>i]}", "hex, base64"),
-        ("%d{strftime[%F]} %v", "milliseconds since 1970"),
+        ("%d{strftime[%F]} %v", "milliseconds since the epoch"),
         ("%h{%k}", "must be preceded by %H"),
         ("%H %h{%o}", "allowed in headers"),
         ("%p{3} %v", "only lengths and counts"),

@@ -58,7 +58,7 @@ MEANINGS: Final = {
     "preferred_read_replica": "the broker to fetch from instead; -1 for this one (KIP-392)",
     "PartitionData.records": "record batches; the last one may be truncated",
     # ListOffsets, OffsetForLeaderEpoch, Metadata.
-    "ListOffsetsPartition.timestamp": "milliseconds since 1970, or -1 latest, -2 earliest, "
+    "ListOffsetsPartition.timestamp": "milliseconds since the epoch, or -1 latest, -2 earliest, "
     "-3 maximum timestamp, -4 earliest local, -5 latest tiered, -6 earliest not yet tiered",
     "ListOffsetsPartition.max_num_offsets": "the maximum number of offsets to return, newest first",
     "ListOffsetsPartitionResponse.old_style_offsets": "the found offsets, newest first",
@@ -88,7 +88,7 @@ MEANINGS: Final = {
     "JoinGroupRequestProtocol.metadata": "the subscription, opaque to the broker",
     "committed_offset": "the next offset to read; -1 if none was committed",
     "committed_leader_epoch": "the leader epoch of the last record read; -1 for none",
-    "commit_timestamp": "milliseconds since 1970; -1 for the broker's time",
+    "commit_timestamp": "milliseconds since the epoch; -1 for the broker's time",
     "retention_time_ms": "milliseconds to keep the offset; -1 for the broker's setting",
     "committed_metadata": "any text of the client",
     "require_stable": "reject offsets that an open transaction may still change (KIP-447)",

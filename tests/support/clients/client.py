@@ -23,7 +23,7 @@ class Record:
         key: None is no key, which is not the empty key.
         value: None is a tombstone.
         headers: in order; names may repeat.
-        timestamp: milliseconds since 1970; None where a client cannot set or does not tell it.
+        timestamp: milliseconds since the epoch; None where a client cannot set or does not tell it.
         partition: where it goes.
     """
 

@@ -24,7 +24,7 @@ def errors_in(message: object) -> list[int]:
 
 
 def find_errors(message: Message) -> Generator[None, None, list[int]]:
-    """Do the same as :func:`errors_in`, but in steps: yield after each code."""
+    """Find the same error codes as :func:`errors_in`, and yield after each one."""
     found = []
     for code in _codes(message):
         if code:

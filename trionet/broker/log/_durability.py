@@ -97,7 +97,7 @@ class Durability:
 
     @property
     def has_rolled(self) -> bool:
-        """Whether any rolled segment is not yet on disk."""
+        """Whether any rolled segment has not been flushed yet."""
         return bool(self._rolled)
 
     @property

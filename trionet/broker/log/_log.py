@@ -523,7 +523,7 @@ class Log:
 
     @property
     def has_unflushed_segments(self) -> bool:
-        """Whether any rolled segment is not yet on disk, so a crash would require scanning it."""
+        """Whether any rolled segment has not been flushed yet; a crash would have it scanned."""
         return self._durability.has_rolled
 
     def flush_due(self, now_ms: int) -> int | None:

@@ -3,8 +3,8 @@
 (Kafka: DelayedOperationPurgatory.)
 
 The problem: thousands of consumers each wait up to ``fetch.max.wait.ms`` for records. An append
-must complete, within microseconds, exactly those fetches that now have enough data. Each of the
-other fetches must expire at its deadline, although data completes nearly all of them first.
+must complete, within microseconds, exactly those fetches that now have enough data. A fetch that
+still lacks data at its deadline must expire then, although nearly all fetches complete before.
 
 The choice: each operation watches some keys. An append calls :meth:`Purgatory.notify` with its key,
 which completes satisfied operations in the task that appends. All deadlines are in one heap, which

@@ -150,8 +150,8 @@ class TopicRegistry:
         if other is not None:
             raise ApiError(
                 INVALID_TOPIC_EXCEPTION,
-                f"topic {name} collides with topic {other.name}: '.' and '_' are treated as the"
-                " same character, because metric names contain topic names",
+                f"topic {name} collides with topic {other.name}: the names differ only in '.' and"
+                " '_', which are indistinguishable in metric names",
             )
         overrides = check_topic_overrides(self._config, configs)
         replicas: Replicas = ()

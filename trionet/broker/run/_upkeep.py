@@ -13,7 +13,7 @@ from functools import partial
 import trio
 
 from ...errors import ApiError
-from ...protocol._codec import lookup
+from ...protocol._codec import import_codecs
 from ..api._dispatch import Apis
 from ..log import Log
 from ..model._cluster import Cluster
@@ -83,16 +83,14 @@ async def _every(
 
 
 async def load_codecs(apis: Apis) -> None:
-    """Load the codecs of all served APIs, in steps of a few milliseconds.
+    """Import the codecs of all served APIs, in steps of a few milliseconds.
 
-    Codecs are also loaded on demand, but loading opens files, which may fail later if the process
-    has run out of file descriptors.
+    They are also imported on demand, but that opens files, which may fail later if the process has
+    run out of file descriptors.
     """
     await trio.sleep(CODECS_AFTER_SECONDS)
     for api in apis.advertised.ranges:
-        for version in range(api.min_version, api.max_version + 1):
-            lookup(api.api_key, version)
-            await trio.lowlevel.checkpoint()
+        import_codecs(api.api_key)
         await trio.sleep(CODECS_PAUSE_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""Parses times on the command line into milliseconds since 1970."""
+"""Parses times on the command line into milliseconds since the epoch."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _MILLISECONDS_FROM: Final = 100_000_000_000
 
 
 def parse_time(text: str, now: datetime) -> int:
-    """Parse a time and return it in milliseconds since 1970.
+    """Parse a time and return it in milliseconds since the epoch.
 
     Args:
         text: an ISO 8601 date or time; a duration before now (``2h``); ``now``; or seconds or
-            milliseconds since 1970.
+            milliseconds since the epoch.
         now: the current time, timezone-aware.
 
     Raises:
@@ -56,7 +56,7 @@ def parse_time(text: str, now: datetime) -> int:
         return _since_1970(time if time.tzinfo else time.replace(tzinfo=UTC))
     except (ValueError, OverflowError):
         raise ConfigError(
-            f"invalid time {text!r}: expected {HELP}, or seconds since 1970"
+            f"invalid time {text!r}: expected {HELP}, or seconds since the epoch"
         ) from None
 
 

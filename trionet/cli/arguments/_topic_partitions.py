@@ -17,7 +17,7 @@ from ._numbers import INT32_MAX, INT64_MAX, is_natural
 #: The maximum size of an offsets file in bytes.
 FILE_BYTES_MAX: Final = 64 * 1024 * 1024
 _FIELDS: Final = ("topic", "partition", "offset")
-_EXPECTED: Final = "expected rows of topic, partition and offset, as CSV or JSON with these names"
+_EXPECTED: Final = "expected rows of topic, partition and offset, as CSV or as JSON with these keys"
 
 
 def parse_topic(text: str) -> tuple[str, list[int] | None]:

@@ -46,8 +46,8 @@ def finish(
     """Run the benchmark and print the result.
 
     Returns:
-        The exit status: 0, 1 if something failed or is missing, or 128 + N if signal N ended the
-        run.
+        The exit status: 0 on success, 1 if any operation failed or the result is incomplete, or
+        128 + N if signal N ended the run.
     """
     import trio
 

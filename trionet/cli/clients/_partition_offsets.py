@@ -47,7 +47,7 @@ async def offsets_at(
     Args:
         admin: the client to use.
         partitions: the partitions to look up.
-        time: the time in milliseconds since 1970.
+        time: the time in milliseconds since the epoch.
 
     Raises:
         TrionetError: the request as a whole failed.

@@ -224,7 +224,9 @@ def _poll_records(arguments: argparse.Namespace, settings: dict[str, object]) ->
 def _leave_group(settings: dict[str, object], given: dict[str, Any]) -> None:
     """Remove group settings that come from a file or the environment."""
     if GROUP in given and given[GROUP].origin == "-X":
-        raise ConfigError("-X group.id requires -G (to join the group) or -o stored")
+        raise ConfigError(
+            "-X group.id has no effect without -o stored; to join the group, use -G GROUP"
+        )
     for key in _GROUP_KEYS:
         if key in given and given[key].origin != "-X":
             del settings[key]

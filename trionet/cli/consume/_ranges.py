@@ -29,7 +29,7 @@ class Place(NamedTuple):
     Attributes:
         base: the reference point.
         number: the distance from the beginning or back from the end, an offset, or a time in
-            milliseconds since 1970, depending on ``base``.
+            milliseconds since the epoch, depending on ``base``.
     """
 
     base: From

@@ -76,7 +76,8 @@ def _expected(text: str | None) -> Expected | None:
     versions = schema_versions(key)
     if not number.isdecimal() or int(number) not in versions:
         raise ConfigError(
-            f"--response {text}: {api_name(key)} supports versions {versions[0]} to {versions[-1]}"
+            f"--response {text}: unsupported version of {api_name(key)}; expected {versions[0]} to"
+            f" {versions[-1]}"
         )
     return Expected(key, int(number))
 

@@ -160,7 +160,7 @@ def _read_response(request: PendingRequest, data: bytes) -> Reading:
 
 
 def _downgraded_api_versions(data: bytes) -> ApiVersionCodec | None:
-    """Return the codec of version 0 if a broker rejected an ApiVersions version (KIP-511)."""
+    """Return the codec of version 0 for a response that rejects the request's version (KIP-511)."""
     if len(data) < 6 or _error_code_of_response(data)[0] != UNSUPPORTED_VERSION:
         return None
     codec = lookup(API_VERSIONS, 0)

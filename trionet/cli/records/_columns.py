@@ -26,7 +26,7 @@ class RecordColumns:
         values: the values, where a None element is null.
         keys: the keys, where a None element is null; None if no record has a key.
         headers: the headers of each record; None if no record has headers.
-        timestamps: the timestamps in milliseconds since 1970, where -1 means the current time;
+        timestamps: the timestamps in milliseconds since the epoch, where -1 means the current time;
             None if all are the current time.
     """
 

@@ -116,7 +116,7 @@ def _number(verb: Verb, seen: set[str]) -> Step:
     field = _NUMBERS[verb.letter]
     if verb.modifier and verb.modifier.startswith("strftime"):
         raise ConfigError(
-            f"{verb}: strftime is not supported for input; use milliseconds since 1970"
+            f"{verb}: strftime is not supported for input; use milliseconds since the epoch"
         )
     _once(verb, field, seen)
 

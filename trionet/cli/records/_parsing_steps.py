@@ -53,7 +53,10 @@ Step = Callable[[bytes, int, Fields, bool], int]
 
 
 def literal_step(text: bytes, *, is_last: bool) -> Step:
-    """Return a step that skips a literal. The input may end without the last literal."""
+    """Return a step that skips a literal.
+
+    If it is the last literal of the format, it may be missing at the end of the input.
+    """
 
     def read(data: bytes, position: int, _fields: Fields, is_end: bool) -> int:
         end = position + len(text)

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command and return the exit status: 0 if all were deleted, 1 if some were not."""
+    """Run the command and return the exit status: 0 if all topics were deleted, 1 if not."""
     return run_with_admin(arguments, partial(_delete, arguments))
 
 

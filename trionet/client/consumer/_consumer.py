@@ -410,8 +410,8 @@ class Consumer:
         The result for a partition is None if it has no such record.
 
         Args:
-            times: the timestamp for each partition, in milliseconds since 1970; the partitions need
-                not be assigned.
+            times: the timestamp for each partition, in milliseconds since the epoch; the partitions
+                need not be assigned.
 
         Raises:
             ValueError: a topic name is empty, or a timestamp or partition number is negative.
@@ -422,7 +422,7 @@ class Consumer:
         Cancellation: safe at any point; the consumer's state is unchanged.
         """
         if any(each < 0 for each in times.values()):
-            raise ValueError("timestamps must be 0 or more, in milliseconds since 1970")
+            raise ValueError("timestamps must be 0 or more, in milliseconds since the epoch")
         return await self._offset_fetcher.fetch(
             {topic_partition(each): times[each] for each in times}
         )

@@ -241,7 +241,7 @@ class KafkaClient:
         version_min: int,
         callback: Callback | None = None,
     ) -> None:
-        """Send an internal request; raise UnsupportedVersionError as :meth:`request` does."""
+        """Send an internal request; UnsupportedVersionError is raised as in :meth:`request`."""
         codec = self._exchange.setup.codec(node.id, body, version_min, None)
         self._exchange.send_own(node.id, codec, body, now, callback)
 

@@ -67,7 +67,7 @@ class Producer:
             sender: sends the records.
             topics: waits for topic metadata.
             waiters: the tasks waiting for ``buffer.memory``.
-            now_ms: returns the wall-clock time in milliseconds since 1970.
+            now_ms: returns the wall-clock time in milliseconds since the epoch.
             max_block_seconds: ``max.block.ms``.
             hook: applied to each record before it is appended; None for no hook.
         """
@@ -105,7 +105,7 @@ class Producer:
             headers: the header names and values.
             partition: the partition number; if None, the partitioner chooses, by the key if there
                 is one.
-            timestamp: the timestamp, in milliseconds since 1970; None for the current time.
+            timestamp: the timestamp, in milliseconds since the epoch; None for the current time.
 
         Returns:
             The partition and offset at which the record was written.
@@ -267,8 +267,8 @@ class Producer:
             headers: the header names and values of each record; if omitted, no record has headers.
             partition: the partition of all records; if None, the partitioner chooses one for each
                 record, by the key if there is one.
-            timestamps: the timestamps, in milliseconds since 1970; a single number applies to all
-                records; None for the current time.
+            timestamps: the timestamps, in milliseconds since the epoch; a single number applies to
+                all records; None for the current time.
 
         Returns:
             The deliveries of the records, all of them done, with the partitions and offsets.

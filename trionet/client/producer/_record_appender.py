@@ -36,7 +36,7 @@ class RecordAppender:
         accumulator: holds the records waiting to be sent.
         sender: sends the records.
         topics: waits for topic metadata.
-        now_ms: returns the wall-clock time in milliseconds since 1970.
+        now_ms: returns the wall-clock time in milliseconds since the epoch.
         hook: applied to each record before it is appended; None for no hook.
 
     Attributes:

@@ -41,5 +41,5 @@ VIEWS: Final[tuple[type[View], ...]] = (
 
 
 def all_views() -> list[View]:
-    """Create all views with a tab."""
+    """Create all views that have a tab."""
     return [view() for view in VIEWS]

@@ -223,7 +223,7 @@ def _token(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -> Token:
             raise TokenError(f"the token is not valid yet: its {name} claim is in the future")
     bearer = claims.get(rules.subject_claim)
     if not isinstance(bearer, str) or not bearer.strip() or _SURROGATE.search(bearer):
-        raise TokenError(f"the token's {rules.subject_claim!r} claim does not name its bearer")
+        raise TokenError(f"the token's {rules.subject_claim!r} claim is not a valid principal name")
     scopes = _scopes(claims.get(rules.scope_claim, ""))
     if not scopes.issuperset(rules.scopes):
         raise TokenError(

@@ -88,7 +88,7 @@ class OAuthBearerServer(SaslServer):
         if self._error:
             if token == _ACKNOWLEDGEMENT:
                 raise AuthenticationError(self._error) from self._refused
-            raise CredentialsError(f"expected an acknowledgement of {self._error}")
+            raise CredentialsError(f"the client must acknowledge the error {self._error}")
         check_message_size(NAME, token, MESSAGE_BYTES_MAX)
         authorization_id, bearer = parse_initial_message(token)
         try:

@@ -104,7 +104,7 @@ def _rounds_of_mac(content: bytes) -> int:
 
 
 def _rounds_of(algorithm: bytes) -> int:
-    """Return the number of iterations for an encryption or a MAC (RFC 8018)."""
+    """Return the iteration count of the key derivation for encryption or a MAC (RFC 8018)."""
     kind, parameters = _fields(algorithm, 2)
     if kind.content in (_PBES2, _PBMAC1):
         (derivation,) = _fields(parameters.content, 1)

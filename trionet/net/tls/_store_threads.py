@@ -29,7 +29,7 @@ async def in_store_thread(function: Callable[[*Ts], T], *args: *Ts) -> T:
     """Call ``function(*args)`` in a thread that can be abandoned.
 
     Args:
-        function: reads stores; has no side effects, because it may be abandoned.
+        function: reads stores; must not have side effects, because the thread may be abandoned.
         args: the arguments of ``function``.
 
     Raises:

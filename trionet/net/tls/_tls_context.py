@@ -71,8 +71,8 @@ def server_context(settings: TlsSettings) -> tuple[ssl.SSLContext, KeyMaterial]:
         The context, and the key and certificates that it contains.
 
     Raises:
-        ConfigError: a store cannot be read or opened with its password, key and certificate do not
-            match, or a setting is not allowed; never quotes a password or a key.
+        ConfigError: a store cannot be read, its password does not open it, the key does not match
+            the certificate, or a setting is not allowed. The message contains no password or key.
     """
     if settings.client_auth not in _CLIENT_AUTH:
         raise ConfigError(
@@ -291,7 +291,10 @@ def load_trust(
 
 @contextmanager
 def _private_file(content: bytes) -> Iterator[str]:
-    """Yield a path to this content, readable only by its owner and removed after the block."""
+    """Yield the path of a file with this content, which only its owner can read.
+
+    The file is removed when the block ends.
+    """
     if _HAS_MEMFD:
         with os.fdopen(os.memfd_create("trionet"), "w+b") as file:
             file.write(content)
@@ -327,8 +330,8 @@ def client_context(settings: ClientTlsSettings) -> ssl.SSLContext:
     """Read the stores and create a client's context; blocks, so call it in a thread.
 
     Raises:
-        ConfigError: a store cannot be read or opened with its password, key and certificate do not
-            match, or a setting is not allowed; never quotes a password or a key.
+        ConfigError: a store cannot be read, its password does not open it, the key does not match
+            the certificate, or a setting is not allowed. The message contains no password or key.
     """
     algorithm = settings.endpoint_identification_algorithm.lower()
     if algorithm not in ("https", ""):  # Java's name for the rule of RFC 2818, or none

@@ -68,7 +68,7 @@ async def resolve(host: str, port: int) -> list[Address]:
 def set_options(
     sock: Socket, *, send_buffer_bytes: int = -1, receive_buffer_bytes: int = -1
 ) -> None:
-    """Set the socket options that Kafka sets; -1 leaves a size at the system's default."""
+    """Set the socket options that Kafka sets; a buffer size of -1 keeps the system's default."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # KAFKA-2096
     if send_buffer_bytes != -1:

@@ -59,8 +59,8 @@ class ListOffsetsPartition(Message):
     Attributes:
         current_leader_epoch: the leader epoch known to the client; -1 skips the check
             (KIP-320).
-        timestamp: milliseconds since 1970, or -1 latest, -2 earliest, -3 maximum timestamp, -4
-            earliest local, -5 latest tiered, -6 earliest not yet tiered.
+        timestamp: milliseconds since the epoch, or -1 latest, -2 earliest, -3 maximum
+            timestamp, -4 earliest local, -5 latest tiered, -6 earliest not yet tiered.
         max_num_offsets: the maximum number of offsets to return, newest first.
     """
 

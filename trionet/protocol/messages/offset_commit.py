@@ -60,7 +60,7 @@ class OffsetCommitRequestPartition(Message):
 
     Attributes:
         committed_offset: the next offset to read; -1 if none was committed.
-        commit_timestamp: milliseconds since 1970; -1 for the broker's time.
+        commit_timestamp: milliseconds since the epoch; -1 for the broker's time.
         committed_leader_epoch: the leader epoch of the last record read; -1 for none.
         committed_metadata: any text of the client.
     """

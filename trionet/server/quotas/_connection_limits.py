@@ -124,7 +124,7 @@ async def resolve_overrides(overrides: Mapping[str, int]) -> dict[str, int]:
             found = await trio.socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             raise ConfigError(
-                f"max.connections.per.ip.overrides: {host!r} has no address ({error})"
+                f"max.connections.per.ip.overrides: cannot resolve {host!r} ({error})"
             ) from error
         by_address |= {plain_address(str(address[0])): count for *_, address in found}
     return by_address

@@ -71,7 +71,8 @@ def source_client(given: Mapping[str, str], *, quietly: bool = False) -> dict[st
         quietly: whether to omit the log message about settings that have no effect.
 
     Raises:
-        ConfigError: a key is unknown or unsupported, or its value is not allowed.
+        ConfigError: a key is unknown or unsupported, a value is invalid, or
+            ``bootstrap.servers`` is missing.
     """
     client = _checked("source", CONSUMER_KEYS, _REJECTED_BY_SOURCE, given, quietly=quietly)
     unused = sorted(_NO_EFFECT_ON_SOURCE & client.keys())
@@ -90,7 +91,8 @@ def sink_client(given: Mapping[str, str]) -> dict[str, str]:
         given: the ``kafka.*`` options, without the prefix.
 
     Raises:
-        ConfigError: a key is unknown or unsupported, or its value is not allowed.
+        ConfigError: a key is unknown or unsupported, a value is invalid, or
+            ``bootstrap.servers`` is missing.
     """
     return _checked("sink", PRODUCER_KEYS, _REJECTED_BY_SINK, given)
 
@@ -116,7 +118,7 @@ def _checked(
             raise ConfigError(f"Kafka option 'kafka.{key}' is not supported: {advice}")
     if not given.get(BOOTSTRAP_SERVERS, "").strip():
         raise ConfigError(
-            f"option 'kafka.{BOOTSTRAP_SERVERS}' must be specified for a {kind}, such as"
+            f"option 'kafka.{BOOTSTRAP_SERVERS}' must be specified for a {kind}; example:"
             " host1:9092,host2:9092"
         )
     parse_bootstrap_servers(given[BOOTSTRAP_SERVERS], f"option kafka.{BOOTSTRAP_SERVERS}")

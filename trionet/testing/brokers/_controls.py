@@ -167,7 +167,7 @@ class Controls:
     def log(self, *, since_ms: int = 0) -> str:
         """Return the most recent requests and their outcomes, one per line.
 
-        A :class:`~trionet.testing.ThreadedBroker` also includes the lines of the broker's log. At
+        For a :class:`~trionet.testing.ThreadedBroker`, this includes the broker's log lines. At
         most 200 lines are returned. This method can still be called after the broker has stopped.
 
         Args:

@@ -288,7 +288,7 @@ class Fault:
             raise self.error
 
     def explain(self, error: BaseException) -> None:
-        """Add a note about :attr:`error` to a later error of the test."""
+        """Add a note about :attr:`error` to an error raised later in the test."""
         if self.error is not None and not self._is_reported:
             self._is_reported = True
             error.add_note(f"The fault {self} failed earlier: {self.error!r}")

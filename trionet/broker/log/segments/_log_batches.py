@@ -1,6 +1,6 @@
-"""Names the files of segments, and finds the batches in a log file by their headers.
+"""Names segment files, and locates the batches in a log file by reading their headers.
 
-Every function is thread-safe and may wait for the disk.
+Every function is thread-safe and may block on disk I/O.
 """
 
 # Compiled by mypyc.

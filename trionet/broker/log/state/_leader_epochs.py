@@ -164,5 +164,7 @@ def decode_epochs(data: bytes) -> LeaderEpochs:
         starts.append(EpochStart(int(epoch), int(offset)))
     for before, after in pairwise(starts):
         if before.epoch >= after.epoch or before.start_offset >= after.start_offset:
-            raise ValueError(f"{tuple(before)} and {tuple(after)} are not in ascending order")
+            raise ValueError(
+                f"epoch and start offset must both increase, from {tuple(before)} to {tuple(after)}"
+            )
     return LeaderEpochs(starts, is_saved=True)

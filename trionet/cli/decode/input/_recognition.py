@@ -43,7 +43,7 @@ _prefix: Final = Struct(">qi").unpack_from
 
 
 def recognise(peek: Callable[[int], bytes], response: int | None) -> Kind:
-    """Detect the kind of the bytes that ``peek(count)`` returns.
+    """Detect the format of the input from the bytes that ``peek(count)`` returns.
 
     Peeks at no more bytes than necessary, so that a pipe is decoded as it fills.
 

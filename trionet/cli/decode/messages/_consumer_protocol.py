@@ -13,7 +13,8 @@ from typing import Final
 
 from trionet.errors import WireFormatError
 from trionet.protocol._codec import Encode
-from trionet.protocol._wire import Codecs, Message
+from trionet.protocol._wire import Message
+from trionet.protocol.unrolling._codecs import Codecs
 
 from ._whole import end_of
 

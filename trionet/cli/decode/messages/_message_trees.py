@@ -1,4 +1,4 @@
-"""Converts messages to trees of the fields that one version has, with their meanings."""
+"""Converts a message to a tree of the fields in its version, each with its meaning."""
 
 from __future__ import annotations
 

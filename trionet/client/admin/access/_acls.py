@@ -26,7 +26,7 @@ from ..calls._nodes import CONTROLLER_CODES
 
 
 class ResourceType(WireEnum):
-    """The type of a resource; the values are Kafka's numbers."""
+    """The type of a resource; the values are Kafka's codes."""
 
     UNKNOWN = 0
     ANY = 1

@@ -93,7 +93,7 @@ class GroupDescription:
 def of_classic_group(
     group: classic_groups.DescribedGroup, node: Node, include_operations: bool
 ) -> GroupDescription | TrionetError:
-    """Convert a group in a DescribeGroups response.
+    """Return the description of a group in a DescribeGroups response.
 
     Before version 6, a response describes a group that does not exist as Dead, without an error
     (KIP-1043).
@@ -166,7 +166,7 @@ def describing(
 def of_consumer_group(
     group: consumer_groups.DescribedGroup, node: Node, include_operations: bool
 ) -> GroupDescription | TrionetError:
-    """Convert a group in a ConsumerGroupDescribe response."""
+    """Return the description of a group in a ConsumerGroupDescribe response."""
     if group.error_code:
         return api_error(group.error_code, f"group {group.group_id}", group.error_message)
     return GroupDescription(
@@ -201,7 +201,7 @@ def of_consumer_group(
 def of_share_group(
     group: share_groups.DescribedGroup, node: Node, include_operations: bool
 ) -> GroupDescription | TrionetError:
-    """Convert a group in a ShareGroupDescribe response."""
+    """Return the description of a group in a ShareGroupDescribe response."""
     if group.error_code:
         return api_error(group.error_code, f"group {group.group_id}", group.error_message)
     return GroupDescription(

@@ -157,8 +157,8 @@ def racks_matter(
 ) -> bool:
     """Whether racks affect the choice of a member for a partition (KIP-881).
 
-    They do not if no member is in the rack of a replica, or if every rack has a replica of every
-    partition.
+    They have no effect if no member shares a rack with a replica, or if every rack has a replica of
+    every partition.
     """
     all_racks = frozenset().union(*racks_of_partitions)
     if all_racks.isdisjoint(racks_of_members):

@@ -21,7 +21,7 @@ from ._assignor import (
 
 
 class RangeAssignor:
-    """Assigns ranges, preferring nearby partitions as long as shares stay even (KIP-881)."""
+    """Assigns ranges, balanced first, then preferring replicas in the member's rack (KIP-881)."""
 
     name: Final = "range"
     protocols: Final = (RebalanceProtocol.EAGER,)

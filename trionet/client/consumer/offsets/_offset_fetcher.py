@@ -29,7 +29,7 @@ class OffsetAndTimestamp(NamedTuple):
 
     Attributes:
         offset: the offset of the record.
-        timestamp: the timestamp of the record, in milliseconds since 1970.
+        timestamp: the timestamp of the record, in milliseconds since the epoch.
         leader_epoch: the leader epoch of the record; -1 if it is unknown.
     """
 
@@ -85,8 +85,8 @@ class OffsetFetcher:
         The result for a partition is None if it has no such record.
 
         Args:
-            timestamps: the timestamp for each partition, in milliseconds since 1970; -1 for the end
-                of the log, -2 for its start.
+            timestamps: the timestamp for each partition, in milliseconds since the epoch; -1 for
+                the end of the log, -2 for its start.
 
         Raises:
             CallTimedOutError: not all offsets could be looked up within

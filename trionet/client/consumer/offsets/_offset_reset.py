@@ -56,7 +56,7 @@ class OffsetReset:
         errors: collects errors, which the user's next request for a record raises.
         requests: finds leaders and handles their responses.
         is_read_committed: whether a log is taken to end where its first open transaction starts.
-        now_ms: returns the wall-clock time in milliseconds since 1970.
+        now_ms: returns the wall-clock time in milliseconds since the epoch.
     """
 
     def __init__(

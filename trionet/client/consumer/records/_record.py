@@ -19,7 +19,7 @@ class ConsumerRecord(NamedTuple):
         topic: the name of the topic.
         partition: the number of the partition.
         offset: the offset of the record in the partition.
-        timestamp: the timestamp, in milliseconds since 1970; -1 for none.
+        timestamp: the timestamp, in milliseconds since the epoch; -1 for none.
         key: the key; None for null.
         value: the value; None for null.
         headers: the names and values of the headers, in order; names may repeat.
@@ -53,7 +53,7 @@ class ConsumerBatch:
         partition: the number of the partition.
         offsets: the offsets of the records: a range if the offsets are consecutive, otherwise a
             list.
-        timestamps: the timestamps, in milliseconds since 1970.
+        timestamps: the timestamps, in milliseconds since the epoch.
         keys: the keys; None for null.
         values: the values; None for null.
         headers: the names and values of each record's headers; empty for a record without

@@ -55,7 +55,7 @@ class ResetStrategy:
         """Return the timestamp to look up with ListOffsets.
 
         Args:
-            now_ms: the wall-clock time, in milliseconds since 1970.
+            now_ms: the wall-clock time, in milliseconds since the epoch.
 
         Raises:
             ValueError: the strategy is ``none``.

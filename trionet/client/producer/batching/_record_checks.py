@@ -57,9 +57,13 @@ def check_timestamp(what: str, timestamp: object) -> None:
         ValueError: the timestamp is negative.
     """
     if not isinstance(timestamp, int):
-        raise TypeError(f"{what} must be int, in milliseconds since 1970, not {_kind(timestamp)}")
+        raise TypeError(
+            f"{what} must be int, in milliseconds since the epoch, not {_kind(timestamp)}"
+        )
     if timestamp < 0:
-        raise ValueError(f"{what} must be 0 or more, in milliseconds since 1970, not {timestamp}")
+        raise ValueError(
+            f"{what} must be 0 or more, in milliseconds since the epoch, not {timestamp}"
+        )
 
 
 def check_record(

@@ -26,8 +26,8 @@ class RecordMetadata(NamedTuple):
         partition: the number of the partition.
         offset: the offset of the record; -1 with ``acks=0``, or if the leader reports a duplicate
             without its offset.
-        timestamp: the timestamp, in milliseconds since 1970, set by the producer, or by the broker
-            if the topic has ``message.timestamp.type=LogAppendTime``.
+        timestamp: the timestamp, in milliseconds since the epoch, set by the producer, or by the
+            broker if the topic has ``message.timestamp.type=LogAppendTime``.
     """
 
     topic: str

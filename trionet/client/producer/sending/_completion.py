@@ -7,7 +7,7 @@ lost although they are in the log. Therefore every failure states whether the re
 written (:attr:`.TrionetError.may_have_been_written`). This module lists the inconclusive error
 codes and the situations in which Kafka's broker returns them.
 
-No function waits. Completing a batch wakes the tasks that wait for its deliveries.
+No function in this module blocks. Completing a batch wakes the tasks that wait for its deliveries.
 """
 
 # Compiled by mypyc.

@@ -24,7 +24,7 @@ class ProducerRecord(NamedTuple):
     Attributes:
         topic: the name of the topic.
         partition: the number of the partition; None if the partitioner chooses.
-        timestamp: the timestamp, in milliseconds since 1970; None for the current time.
+        timestamp: the timestamp, in milliseconds since the epoch; None for the current time.
         key: the key; None for null.
         value: the value; None for null.
         headers: the header names and values.
