@@ -238,7 +238,7 @@ def test_unknown_and_known_tags_are_written_in_ascending_order() -> None:
 def test_unknown_tag_with_the_number_of_a_field_is_our_mistake() -> None:
     response = ApiVersionsResponse(zk_migration_ready=True, unknown_tags=((3, b"\0"),))
 
-    with pytest.raises(LocalProtocolError, match="tag 3 is both"):
+    with pytest.raises(LocalProtocolError, match="duplicate tag 3"):
         response_bytes(api_keys.API_VERSIONS, 3, response)
 
 

@@ -26,9 +26,9 @@ def test_counting_back_what_was_never_counted_is_an_error() -> None:
     counts = ConnectionCounts()
     counts.add("A", "10.0.0.1")
 
-    with pytest.raises(ValueError, match=r"no counted connection from 10\.0\.0\.2 to A"):
+    with pytest.raises(ValueError, match=r"no connection is counted from 10\.0\.0\.2 to A"):
         counts.remove("A", "10.0.0.2")
-    with pytest.raises(ValueError, match=r"no counted connection from 10\.0\.0\.1 to B"):
+    with pytest.raises(ValueError, match=r"no connection is counted from 10\.0\.0\.1 to B"):
         counts.remove("B", "10.0.0.1")
 
     assert "<1 connections: {'A': 1}, {'10.0.0.1': 1}>" == repr(counts)

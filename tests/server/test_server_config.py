@@ -52,9 +52,9 @@ def test_a_number_that_cannot_work_is_refused(settings: Mapping[str, Any], messa
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"listener_network_threads": {"OTHER": 1}}, "listener_network_threads contains OTHER, "),
-        ({"listener_limits": {"other": LIMITS}}, "listener_limits contains OTHER, which is not "),
-        ({"protected_listener": "OTHER"}, "protected_listener contains OTHER, .* PLAINTEXT$"),
+        ({"listener_network_threads": {"OTHER": 1}}, "listener_network_threads names OTHER, "),
+        ({"listener_limits": {"other": LIMITS}}, "listener_limits names OTHER, which is not "),
+        ({"protected_listener": "OTHER"}, "protected_listener names OTHER, .* PLAINTEXT$"),
     ],
 )
 async def test_a_setting_for_a_listener_that_there_is_not_is_an_error_before_anything_is_bound(

@@ -59,7 +59,10 @@ async def test_settings_are_kafkas_keys_with_dots_or_underscores_and_keywords_wi
 async def test_a_wrong_setting_is_an_error_before_anything_is_opened(tmp_path: Path) -> None:
     data = tmp_path / "data"
 
-    with nothing_left_behind(), pytest.raises(ConfigError, match=r"nearest.*is num\.partitions"):
+    with (
+        nothing_left_behind(),
+        pytest.raises(ConfigError, match=r"closest match is num\.partitions"),
+    ):
         async with open_broker({"num.partition": 3}, log_dirs=str(data)):
             pass
 

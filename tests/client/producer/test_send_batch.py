@@ -210,7 +210,7 @@ async def test_records_that_were_refused_are_reported(
     assert 900 == len(deliveries)
     assert 0 < len(failures) <= 310  # a batch, full or the last one
     first = min(failures)
-    assert f"{len(failures)} of 900 records failed; the first is" in str(caught.value)
+    assert f"{len(failures)} of 900 records failed; the first has index" in str(caught.value)
     assert failures[first] is caught.value.__cause__
     written = [value for values in leaders.log.values() for value in values]
     refused = {VALUES[number] for number in failures}

@@ -152,7 +152,7 @@ def test_nothing_is_seeded_if_one_of_them_is_wrong(broker: ThreadedBroker, wrong
 def test_what_the_broker_refuses_is_its_error(broker: ThreadedBroker) -> None:
     broker.create_topic("small", max_message_bytes=100)
 
-    with pytest.raises(ApiError, match=r"more than max\.message\.bytes=100"):
+    with pytest.raises(ApiError, match=r"exceeds max\.message\.bytes=100"):
         broker.seed("small", ["x" * 1000])
 
 

@@ -269,7 +269,7 @@ async def test_committed_offsets_that_are_too_large_are_an_error(
         note = OffsetAndMetadata(0, "x" * 3000)
         async with open_consumer(broker.bootstrap_servers, settings, network=network) as consumer:
             await consumer.commit({T0: note})
-            expected = "response to OffsetFetch has .* receive.message.max.bytes = 2000"
+            expected = "response to OffsetFetch is .* receive.message.max.bytes = 2000"
             with pytest.raises(ResponseTooLargeError, match=expected):
                 await consumer.committed([T0])
             consumer.subscribe("t")
@@ -286,7 +286,7 @@ async def test_metadata_that_are_too_large_are_an_error(
         async with reading(network, broker, T0, receive_message_max_bytes=2000) as consumer:
             with pytest.raises(
                 ResponseTooLargeError,
-                match=r"response to Metadata has \d+ bytes, .* receive\.message\.max\.bytes = 2000",
+                match=r"response to Metadata is \d+ bytes, .* receive\.message\.max\.bytes = 2000",
             ):
                 await anext(consumer)
             creations = connections(consumer)
