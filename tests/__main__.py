@@ -13,6 +13,7 @@ from environment import ROOT, run_inside
 
 #: Jobs that are programs: what for, and the module below ``tests``.
 PROGRAMS = {
+    "changed": ("the quick tests nearest to what you have changed, in a minute", "changed"),
     "generate": ("write what is generated again, or only --check it", "protocol.generator"),
     "bench": ("measure; names of benchmarks as arguments", "bench"),
     "faults": ("disturb a server in every way at once, for five minutes", "faults"),
@@ -77,6 +78,7 @@ COMPILED_TESTS = [
 ]
 
 HELP = """\
+python3 tests changed             while you work: the quick tests nearest to your changes
 python3 tests [ARGUMENT]...       every test that belongs to a change; arguments are pytest's
 python3 tests JOB [ARGUMENT]...   one of the longer jobs:
 
