@@ -92,10 +92,10 @@ def _in_folder(root: Path, folder: Path, stem: str) -> list[str]:
 
 
 def _importers(root: Path, path: Path) -> list[str]:
-    """The tests that name a module that only tests use."""
+    """The tests that import a module that only tests use."""
     if path.suffix != ".py" or path.stem.startswith("__"):
         return []
-    name = re.compile(rf"\b{re.escape(path.stem)}\b")
+    name = re.compile(rf"^\s*(from|import)\b.*\b{re.escape(path.stem)}\b", re.MULTILINE)
     files = (root / "tests").rglob("test_*.py")
     return _relative((each for each in files if name.search(each.read_text("utf-8"))), root)
 
