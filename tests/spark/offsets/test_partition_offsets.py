@@ -15,8 +15,6 @@ from trionet.spark.offsets._partition_offsets import (
     from_json,
     from_plain,
     partitions_from_json,
-    partitions_to_json,
-    sorted_offsets,
     to_json,
     to_plain,
 )
@@ -33,12 +31,6 @@ def test_partitions_are_read() -> None:
 
     expected = [("topicA", 0), ("topicA", 1), ("topicB", 4), ("topicB", 6)]
     assert expected == list(actual)
-
-
-def test_partitions_are_written_sorted() -> None:
-    partitions = (TopicPartition("b", 10), TopicPartition("b", 9), TopicPartition("a", 0))
-
-    assert partitions_to_json(partitions) == '{"a":[0],"b":[9,10]}'
 
 
 def test_offsets_are_read() -> None:
@@ -61,8 +53,8 @@ def test_the_same_offsets_have_one_text_whatever_order_they_came_in() -> None:
     offsets[TopicPartition("a", 0)] = 7
 
     assert to_json(offsets) == '{"a":{"0":7},"t":{"1":1,"9":9,"10":10}}'
-    assert to_json(sorted_offsets(offsets)) == to_json(dict(reversed(offsets.items())))
-    assert json.dumps(to_plain(offsets)) == json.dumps(to_plain(sorted_offsets(offsets)))
+    assert to_json(offsets) == to_json(dict(reversed(offsets.items())))
+    assert json.dumps(to_plain(offsets)) == json.dumps(to_plain(dict(sorted(offsets.items()))))
 
 
 @settings(max_examples=50)

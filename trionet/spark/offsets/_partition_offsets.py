@@ -26,11 +26,6 @@ EARLIEST: Final = -2
 EXAMPLE: Final = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}'
 
 
-def sorted_offsets(offsets: Mapping[TopicPartition, int]) -> Offsets:
-    """Return the offsets sorted by topic and partition."""
-    return dict(sorted(offsets.items()))
-
-
 def to_plain(offsets: Mapping[TopicPartition, int]) -> PlainOffsets:
     """Convert offsets to Spark's form, sorted."""
     plain: PlainOffsets = {}
@@ -81,14 +76,6 @@ def partitions_from_json(text: str) -> tuple[TopicPartition, ...]:
         for number in numbers:
             found[TopicPartition(topic, integer(number, 0, INT_MAX, wrong))] = None
     return tuple(found)
-
-
-def partitions_to_json(partitions: tuple[TopicPartition, ...]) -> str:
-    """Format partitions as ``{"topicA":[0,1]}``, sorted."""
-    plain: dict[str, list[int]] = {}
-    for topic, number in sorted(partitions):
-        plain.setdefault(topic, []).append(number)
-    return json.dumps(plain, separators=(",", ":"), ensure_ascii=False)
 
 
 def parse_object(text: str, wrong: str) -> dict[str, object]:
