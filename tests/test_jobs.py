@@ -52,6 +52,12 @@ A_JOB = [sys.executable, "-m", "support.job", "test_job"]
 A_TEST = [sys.executable, "-m", "pytest", "-qs", "-p", "conftest", "test_job.py"]
 
 
+def importing(folder: Path) -> dict[str, str]:
+    """The environment of a job whose program is in a folder."""
+    path = [str(folder), str(TESTS), SAME_TRIONET["PYTHONPATH"]]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "command", "number", "status"),
@@ -67,11 +73,10 @@ def test_a_signal_ends_what_a_job_has_started_too(
     text: str, command: list[str], number: int, status: int, tmp_path: Path
 ) -> None:
     (tmp_path / "test_job.py").write_text(text)
-    path = os.pathsep.join([str(tmp_path), str(TESTS), SAME_TRIONET["PYTHONPATH"]])
     with subprocess.Popen(
         command,
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": path},
+        env=importing(tmp_path),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -104,12 +109,11 @@ def test_a_job_whose_parent_ignores_a_signal_starts_programs_that_do_not(
         " for each in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)])'\n"
         "subprocess.run([sys.executable, '-c', child])\n"
     )
-    path = os.pathsep.join([str(tmp_path), str(TESTS), SAME_TRIONET["PYTHONPATH"]])
     name = signal.Signals(number).name.removeprefix("SIG")
     found = subprocess.run(
         ["sh", "-c", f'trap "" {name}; exec "$@"', "sh", *A_JOB],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": path},
+        env=importing(tmp_path),
         stdout=subprocess.PIPE,
         text=True,
         check=True,

@@ -301,7 +301,7 @@ class ArrayWriters(_Formats):
         return write
 
 
-# Formats used by at least ten of the generated modules, compiled once.
+# Formats used by many codecs, compiled once.
 U_16sB: Unpack = struct.Struct(">16sB").unpack_from
 U_bB: Unpack = struct.Struct(">bB").unpack_from
 U_hB: Unpack = struct.Struct(">hB").unpack_from

@@ -12,6 +12,8 @@ from dataclasses import Field as KioField
 from datetime import timedelta
 from enum import IntEnum
 
+from trionet.protocol.unrolling._layout import CODES
+
 from .apis import IGNORABLE
 from .old import CHANGES, FIRST_VERSIONS, Change
 
@@ -32,18 +34,6 @@ KINDS = {
     "timedelta_i32": "int32",
     "timedelta_i64": "int64",
     "datetime_i64": "int64",
-}
-
-#: Kinds that a ``struct.Struct`` reads, with its format character.
-CODES = {
-    "bool": "?",
-    "int8": "b",
-    "int16": "h",
-    "uint16": "H",
-    "int32": "i",
-    "int64": "q",
-    "float64": "d",
-    "uuid": "16s",
 }
 
 #: What a field is before anybody sets it, unless the schema says otherwise.

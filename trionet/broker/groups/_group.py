@@ -62,7 +62,7 @@ class Group:
         now: the current time on a monotonic clock, in seconds, as in all methods.
 
     Attributes:
-        state: the current state; see the module.
+        state: the current state of the group.
         generation: the id of the current generation; each rebalance increments it.
         protocol_type: the protocol type of the members; None until the first member joins.
         protocol_name: the protocol that the members have elected.
