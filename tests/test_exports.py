@@ -164,7 +164,7 @@ def test_a_broker_without_security_does_not_load_what_only_tokens_need() -> None
 import sys
 import trionet
 trionet.open_broker
-loaded = {"http.client", "urllib.request", "trionet.net.sasl._jwks"} & set(sys.modules)
+loaded = {"http.client", "urllib.request", "trionet.net.sasl._jwt"} & set(sys.modules)
 assert not loaded, loaded
 """
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -55,7 +55,6 @@ def written_files() -> list[Path]:
 
 
 @cache
-@cache
 def text_of(path: Path) -> str:
     return path.read_text("utf-8")
 

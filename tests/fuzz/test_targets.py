@@ -18,7 +18,7 @@ from trionet.cli.decode.output import _lines as lines
 from trionet.net import _principal as principal
 from trionet.net._channel import Channel
 from trionet.net.sasl import _jaas as jaas
-from trionet.net.sasl import _jwt_validation as jwt_validation
+from trionet.net.sasl import _jwt as jwt_validation
 from trionet.net.sasl._oauthbearer import Token
 from trionet.net.sasl._plain import PlainServer
 from trionet.net.tls import _certificate as certificate

@@ -20,9 +20,14 @@ from cryptography.x509 import load_pem_x509_certificate
 
 from support.tls import certificate, der_of, shown_by
 from trionet.errors import ConfigError
-from trionet.net.tls import _pem as pem
-from trionet.net.tls._key_derivation import KEY_ROUNDS_MAX, rounds_of_key, rounds_of_pkcs12
-from trionet.net.tls._key_stores import STORE_BYTES_MAX, read_trust_store
+from trionet.net.tls import _certificate as pem
+from trionet.net.tls._key_stores import (
+    KEY_ROUNDS_MAX,
+    STORE_BYTES_MAX,
+    read_trust_store,
+    rounds_of_key,
+    rounds_of_pkcs12,
+)
 from trionet.net.tls._tls_context import TlsSettings, server_context
 
 SECRET = "open sesame"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.errors import LocalProtocolError
-from trionet.net._mute_state import MuteEvent, MuteState, Muting, Unread
+from trionet.net._channel_state import MuteEvent, MuteState, Muting, Unread
 
 NOT_MUTED = MuteState.NOT_MUTED
 MUTED = MuteState.MUTED

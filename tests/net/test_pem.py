@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.tls import authority, certificate
-from trionet.net.tls import _pem as pem
+from trionet.net.tls import _certificate as pem
 
 
 def block(label: str, text: str = "AAAA") -> bytes:

@@ -10,7 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from trionet.errors import ConfigError
-from trionet.net.tls._store_threads import (
+from trionet.net.tls._key_stores import (
     STORE_SECONDS_MAX,
     STORE_THREADS_MAX,
     in_bounded_time,

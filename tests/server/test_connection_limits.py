@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.errors import ConfigError
-from trionet.server.quotas._connection_limits import (
+from trionet.server._connection_quotas import (
     UNLIMITED,
     ListenerLimits,
     ServerLimits,

@@ -12,8 +12,7 @@ from support.selecting import Selecting, selecting
 from support.serving import listener
 from trionet.metrics._request_times import RequestTimes
 from trionet.net._channel import Channel
-from trionet.net._channel_state import ChannelState
-from trionet.net._mute_state import MuteEvent
+from trionet.net._channel_state import ChannelState, MuteEvent
 from trionet.net._selector import Selector
 from trionet.net.wire._close_reason import CloseReason
 from trionet.net.wire._transport import PlaintextTransport

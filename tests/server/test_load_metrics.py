@@ -17,7 +17,7 @@ from trionet.metrics._sensors import Sampling
 from trionet.net.wire._close_reason import CloseReason
 from trionet.server._processor_counts import ProcessorCounts
 from trionet.server._socket_server import SocketServer
-from trionet.server.metrics._load_metrics import LoadMetrics, idle_of_handlers, idle_of_processor
+from trionet.server.metrics._server_metrics import LoadMetrics, idle_of_handlers, idle_of_processor
 
 PROCESSORS_IDLE = "kafka_network_socketserver_networkprocessoravgidle_percent"
 PROCESSOR_IDLE = "kafka_network_processor_idle_percent"

@@ -8,9 +8,14 @@ from trionet.metrics._families import Snapshot
 from trionet.metrics._registry import Registry
 from trionet.metrics._sensors import Sampling
 from trionet.net.wire._memory_pool import MemoryPool
-from trionet.server.metrics._quota_metrics import MemoryPoolMetrics, QuotaMetrics
-from trionet.server.quotas._connection_limits import ListenerLimits, ServerLimits
-from trionet.server.quotas._connection_quotas import ConnectionQuotas, Delayed, Rejected
+from trionet.server._connection_quotas import (
+    ConnectionQuotas,
+    Delayed,
+    ListenerLimits,
+    Rejected,
+    ServerLimits,
+)
+from trionet.server.metrics._server_metrics import MemoryPoolMetrics, QuotaMetrics
 
 GROUP = "kafka_server_socket_server_metrics_"
 ACCEPTOR_BLOCKED = "kafka_network_acceptor_acceptorblocked_percent"

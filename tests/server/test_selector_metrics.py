@@ -19,7 +19,7 @@ from trionet.metrics._registry import Registry
 from trionet.metrics._sensors import Sampling
 from trionet.net.wire._close_reason import CloseReason
 from trionet.server._processor_counts import ProcessorCounts
-from trionet.server.metrics._selector_metrics import SelectorMetrics
+from trionet.server.metrics._server_metrics import SelectorMetrics
 
 GROUP = "kafka_server_socket_server_metrics_"
 

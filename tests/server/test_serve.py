@@ -16,7 +16,7 @@ from support.ranges import RangedFile
 from support.served import ANYWHERE, Rig, serving_with
 from support.wire import Peer, frame, listens_on, open_sockets
 from trionet.errors import LocalProtocolError
-from trionet.net._mute_state import MuteState
+from trionet.net._channel_state import MuteState
 from trionet.net.wire._close_reason import CloseReason
 from trionet.net.wire._readiness import ReadinessKind
 from trionet.server import NO_OP, CloseConnection, FileRange, Request, Send

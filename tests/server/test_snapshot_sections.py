@@ -13,7 +13,7 @@ from trionet.metrics._log_ring import LogRing
 from trionet.metrics._registry import Registry
 from trionet.net.wire._readiness import ReadinessKind
 from trionet.server._closed_connections import ClosedConnections
-from trionet.server.metrics._selector_metrics import KINDS_MAX, ConnectionKinds
+from trionet.server.metrics._server_metrics import KINDS_MAX, ConnectionKinds
 from trionet.server.metrics._snapshot_sections import closed_page, connections_page, log_page
 
 

@@ -11,7 +11,7 @@ from support.serving import Serving, answer, serving, undisturbed
 from support.wire import Peer, frame
 from trionet.errors import LocalProtocolError
 from trionet.metrics._request_times import THROTTLE, TOTAL
-from trionet.net._mute_state import MuteState
+from trionet.net._channel_state import MuteState
 from trionet.net.wire._close_reason import CloseReason
 from trionet.net.wire._readiness import ReadinessKind
 from trionet.server import NO_OP, Request, Response

@@ -20,7 +20,7 @@ from trionet.net.wire._close_reason import CloseReason
 from trionet.net.wire._readiness import ReadinessKind
 from trionet.server import NO_OP
 from trionet.server._channel_builder import ListenerSecurity
-from trionet.server.metrics._selector_metrics import ConnectionKinds
+from trionet.server.metrics._server_metrics import ConnectionKinds
 
 MEGABYTE = 1024 * 1024
 

@@ -19,7 +19,7 @@ from trionet.broker.log.validation._offset_assignment import Appended
 from trionet.client.producer.sending import _completion as completion
 from trionet.client.producer.transactions._sequences import NONE, PartitionSequences
 from trionet.client.producer.transactions._transaction_manager import TransactionManager
-from trionet.net._mute_state import MuteState
+from trionet.net._channel_state import MuteState
 from trionet.protocol import error_codes
 from trionet.server._processor import Processor
 

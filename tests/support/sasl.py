@@ -10,7 +10,7 @@ from support.tokens import RSA_KEY, jwk, key_set
 from trionet.broker.security._sasl_exchange import SaslExchange, SaslSettings
 from trionet.net._authenticator import Progress, Step
 from trionet.net._principal import USER, Principal
-from trionet.net.sasl._jwt_validation import KeySet, SignedTokens, TokenRules
+from trionet.net.sasl._jwt import KeySet, SignedTokens, TokenRules
 from trionet.net.sasl._oauthbearer import OAuthBearerServer
 from trionet.net.sasl._plain import PlainServer, verify_with
 from trionet.net.sasl._scram import ScramServer, salted

@@ -16,8 +16,7 @@ from typing import Any, Final
 
 from ..errors import LocalProtocolError
 from ._authenticator import Authenticator, Initiator, Step
-from ._channel_state import ChannelState, checked, first_state
-from ._mute_state import Muting
+from ._channel_state import ChannelState, Muting, checked, first_state
 from ._principal import ANONYMOUS, Principal
 from .tls._tls_transport import TlsTransport
 from .wire._close_reason import BY_PEER, CloseReason

@@ -21,10 +21,9 @@ from typing import Final
 
 from ..errors import AuthenticationError, InvalidReceiveError, LocalProtocolError
 from ._channel import Channel
-from ._channel_state import ChannelState
+from ._channel_state import ChannelState, Unread
 from ._channels import Channels, PollResult, Shuffle, Starved
 from ._idle_expiry import IdleExpiry
-from ._mute_state import Unread
 from ._preparing import REQUEST, Decision, Preparing
 from ._selector_counters import SelectorCounters
 from .tls._tls_transport import TlsError

@@ -36,11 +36,10 @@ from ..errors import LocalProtocolError
 from ..metrics._request_times import now_ns
 from ._alarm import Alarm
 from ._channel import Channel
-from ._channel_state import ChannelState
+from ._channel_state import ChannelState, MuteState, Unread
 from ._channel_steps import ChannelSteps, log_unexpected
 from ._channels import Channels, PollResult, Shuffle
 from ._idle_expiry import IdleExpiry
-from ._mute_state import MuteState, Unread
 from ._selector_counters import SelectorCounters
 from .wire._close_reason import CloseReason
 from .wire._connecting import Address, Socket, begin_connect

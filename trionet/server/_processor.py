@@ -46,8 +46,8 @@ from .._util._cancellation import Checkpoint
 from ..errors import LocalProtocolError
 from ..metrics._request_times import TimedRequest, now_ns
 from ..net._channel import Channel
+from ..net._channel_state import MuteEvent
 from ..net._channels import PollResult
-from ..net._mute_state import MuteEvent
 from ..net._selector import Selector
 from ..net.wire._close_reason import BY_PEER, CloseReason
 from ..net.wire._endpoint import ConnectionId, Endpoint

@@ -31,7 +31,7 @@ import trio
 from ..errors import LocalProtocolError
 from ..metrics._request_times import RequestTimes, TimedRequest, now_ns
 from ..net._channel import Channel
-from ..net._mute_state import MuteEvent
+from ..net._channel_state import MuteEvent
 from ..net._principal import Principal
 from ..net._selector import Selector
 from ..net.wire._close_reason import CloseReason

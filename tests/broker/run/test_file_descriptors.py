@@ -26,7 +26,7 @@ from trionet.broker.run._file_descriptors import (
     log_connections_max,
 )
 from trionet.protocol.error_codes import KAFKA_STORAGE_ERROR
-from trionet.server.quotas._connection_limits import UNLIMITED
+from trionet.server._connection_quotas import UNLIMITED
 
 resource = pytest.importorskip("resource", reason="needs the limits of Unix")
 

@@ -26,8 +26,7 @@ from support.client import Client, connect
 from support.config_calls import BROKER, SET, alter, alter_all, sets
 from support.processes import SAME_TRIONET, first_line, memory_bytes, running
 from support.tls import certificate, write_pem
-from trionet.net.tls._key_stores import STORE_BYTES_MAX
-from trionet.net.tls._store_threads import STORE_THREADS_MAX
+from trionet.net.tls._key_stores import STORE_BYTES_MAX, STORE_THREADS_MAX
 from trionet.protocol.error_codes import INVALID_REQUEST
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's devices")

@@ -10,7 +10,7 @@ import json
 
 from fuzz.issuer import CLAIMS, KEY_SET, NOW_MS, token
 from trionet.errors import ConfigError
-from trionet.net.sasl._jwt_validation import ALGORITHMS, KeySet, SignedTokens, TokenRules
+from trionet.net.sasl._jwt import ALGORITHMS, KeySet, SignedTokens, TokenRules
 from trionet.net.sasl._oauthbearer import TokenError
 
 _N = base64.urlsafe_b64encode(b"\xc5" * 256).rstrip(b"=")

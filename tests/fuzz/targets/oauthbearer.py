@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from fuzz.issuer import CLAIMS, HEADER, KEY, KEY_SET, NOW_MS, STRANGER, token
 from fuzz.script import SEPARATOR, Script
 from trionet.errors import AuthenticationError
-from trionet.net.sasl._jwt_validation import KeySet, SignedTokens, TokenRules, UnsecuredTokens
+from trionet.net.sasl._jwt import KeySet, SignedTokens, TokenRules, UnsecuredTokens
 from trionet.net.sasl._oauthbearer import OAuthBearerServer
 
 WATCHED = ("trionet.net.sasl",)

@@ -18,7 +18,7 @@ from trionet.broker.security._sasl_exchange import SaslExchange, SaslSettings, _
 from trionet.errors import AuthenticationError
 from trionet.net._authenticator import Gate, Progress, Step
 from trionet.net._principal import ANONYMOUS, USER, Principal
-from trionet.net.sasl._jwt_validation import KeySet, SignedTokens, TokenRules
+from trionet.net.sasl._jwt import KeySet, SignedTokens, TokenRules
 from trionet.net.sasl._oauthbearer import OAuthBearerServer
 from trionet.net.sasl._plain import PlainServer, verify_with
 from trionet.net.sasl._scram import ScramServer

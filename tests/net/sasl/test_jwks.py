@@ -22,7 +22,7 @@ from trio.testing import wait_all_tasks_blocked
 from support.tokens import OTHER_RSA_KEY, RSA_KEY, jwk, key_set
 from support.wire import LOOPBACK
 from trionet.errors import ConfigError
-from trionet.net.sasl._jwks import (
+from trionet.net.sasl._jwt import (
     BYTES_MAX,
     READINGS_SECONDS_MIN,
     WAIT_SECONDS_MIN,

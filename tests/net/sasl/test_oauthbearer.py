@@ -24,7 +24,7 @@ from support.tokens import (
     unsecured,
 )
 from trionet.errors import AuthenticationError, ConfigError
-from trionet.net.sasl._jwt_validation import KeySet, SignedTokens, TokenRules, UnsecuredTokens
+from trionet.net.sasl._jwt import KeySet, SignedTokens, TokenRules, UnsecuredTokens
 from trionet.net.sasl._mechanism import CredentialsError
 from trionet.net.sasl._oauthbearer import (
     MESSAGE_BYTES_MAX,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from ...server.quotas._connection_limits import UNLIMITED
+from ...server._connection_quotas import UNLIMITED
 from ..config._broker_config import BrokerConfig
 
 logger = logging.getLogger("trionet.broker")

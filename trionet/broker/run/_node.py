@@ -243,7 +243,7 @@ class Node:
     async def _secure(
         self, endpoint: Endpoint, credentials: ScramCredentials, config: BrokerConfig
     ) -> SecuredListener:
-        from ...net.tls._store_threads import in_store_thread
+        from ...net.tls._key_stores import in_store_thread
         from ..security._listener_security import listener_security
 
         return await in_store_thread(

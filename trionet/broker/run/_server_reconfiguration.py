@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from ...errors import ConfigError, LocalProtocolError
+from ...server._connection_quotas import ServerLimits
 from ...server._socket_server import SocketServer, check_resize
-from ...server.quotas._connection_limits import ServerLimits
 from ..config._broker_config import BrokerConfig
 from ..config._dynamic_keys import STORES, THREADS
 from ..config._listener_keys import PREFIX

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 from ...errors import ConfigError
 from ...net.wire._endpoint import Endpoint
-from ...server._server_config import ServerConfig
-from ...server.quotas._connection_limits import (
+from ...server._connection_quotas import (
     UNLIMITED,
     ListenerLimits,
     ServerLimits,
     parse_overrides,
     resolve_overrides,
 )
+from ...server._server_config import ServerConfig
 from ..config._broker_config import BrokerConfig
 from ..config._listener_settings import ListenerSettings
 from ._file_descriptors import connections_max

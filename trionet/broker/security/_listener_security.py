@@ -19,10 +19,16 @@ from ...net._principal import Identity, Principal, PrincipalBuilder, PrincipalMa
 from ...net.sasl import _oauthbearer as oauthbearer
 from ...net.sasl import _plain as plain
 from ...net.sasl import _scram as scram
-from ...net.sasl._jwks import Jwks, RefreshTimes
-from ...net.sasl._jwt_validation import SignedTokens, TokenRules, UnsecuredTokens, require_jwt
+from ...net.sasl._jwt import (
+    Jwks,
+    RefreshTimes,
+    SignedTokens,
+    TokenRules,
+    UnsecuredTokens,
+    require_jwt,
+)
 from ...net.sasl._mechanism import Mechanism
-from ...net.tls._store_threads import in_bounded_time
+from ...net.tls._key_stores import in_bounded_time
 from ...net.tls._tls_context import TlsContexts, TlsSettings
 from ...net.wire._endpoint import Endpoint, SecurityProtocol
 from ...server._channel_builder import ListenerSecurity

@@ -230,7 +230,7 @@ class BrokerMetrics:
         tls = None
         if self._settings.is_secure:
             # Imported here, since it takes milliseconds to load and is rarely needed.
-            from ...net.tls._store_threads import in_store_thread
+            from ...net.tls._key_stores import in_store_thread
             from ..security._listener_security import listener_security
 
             secured = await in_store_thread(

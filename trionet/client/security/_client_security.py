@@ -17,7 +17,7 @@ from ...net.sasl._mechanism import SaslClient
 from ...net.sasl._oauthbearer import OAuthBearerClient
 from ...net.sasl._plain import PlainClient
 from ...net.sasl._scram import ScramClient, ScramPassword
-from ...net.tls._store_threads import in_store_thread
+from ...net.tls._key_stores import in_store_thread
 from ...net.tls._tls_context import client_context
 from ...net.wire._endpoint import SecurityProtocol
 from ...net.wire._transport import TransportLayer

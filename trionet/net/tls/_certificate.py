@@ -1,4 +1,4 @@
-"""The subject, names and validity of a certificate, read from its DER encoding.
+"""Certificates: the blocks of PEM, the elements of DER, and a certificate's names and validity.
 
 The subject is written as Java writes it (X500Principal.getName, RFC 2253), because
 ``ssl.principal.mapping.rules`` and access rules are matched against that text. The module ``ssl``
@@ -10,9 +10,134 @@ UTF-8, which can make different names equal.
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Final, NamedTuple
 
-from ._ber import Element, elements, first
+_BEGIN: Final = b"-----BEGIN "
+_END: Final = b"-----END "
+_DASHES: Final = b"-----"
+
+CERTIFICATE: Final = b"CERTIFICATE"
+
+
+def blocks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the label and the text of each block, in order; text between the blocks is skipped.
+
+    This takes linear time for any data, because the data may be untrusted: a regular expression
+    would take hours for a few megabytes of BEGIN lines without an END line.
+    """
+    position = 0
+    while (end := data.find(_END, position)) >= 0:
+        label_at = end + len(_END)
+        label_end = data.find(_DASHES, label_at)
+        if label_end < 0:
+            return
+        label = data[label_at:label_end]
+        begin = data.rfind(_BEGIN, position, end)
+        if begin >= 0 and data.startswith(label + _DASHES, begin + len(_BEGIN)):
+            yield label, data[begin : label_end + len(_DASHES)]
+        position = label_end
+
+
+def certificates(data: bytes) -> list[bytes]:
+    """Return the certificates in the data, as PEM."""
+    return [text for label, text in blocks(data) if label == CERTIFICATE]
+
+
+def private_key(data: bytes) -> bytes | None:
+    """Return the first private key in the data, in any PEM format; None if there is none."""
+    keys = (text for label, text in blocks(data) if label.endswith(b"PRIVATE KEY"))
+    return next(keys, None)
+
+
+def is_encrypted(data: bytes) -> bool:
+    """Whether a key, in PKCS8 or in the older format, requires a password."""
+    return b"-----BEGIN ENCRYPTED " in data or b"\nProc-Type: 4,ENCRYPTED" in data
+
+
+def content(text: bytes) -> bytes:
+    """Decode the content of a block without headers.
+
+    Raises:
+        ValueError: the block has headers, or is not base64.
+    """
+    _, body = text.removeprefix(_BEGIN).split(_DASHES, 1)
+    body, _ = body.rsplit(_END, 1)
+    return base64.b64decode(b"".join(body.split()), validate=True)
+
+
+def encrypted_pkcs8(data: bytes) -> bytes:
+    """Return the PEM block of a key that is encrypted in PKCS8."""
+    label = b"ENCRYPTED PRIVATE KEY" + _DASHES
+    return _BEGIN + label + b"\n" + base64.encodebytes(data) + _END + label
+
+
+class Element(NamedTuple):
+    """One element: its tag, its content, and its whole encoding."""
+
+    tag: int
+    content: bytes
+    whole: bytes
+
+
+def elements(data: bytes) -> Iterator[Element]:
+    """Yield the elements of BER data, including those of indefinite length, as OpenSSL does.
+
+    Raises:
+        ValueError: the data is malformed.
+    """
+    position = 0
+    while position < len(data):
+        start, length = _header(data, position)
+        end = _end_of_contents(data, start) if length is None else start + length
+        if end > len(data):
+            raise ValueError("truncated data")
+        following = end + 2 if length is None else end
+        yield Element(data[position], data[start:end], data[position:following])
+        position = following
+
+
+def first(data: bytes) -> Element:
+    """Return the first element; like OpenSSL, ignore the data after it.
+
+    Raises:
+        ValueError: the data is empty or malformed.
+    """
+    for element in elements(data):
+        return element
+    raise ValueError("truncated data")
+
+
+def _header(data: bytes, position: int) -> tuple[int, int | None]:
+    """Return the position and the length of an element's content; None for an indefinite length."""
+    if position + 2 > len(data):
+        raise ValueError("truncated data")
+    if data[position] & 0x1F == 0x1F:
+        raise ValueError("multi-byte tags are not supported")
+    length, start = data[position + 1], position + 2
+    if not length & 0x80:
+        return start, length
+    size = length & 0x7F
+    if not size:
+        return start, None
+    return start + size, int.from_bytes(data[start : start + size], "big")
+
+
+def _end_of_contents(data: bytes, position: int) -> int:
+    """Return the position of the two zero bytes that end an element of indefinite length."""
+    depth = 0
+    while True:
+        start, length = _header(data, position)
+        if length is None:
+            depth += 1
+        elif data[position] == 0 and not length:
+            if not depth:
+                return position
+            depth -= 1
+        position = start + (length or 0)
+
 
 _VERSION = 0xA0
 _EXTENSIONS = 0xA3

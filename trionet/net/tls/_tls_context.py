@@ -17,7 +17,7 @@ from threading import Lock
 import attrs
 
 from ...errors import ConfigError
-from . import _pem as pem
+from . import _certificate as pem
 from ._key_stores import KeyMaterial, StoreSettings, read_key_store, read_trust_store
 from ._tls_transport import describe
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from ...net._channel import Channel
-from ...net._channel_state import ChannelState
-from ...net._mute_state import Unread
+from ...net._channel_state import ChannelState, Unread
 from ...net._selector import Selector
 from .._connection import Connection
 from .._request_channel import Request

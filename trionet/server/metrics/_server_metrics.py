@@ -1,27 +1,398 @@
-"""The metrics of a SocketServer: its collectors, the lists of a snapshot, and a state summary."""
+"""The metrics of a SocketServer: its collectors, the lists of a snapshot, and a state summary.
+
+They are Kafka's load metrics (SocketServer, Processor, RequestChannel, KafkaRequestHandlerPool),
+the metrics of what delays or rejects connections and requests (ConnectionQuotas, Acceptor,
+SimpleMemoryPool), and the selector metrics (Selector.SelectorMetrics), which are computed from the
+counters of the processors, by listener and processor.
+
+In Kafka, each thread has its own idle time. Here, all processors and handlers share one loop, and a
+waiting task may be waiting for other tasks. So spare capacity is computed from the idle time of the
+loop: see :func:`idle_of_processor` and :func:`idle_of_handlers`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Final
 
+import attrs
 import trio
 
-from ...metrics._families import Labels
+from ...metrics import _kafka_names as names
+from ...metrics._families import Family, Kind, Labels, Metric, single
 from ...metrics._log_ring import LogRing
 from ...metrics._loop import LoopStatistics
-from ...metrics._rates import SAMPLE_SECONDS, SAMPLES
+from ...metrics._rates import SAMPLE_SECONDS, SAMPLES, RollingMaximum
 from ...metrics._registry import Collect
 from ...metrics._request_metrics import RequestMetrics, RequestSource, api_totals
-from ...metrics._request_times import RequestTimes
-from ...metrics._sensors import Sampling
+from ...metrics._request_times import LOCAL, RequestTimes
+from ...metrics._sensors import (
+    Derived,
+    Grown,
+    Largest,
+    RateAndTotal,
+    Sampling,
+    gauges,
+    ratio,
+    share,
+)
+from ...net.wire._close_reason import CloseReason
+from ...net.wire._memory_pool import MemoryPool
+from .._connection_quotas import UNLIMITED, ConnectionQuotas, ListenerQuota
+from .._processor import Processor
 from .._processor_counts import ProcessorCounts
 from .._request_channel import Request
 from .._socket_server import SocketServer
-from ._load_metrics import LoadMetrics
-from ._quota_metrics import MemoryPoolMetrics, QuotaMetrics, quota_rows
-from ._selector_metrics import ConnectionKinds, SelectorMetrics
-from ._snapshot_sections import Section, closed_page, connections_page, log_page
+from ._snapshot_sections import NS, Section, closed_page, connections_page, log_page, software_of
+
+CONNECTIONS_CLOSED = Metric(
+    "trionet_connections_closed_total",
+    Kind.COUNTER,
+    "Closed connections, by reason.",
+    ("reason",),
+)
+REQUEST_QUEUE_CAPACITY = Metric(
+    "trionet_request_queue_capacity", Kind.GAUGE, "Limit on queued requests: queued.max.requests."
+)
+REQUEST_QUEUE_FULL = Metric(
+    "trionet_request_queue_full_total",
+    Kind.COUNTER,
+    "How often a processor stopped reading because the request queue was full.",
+    ("networkProcessor",),
+)
+UNEXPECTED_ERRORS = Metric(
+    "trionet_unexpected_errors_total",
+    Kind.COUNTER,
+    "Unexpected errors in the server outside the steps of channels; each kind is logged.",
+)
+
+#: A loop whose idle share is smaller than this is saturated. Below this share, the idle ratios fall
+#: to 0, even if a processor or the handlers do little, since they could not do much more. The share
+#: is this large because a third of a busy loop's time is scheduling, which is not part of any
+#: task's time.
+SATURATED_BELOW: Final = 0.1
+
+
+def idle_of_processor(grown: Grown) -> float:
+    """Return a processor's idle ratio, as if it had the loop's idle time to itself.
+
+    Args:
+        grown: the increase of three times, in seconds: the loop's idle time, the elapsed time, and
+            the time of the processor's own I/O.
+    """
+    idle, elapsed, io = grown
+    if idle <= 0 or elapsed <= 0:
+        return 0.0
+    return idle / (idle + max(0.0, io)) * min(1.0, idle / (SATURATED_BELOW * elapsed))
+
+
+def idle_of_handlers(grown: Grown) -> float:
+    """Return the idle ratio of the request handlers, from 0 to 1.
+
+    Handlers have no spare capacity while the loop has none, or while all handlers are occupied,
+    even if they are only waiting for a thread.
+
+    Args:
+        grown: the increase of four times, in seconds: the loop's idle time, the elapsed time, the
+            time in which requests were handled (including waits for threads), and the run time of
+            all handlers.
+    """
+    idle, elapsed, handled, available = grown
+    if available <= 0:
+        return 0.0
+    of_loop = idle_of_processor((idle, elapsed, min(handled, elapsed - idle)))
+    return max(0.0, min(of_loop, 1 - handled / available))
+
+
+@attrs.define(eq=False, slots=False)
+class LoadMetrics:
+    """The collector of queue sizes and idle ratios.
+
+    Args:
+        processors: returns the current processors.
+        loop: returns the statistics of the loop that the processors share.
+        server: the server whose queue and handlers are measured.
+        times: returns the times of finished requests.
+        sampling: the windows of the ratios.
+    """
+
+    _processors: Processors
+    _loop: Callable[[], LoopStatistics]
+    _server: SocketServer
+    _times: Callable[[], Iterable[RequestTimes]]
+    _sampling: Sampling
+
+    def __attrs_post_init__(self) -> None:
+        sampling = self._sampling
+        self._idle = Derived(names.IDLE_PERCENT, idle_of_processor, sampling)
+        self._handlers_idle = Derived(
+            names.REQUEST_HANDLER_AVG_IDLE_PERCENT, idle_of_handlers, sampling
+        )
+
+    def collect(self, now: float) -> Iterator[Family]:
+        """Yield the families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
+        server, processors = self._server, self._processors()
+        yield single(names.REQUEST_QUEUE_SIZE, len(server.request_channel))
+        yield single(REQUEST_QUEUE_CAPACITY, server.request_channel.requests_max)
+        by_id: dict[Labels, ProcessorCounts] = {(str(p.id),): p for p in processors}
+        sizes: dict[Labels, float] = {key: p.response_queue_size for key, p in by_id.items()}
+        yield gauges(names.RESPONSE_QUEUE_SIZE, {("",): sum(sizes.values()), **sizes})
+        full = {key: p.request_queue_full for key, p in by_id.items()}
+        yield gauges(REQUEST_QUEUE_FULL, full)
+        yield single(UNEXPECTED_ERRORS, server.faults.count)
+        closed = server.statistics().closed
+        yield gauges(
+            CONNECTIONS_CLOSED, {(reason.name,): closed.get(reason, 0) for reason in CloseReason}
+        )
+        loop = self._loop()
+        of_loop = (loop.idle_seconds, loop.seconds)
+        worked = {key: (p.counters.io_ns / NS,) for key, p in by_id.items()}
+        [idle] = self._idle.families(worked, now, of_loop)
+        yield idle
+        average = sum(sample.value for sample in idle.samples) / max(1, len(idle.samples))
+        yield single(names.NETWORK_PROCESSOR_AVG_IDLE_PERCENT, average)
+        handled = sum(times.sum_ns(LOCAL) for times in self._times()) / NS
+        handlers: dict[Labels, Sequence[float]] = {(): (handled, server.handler_seconds())}
+        [handlers_idle] = self._handlers_idle.families(handlers, now, of_loop)
+        # After the end nothing is idle (Kafka: SocketServerTest.testMetricCollectionAfterShutdown).
+        yield handlers_idle if processors else single(handlers_idle.metric, 0.0)
+
+
+CONNECTIONS_REFUSED = Metric(
+    "trionet_connections_refused_total",
+    Kind.COUNTER,
+    "Rejected connections: their address had too many, or connected too often.",
+    ("listener", "limit"),
+)
+# How many addresses have their rate reported: those that connected last.
+ADDRESSES_MAX = 500
+# Kafka's value for no limit: the largest int64.
+_UNLIMITED = 2**63 - 1
+_MS = 1e3
+
+
+class QuotaMetrics:
+    """The collector for connection quotas and for the time that accepting is blocked.
+
+    Args:
+        quotas: the quotas of the server.
+        sampling: the windows of the averages.
+    """
+
+    def __init__(self, quotas: ConnectionQuotas, sampling: Sampling) -> None:
+        self._quotas = quotas
+        self._delay = Derived(names.CONNECTION_ACCEPT_THROTTLE_TIME, share, sampling)
+        self._throttle = Derived(names.IP_CONNECTION_ACCEPT_THROTTLE_TIME, share, sampling)
+        self._blocked = Derived(names.ACCEPTOR_BLOCKED_PERCENT, ratio, sampling)
+
+    def collect(self, now: float) -> Iterator[Family]:
+        """Yield the families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
+        quotas = self._quotas
+        listeners = quotas.listeners
+        by_name: dict[Labels, ListenerQuota] = {(q.name,): q for q in listeners}
+        yield single(names.BROKER_CONNECTION_ACCEPT_RATE, quotas.rate.per_second(now))
+        rates: dict[Labels, float] = {(q.name, ""): q.rate.per_second(now) for q in listeners}
+        addresses = quotas.addresses.all_per_second(now, ADDRESSES_MAX)
+        rates |= {("", address): rate for address, rate in addresses.items()}
+        yield gauges(names.CONNECTION_ACCEPT_RATE, rates)
+        delays = {key: (q.delayed_seconds * _MS, q.delayed) for key, q in by_name.items()}
+        yield from self._delay.families(delays, now)
+        throttles = {key: (q.throttled_seconds * _MS, q.throttled) for key, q in by_name.items()}
+        yield from self._throttle.families(throttles, now)
+        blocked = {key: (q.blocked_seconds, now) for key, q in by_name.items()}
+        yield from self._blocked.families(blocked, now)
+        refused: dict[Labels, float] = {(q.name, "connections"): q.rejected for q in listeners}
+        refused |= {(q.name, "rate"): q.throttled for q in listeners}
+        yield gauges(CONNECTIONS_REFUSED, refused)
+
+
+class MemoryPoolMetrics:
+    """The collector for the memory pool of ``queued.max.request.bytes``.
+
+    Args:
+        pool: the memory pool of the server; None without a limit.
+        sampling: the windows of the ratio.
+    """
+
+    def __init__(self, pool: MemoryPool | None, sampling: Sampling) -> None:
+        self._pool = pool
+        self._depleted = Derived(names.MEMORY_POOL_AVG_DEPLETED_PERCENT, ratio, sampling)
+
+    def collect(self, now: float) -> Iterator[Family]:
+        """Yield the families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
+        pool = self._pool
+        depleted = pool.depleted_seconds(now) if pool is not None else 0.0
+        yield single(names.MEMORY_POOL_AVAILABLE, _UNLIMITED if pool is None else pool.available)
+        yield single(names.MEMORY_POOL_USED, 0 if pool is None else pool.used)
+        yield from self._depleted.families({(): (depleted, now)}, now)
+        yield single(names.MEMORY_POOL_DEPLETED_TIME_TOTAL, int(depleted * NS))
+
+
+_NUMBER = "max.connections"
+_RATE = "max.connection.creation.rate"
+_PER_IP = "max.connections.per.ip"
+_NOT_MEASURED = dict.fromkeys(("value", "throttle_ms", "refused"))
+
+
+def quota_rows(quotas: ConnectionQuotas, now: float) -> Iterator[dict[str, object]]:
+    """Yield a row for each possible limit, set or not.
+
+    A row contains the ``entity``, the ``key`` of the setting, the ``limit`` (null without a limit),
+    the measured ``value`` and, if applicable, the mean ``throttle_ms`` of connections above
+    the limit and the number of ``refused`` connections.
+
+    Args:
+        quotas: the quotas of a server.
+        now: the current time, in seconds on the loop's clock.
+    """
+    limits, rate = quotas.limits, quotas.rate.per_second(now)
+    yield _row("broker", _NUMBER, limits.connections_max, value=quotas.total)
+    yield _row("broker", _RATE, limits.connections_per_second_max, value=rate)
+    for each in quotas.listeners:
+        entity, of_listener = f"listener {each.name}", each.limits
+        number, rate = quotas.counts.by_listener[each.name], each.rate.per_second(now)
+        yield _row(entity, _NUMBER, of_listener.connections_max, value=number)
+        mean_ms = each.delayed_seconds * _MS / each.delayed if each.delayed else None
+        per_second_max = of_listener.connections_per_second_max
+        yield _row(entity, _RATE, per_second_max, value=rate, throttle_ms=mean_ms)
+        yield _row(entity, "refused by max.connections.per.ip", refused=each.rejected)
+        mean_ms = each.throttled_seconds * _MS / each.throttled if each.throttled else None
+        key = "refused by the rate of an address"
+        yield _row(entity, key, throttle_ms=mean_ms, refused=each.throttled)
+    yield _row("any address", _PER_IP, limits.connections_per_ip_max)
+    for address, limit in limits.overrides.items():
+        yield _row(f"address {address}", _PER_IP, limit, value=quotas.counts.by_address[address])
+    for address, rate in quotas.addresses.all_per_second(now, ADDRESSES_MAX).items():
+        limit = quotas.addresses.limit_of(address)
+        yield _row(f"address {address}", "connection_creation_rate", limit, value=rate)
+
+
+def _row(
+    entity: str, key: str, limit: int = UNLIMITED, **measured: float | None
+) -> dict[str, object]:
+    limited = None if limit >= UNLIMITED else limit
+    return {"entity": entity, "key": key, "limit": limited, **_NOT_MEASURED, **measured}
+
+
+# Further kinds of connections are counted together: clients choose their software name freely.
+KINDS_MAX = 100
+OTHER = ("other", "other")
+
+Processors = Callable[[], Sequence[ProcessorCounts]]
+
+_COUNTS: Final[tuple[tuple[tuple[Metric, Metric], Callable[[ProcessorCounts], float]], ...]] = (
+    (names.CONNECTION_CLOSE, lambda p: p.closed.total()),
+    (names.CONNECTION_CREATION, lambda p: p.connections_created),
+    (names.OUTGOING_BYTE, lambda p: p.bytes_sent),
+    (names.INCOMING_BYTE, lambda p: p.bytes_received),
+    (names.REQUEST, lambda p: p.responses_sent),
+    (names.RESPONSE, lambda p: p.requests_received),
+    (names.NETWORK_IO, lambda p: p.counters.network_io),
+    (names.SELECT, lambda p: p.counters.polls),
+    (names.SUCCESSFUL_AUTHENTICATION, lambda p: p.counters.authenticated),
+    (names.FAILED_AUTHENTICATION, lambda p: p.counters.authentication_failures),
+    (names.SUCCESSFUL_REAUTHENTICATION, lambda p: p.counters.reauthenticated),
+    (names.FAILED_REAUTHENTICATION, lambda p: p.counters.reauthentication_failures),
+)
+_GAUGES: Final[tuple[tuple[Metric, Callable[[ProcessorCounts], float]], ...]] = (
+    (names.CONNECTION_COUNT, lambda p: p.connection_count),
+    (names.SUCCESSFUL_AUTHENTICATION_NO_REAUTH, lambda p: p.counters.authenticated_for_good),
+    (names.EXPIRED_CONNECTIONS_KILLED, lambda p: p.closed[CloseReason.SESSION_EXPIRED]),
+    (names.IO_TIME_NS_TOTAL, lambda p: p.counters.io_ns),
+    (names.IOTIME_TOTAL, lambda p: p.counters.io_ns),
+)
+_MAXIMA: Final[tuple[tuple[Metric, Callable[[ProcessorCounts], RollingMaximum]], ...]] = (
+    (names.REQUEST_SIZE_MAX, lambda p: p.counters.largest_send),
+    (names.REAUTHENTICATION_LATENCY_MAX, lambda p: p.counters.longest_reauthentication_ms),
+)
+_Shares = Callable[[ProcessorCounts, LoopStatistics], tuple[float, float]]
+# Kafka's time in select is the loop's idle time: a poll that waits lets other tasks run.
+_SHARES: Final[tuple[tuple[Metric, Callable[[Sequence[float]], float], _Shares], ...]] = (
+    (names.REQUEST_SIZE_AVG, share, lambda p, _: (p.bytes_sent, p.responses_sent)),
+    (
+        names.REAUTHENTICATION_LATENCY_AVG,
+        share,
+        lambda p, _: (p.counters.reauthentication_ms, p.counters.reauthenticated),
+    ),
+    (names.IO_WAIT_TIME_NS_AVG, share, lambda p, loop: (loop.idle_seconds * NS, p.counters.polls)),
+    (names.IO_TIME_NS_AVG, share, lambda p, _: (p.counters.io_ns, p.counters.polls)),
+    (names.IO_WAIT_RATIO, ratio, lambda _, loop: (loop.idle_seconds, loop.seconds)),
+    (names.IO_RATIO, ratio, lambda p, loop: (p.counters.io_ns, loop.seconds * NS)),
+)
+
+
+class SelectorMetrics:
+    """The collector of one server's selector metrics.
+
+    Args:
+        processors: returns the current processors.
+        loop: returns the statistics of the loop that the processors share.
+        sampling: the windows of rates and averages.
+    """
+
+    def __init__(
+        self, processors: Processors, loop: Callable[[], LoopStatistics], sampling: Sampling
+    ) -> None:
+        self._processors = processors
+        self._loop = loop
+        self._counts = [(RateAndTotal(*metrics, sampling), count) for metrics, count in _COUNTS]
+        self._maxima = [(Largest(metric), largest) for metric, largest in _MAXIMA]
+        self._shares = [(Derived(m, compute, sampling), both) for m, compute, both in _SHARES]
+
+    def collect(self, now: float) -> Iterator[Family]:
+        """Yield the families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
+        processors: dict[Labels, ProcessorCounts] = {
+            (each.endpoint.listener_name, str(each.id)): each for each in self._processors()
+        }
+        loop = self._loop()
+        for sensor, count in self._counts:
+            yield from sensor.families({key: count(p) for key, p in processors.items()}, now)
+        for derived, both in self._shares:
+            yield from derived.families({key: both(p, loop) for key, p in processors.items()}, now)
+        for maximum, largest in self._maxima:
+            yield from maximum.families({key: largest(p) for key, p in processors.items()}, now)
+        for metric, value in _GAUGES:
+            yield gauges(metric, {key: value(p) for key, p in processors.items()})
+        for metric in (names.IO_WAIT_TIME_NS_TOTAL, names.IO_WAITTIME_TOTAL):
+            yield gauges(metric, dict.fromkeys(processors, int(loop.idle_seconds * NS)))
+        expired = sum(p.closed[CloseReason.SESSION_EXPIRED] for p in processors.values())
+        yield gauges(names.EXPIRED_CONNECTIONS_KILLED_COUNT, {(): expired})
+
+
+class ConnectionKinds:
+    """The collector of open connections by client software and by TLS cipher.
+
+    The connections are counted only when a snapshot is taken, so counting adds no work per
+    connection, and no closed connection can remain in a count.
+
+    Args:
+        processors: returns the current processors.
+    """
+
+    def __init__(self, processors: Callable[[], Iterable[Processor]]) -> None:
+        self._processors = processors
+
+    def collect(self, now: float) -> Iterator[Family]:  # noqa: ARG002 - all collectors take it
+        """Yield the current families (see :data:`trionet.metrics._registry.Collect`)."""
+        software: Counter[Labels] = Counter()
+        ciphers: Counter[Labels] = Counter()
+        for processor in self._processors():
+            channels = list(processor.selector.channels)
+            of_cipher = Counter(c.tls.cipher for c in channels if c.tls is not None and c.is_ready)
+            labels = (processor.endpoint.listener_name, str(processor.id))
+            _add(software, Counter(map(software_of, channels)), labels)
+            _add(ciphers, of_cipher, labels)
+        yield gauges(names.CONNECTIONS_SOFTWARE, software)
+        yield gauges(names.CONNECTIONS_TLS_INFO, ciphers)
+
+
+def _add(counts: Counter[Labels], found: Counter[tuple[str, str]], labels: Labels) -> None:
+    for number, (kind, count) in enumerate(found.most_common()):
+        first, second = kind if number < KINDS_MAX else OTHER
+        counts[first, second, *labels] += count
+
 
 _TOTALS = ("requests", "responses", "bytes_received", "bytes_sent", "connections_created")
 

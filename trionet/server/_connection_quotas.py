@@ -1,0 +1,690 @@
+"""Limits on connections: the decision whether one is served now, has to wait, or is rejected.
+
+(Kafka: ConnectionQuotas; KIP-308, 402, 612.) Every accepted socket is checked here before it is
+assigned to a processor. The limits are checked in Kafka's order:
+
+1. The limits of the listener and of the whole server, on connections and on new connections per
+   second. A connection that exceeds them is ``Delayed``, and with it the whole listener.
+2. The limit on new connections per second from the peer's address. A connection that exceeds it is
+   ``Rejected``: it is not counted, and is closed after a delay without being served.
+3. The limit on connections from the peer's address. A connection that exceeds it is ``Rejected``:
+   it is closed immediately, and counted until then.
+
+The protected listener, used between brokers, is subject only to its own limits, and may exceed
+``max.connections``. While :meth:`ConnectionQuotas.is_exceeded` returns True, the other listeners
+close their least recently used connections, one in each turn of a processor.
+
+A connection's guard removes the connection from the counts exactly once, whichever code path closes
+it (KAFKA-2614, KAFKA-13457).
+
+Rates are Kafka's (Rate over SampledStat, and QuotaUtils.boundedThrottleTime): time is divided into
+windows of ``quota.window.size.seconds``, of which the last ``quota.window.num`` count. A window
+starts with the first connection after the end of the previous one, so idle time adds no windows.
+Every ``now`` is in seconds on the loop's clock; nothing here reads a clock.
+"""
+
+from __future__ import annotations
+
+import math
+import socket
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Mapping
+from enum import Enum
+from functools import partial
+from itertools import islice
+from typing import Final
+
+import attrs
+import trio
+
+from ..errors import ConfigError, LocalProtocolError
+from ..net.wire._endpoint import plain_address
+
+
+class ConnectionCounts:
+    """The counts of open connections, which only :class:`ConnectionGuard` decrements.
+
+    Attributes:
+        total: the number of connections of all listeners.
+        by_listener: the number of connections by listener name, 0 if there are none.
+        by_address: the number of connections by peer address, in the form used for counting, 0 if
+            there are none.
+    """
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.by_listener: Counter[str] = Counter()
+        self.by_address: Counter[str] = Counter()
+
+    def add(self, listener: str, address: str) -> int:
+        """Count one connection.
+
+        Returns:
+            The number of connections that the address had before.
+        """
+        before = self.by_address[address]
+        self.by_address[address] = before + 1
+        self.by_listener[listener] += 1
+        self.total += 1
+        return before
+
+    def remove(self, listener: str, address: str) -> None:
+        """Remove one connection from the counts.
+
+        Raises:
+            ValueError: no connection from this address was counted for this listener.
+        """
+        if not self.by_address[address] or not self.by_listener[listener]:
+            raise ValueError(f"no connection is counted from {address} to {listener}")
+        for counts, key in ((self.by_address, address), (self.by_listener, listener)):
+            counts[key] -= 1
+            if not counts[key]:
+                del counts[key]  # so that disconnected addresses take no memory
+        self.total -= 1
+
+    def __repr__(self) -> str:
+        return f"<{self.total} connections: {dict(self.by_listener)}, {dict(self.by_address)}>"
+
+
+@attrs.define(eq=False, repr=False)
+class ConnectionGuard:
+    """A guard that keeps a connection counted; release it when the connection is closed.
+
+    Attributes:
+        listener: the name of the listener that accepted the connection.
+        address: the peer's address, in the form used for counting.
+    """
+
+    _counts: ConnectionCounts | None
+    listener: str
+    address: str
+    _on_release: Callable[[], object]
+
+    def release(self) -> None:
+        """Remove the connection from the counts; further calls are no-ops."""
+        counts, self._counts = self._counts, None
+        if counts is not None:
+            counts.remove(self.listener, self.address)
+            self._on_release()
+
+    def __repr__(self) -> str:
+        released = " released" if self._counts is None else ""
+        return f"<ConnectionGuard {self.address} to {self.listener}{released}>"
+
+
+# `quota.window.num` and `quota.window.size.seconds`.
+WINDOWS: Final = 11
+WINDOW_SECONDS: Final = 1
+# Kafka's unit of a delay, to which delays are rounded.
+_DELAYS_PER_SECOND: Final = 1000
+# Kafka drops an address that has made no connection for an hour.
+IDLE_SECONDS_MAX: Final = 3600
+# Their number is limited as well, because an IPv6 peer has practically unlimited addresses. The
+# least recently active one is dropped first; a limit per address does not stop a peer with that
+# many addresses anyway.
+ADDRESSES_MAX: Final = 10_000
+
+
+class CreationRate:
+    """The rate of new connections of a listener, an address or the whole server.
+
+    Args:
+        windows: the number of windows to measure over, including the current one.
+        window_seconds: the length of a window, which is also the longest delay.
+    """
+
+    __slots__ = ("_window_seconds", "_windows", "_windows_max")
+
+    def __init__(self, windows: int = WINDOWS, window_seconds: float = WINDOW_SECONDS) -> None:
+        self._windows_max = windows
+        self._window_seconds = window_seconds
+        self._windows: deque[list[float]] = deque()  # begin and count, the oldest first
+
+    def record(self, now: float) -> None:
+        """Count one connection."""
+        self._add(1, now)
+
+    def unrecord(self, now: float) -> None:
+        """Subtract a connection that was counted and then rejected.
+
+        As in Kafka, the connection is subtracted from the current window, even if it was counted in
+        an earlier window.
+        """
+        self._add(-1, now)
+
+    def per_second(self, now: float) -> float:
+        """Return the rate per second; 0 if no window contains a connection."""
+        self._drop_old(now)
+        return sum(count for _, count in self._windows) / self.measured_seconds(now)
+
+    def measured_seconds(self, now: float) -> float:
+        """Return the time over which the rate is measured.
+
+        This time consists of the full windows and the elapsed part of the last window. Missing
+        windows count as empty windows; otherwise the first connection after idle time would have an
+        infinite rate.
+        """
+        self._drop_old(now)
+        elapsed = max(0.0, now - self._windows[0][0]) if self._windows else 0.0
+        missing = self._windows_max - 1 - int(elapsed / self._window_seconds)
+        # At least one millisecond, in case a single window begins now.
+        return max(elapsed + max(0, missing) * self._window_seconds, 0.001)
+
+    def delay(self, limit: float, now: float) -> float:
+        """Return the time without connections that brings the rate down to ``limit`` per second.
+
+        The time is in seconds, a whole number of milliseconds, and at most one window. It is 0 if
+        the rate does not exceed the limit.
+        """
+        rate = self.per_second(now)
+        if rate <= limit:
+            return 0.0
+        if limit <= 0:
+            return self._window_seconds
+        seconds = (rate - limit) / limit * self.measured_seconds(now)
+        milliseconds = round(min(seconds, self._window_seconds) * _DELAYS_PER_SECOND)
+        return milliseconds / _DELAYS_PER_SECOND
+
+    def _add(self, count: int, now: float) -> None:
+        windows = self._windows
+        if not windows or now - windows[-1][0] >= self._window_seconds:
+            windows.append([now, 0])
+            if len(windows) > self._windows_max:
+                windows.popleft()
+        windows[-1][1] += count
+
+    def _drop_old(self, now: float) -> None:
+        oldest = now - self._windows_max * self._window_seconds
+        while self._windows and self._windows[0][0] <= oldest:
+            self._windows.popleft()
+
+
+class AddressRates:
+    """The limits on connections per second for each address (KIP-612: connection_creation_rate).
+
+    An address has its own limit, the default limit, or no limit. Its own limit takes precedence;
+    once that is removed, the default limit applies again. Both can change at any time. Only
+    addresses with a limit are counted.
+
+    Args:
+        new_rate: creates an empty rate.
+    """
+
+    __slots__ = ("_limits", "_new_rate", "_rates", "default_limit")
+
+    def __init__(self, new_rate: Callable[[], CreationRate]) -> None:
+        self._new_rate = new_rate
+        self.default_limit = UNLIMITED
+        self._limits: dict[str, int] = {}
+        # Ordered by the time of the last connection, which is stored with each. Not a dict: finding
+        # its first key takes longer the more keys before it were removed.
+        self._rates: OrderedDict[str, tuple[float, CreationRate]] = OrderedDict()
+
+    def set_limit(self, address: str | None, per_second_max: int | None) -> None:
+        """Set or remove the limit of an address, or the default limit.
+
+        Args:
+            address: the address; None for the default.
+            per_second_max: the limit, 0 or more; None removes it.
+
+        Raises:
+            ValueError: the limit is negative.
+        """
+        if per_second_max is not None and per_second_max < 0:
+            raise ValueError(f"connection_creation_rate = {per_second_max}; allowed: 0 or more")
+        if address is None:
+            self.default_limit = UNLIMITED if per_second_max is None else per_second_max
+        elif per_second_max is None:
+            self._limits.pop(address, None)
+        else:
+            self._limits[address] = per_second_max
+
+    def limit_of(self, address: str) -> int:
+        """Return the maximum number of connections per second from this address."""
+        return self._limits.get(address, self.default_limit)
+
+    def record(self, address: str, now: float) -> float:
+        """Count a connection, unless the address exceeds its limit.
+
+        Args:
+            address: the peer's address, in the form used for counting.
+            now: the current time, in seconds on the loop's clock.
+
+        Returns:
+            0 if the connection may be served. Otherwise, the connection is not counted, and the
+            address may connect again after this many seconds.
+        """
+        limit = self.limit_of(address)
+        if limit == UNLIMITED:
+            return 0.0
+        self._forget(now)
+        known = self._rates.pop(address, None)
+        rate = self._new_rate() if known is None else known[1]
+        self._rates[address] = now, rate
+        rate.record(now)
+        delay = rate.delay(limit, now)
+        if delay > 0:
+            rate.unrecord(now)
+        return delay
+
+    def all_per_second(self, now: float, count_max: int = ADDRESSES_MAX) -> dict[str, float]:
+        """Return the rate of each address that has a limit, most recently active first.
+
+        Addresses without a new connection in the last hour may be missing.
+        """
+        latest = islice(reversed(self._rates.items()), count_max)
+        return {address: rate.per_second(now) for address, (_, rate) in latest}
+
+    def _forget(self, now: float) -> None:
+        """Drop addresses that were idle for a long time, and make space for another address."""
+        while self._rates:
+            last_at, _ = next(iter(self._rates.values()))
+            if len(self._rates) < ADDRESSES_MAX and now - last_at < IDLE_SECONDS_MAX:
+                return
+            self._rates.popitem(last=False)
+
+
+UNLIMITED: Final = 2**31 - 1
+
+_DIGITS_MAX = 10
+
+
+def _check(setting: str, value: int, lowest: int) -> None:
+    if value < lowest:
+        raise ConfigError(f"{setting}{value} is not allowed; allowed: {lowest} or more")
+
+
+@attrs.frozen(kw_only=True)
+class ServerLimits:
+    """The limits of the whole server and of each address.
+
+    Attributes:
+        connections_max: ``max.connections``; 0 or more.
+        connections_per_ip_max: ``max.connections.per.ip``; 0 is allowed only with overrides.
+        overrides: ``max.connections.per.ip.overrides``, by plain address; see
+            :func:`resolve_overrides`.
+        connections_per_second_max: ``max.connection.creation.rate``; 0 or more.
+
+    Raises:
+        ConfigError: a number is not allowed.
+    """
+
+    connections_max: int = UNLIMITED
+    connections_per_ip_max: int = UNLIMITED
+    overrides: Mapping[str, int] = attrs.field(factory=dict)
+    connections_per_second_max: int = UNLIMITED
+
+    def __attrs_post_init__(self) -> None:
+        _check("max.connections = ", self.connections_max, 0)
+        _check("max.connection.creation.rate = ", self.connections_per_second_max, 0)
+        if self.connections_per_ip_max <= 0 and not self.overrides:
+            raise ConfigError(
+                f"max.connections.per.ip = {self.connections_per_ip_max} is not allowed; allowed:"
+                " 1 or more, or 0 when max.connections.per.ip.overrides is set"
+            )
+        _check("max.connections.per.ip = ", self.connections_per_ip_max, 0)
+
+    def of_address(self, address: str) -> int:
+        """Return the maximum number of connections from one plain address."""
+        return self.overrides.get(address, self.connections_per_ip_max)
+
+
+@attrs.frozen(kw_only=True)
+class ListenerLimits:
+    """The limits of one listener.
+
+    Attributes:
+        connections_max: ``listener.name.<name>.max.connections``; 1 or more.
+        connections_per_second_max: ``listener.name.<name>.max.connection.creation.rate``; 1 or
+            more.
+
+    Raises:
+        ConfigError: a number is not allowed.
+    """
+
+    connections_max: int = UNLIMITED
+    connections_per_second_max: int = UNLIMITED
+
+    def __attrs_post_init__(self) -> None:
+        _check("a listener's max.connections = ", self.connections_max, 1)
+        _check("a listener's max.connection.creation.rate = ", self.connections_per_second_max, 1)
+
+
+def parse_overrides(text: str) -> dict[str, int]:
+    """Parse ``max.connections.per.ip.overrides``: ``host:count`` entries, separated by commas.
+
+    Args:
+        text: the entries. A host is a name or an address; an IPv6 address may have brackets. The
+            count follows the last colon.
+
+    Raises:
+        ConfigError: an entry is malformed, or a host occurs twice.
+    """
+    overrides: dict[str, int] = {}
+    for entry in filter(None, map(str.strip, text.split(","))):
+        host, _, count = entry.rpartition(":")
+        host = host.strip().removeprefix("[").removesuffix("]")
+        count = count.strip()
+        is_count = count.isascii() and count.isdigit() and len(count) <= _DIGITS_MAX
+        if not host or not is_count or int(count) > UNLIMITED or host in overrides:
+            raise ConfigError(
+                f"max.connections.per.ip.overrides: invalid entry {entry!r}; expected HOST:COUNT,"
+                f" each host once, with a count from 0 to {UNLIMITED}"
+            )
+        overrides[host] = int(count)
+    return overrides
+
+
+async def resolve_overrides(overrides: Mapping[str, int]) -> dict[str, int]:
+    """Resolve the overrides to limits by address; those for a name apply to all its addresses.
+
+    Args:
+        overrides: the result of :func:`parse_overrides`. If several overrides resolve to the same
+            address, the last one applies.
+
+    Raises:
+        ConfigError: a name cannot be resolved.
+    """
+    await trio.lowlevel.checkpoint()
+    by_address: dict[str, int] = {}
+    for host, count in overrides.items():
+        try:
+            found = await trio.socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            raise ConfigError(
+                f"max.connections.per.ip.overrides: cannot resolve {host!r} ({error})"
+            ) from error
+        by_address |= {plain_address(str(address[0])): count for *_, address in found}
+    return by_address
+
+
+class RejectReason(Enum):
+    """The per-address limit that a connection exceeds."""
+
+    TOO_MANY_CONNECTIONS = "the address has as many connections as max.connections.per.ip allows"
+    TOO_MANY_A_SECOND = "the address connects more often than its connection_creation_rate allows"
+
+
+@attrs.frozen
+class Rejected:
+    """The decision that a connection must be closed without being served.
+
+    Attributes:
+        reason: the limit that the connection exceeds.
+        address: the peer's address, in the form used for counting.
+        limit: the value of the limit.
+        close_after: how long to keep the socket open, in seconds, to slow down a peer that keeps
+            reconnecting; 0 to close it immediately (Kafka: ConnectionThrottledException).
+        guard: the guard to release when the socket is closed; None if the connection is not
+            counted.
+    """
+
+    reason: RejectReason
+    address: str
+    limit: int
+    close_after: float
+    guard: ConnectionGuard | None
+
+
+@attrs.frozen
+class Delayed:
+    """The decision that a listener must wait before it admits this or any other connection.
+
+    The connection is already counted in the rates, but not as an open connection, so a caller that
+    stops waiting can simply drop the connection. :meth:`ConnectionQuotas.retry` decides again.
+
+    Attributes:
+        listener: the listener's name.
+        address: the peer's address, in the form used for counting.
+        began_at: when the wait began, in seconds on the loop's clock.
+        ends_at: the earliest time at which the rates allow the connection.
+        seconds: the maximum time to wait before the next attempt; ``math.inf`` if a connection must
+            close or a limit must change first, in which case ``on_slot_free`` is called.
+    """
+
+    listener: str
+    address: str
+    began_at: float
+    ends_at: float
+    seconds: float
+
+
+Admission = ConnectionGuard | Rejected | Delayed
+"""The guard of a connection that may be served, or the reason why it may not be served (yet)."""
+
+
+@attrs.define(eq=False)
+class ListenerQuota:
+    """The limits of a listener, and statistics of the decisions about its connections.
+
+    Attributes:
+        name: the listener's name.
+        limits: the listener's own limits.
+        rate: the rate of accepted connections, including delayed connections.
+        delayed: the number of connections delayed by a rate (Kafka:
+            connection-accept-throttle-time).
+        delayed_seconds: the total duration of these delays.
+        throttled: the number of connections rejected because of the rate of their address (Kafka:
+            ip-connection-accept-throttle-time).
+        throttled_seconds: the total time for which throttled connections were kept open.
+        rejected: the number of connections rejected because their address had too many.
+        blocked_seconds: the total time in which the listener waited to admit a connection (Kafka:
+            AcceptorBlockedPercent).
+    """
+
+    name: str
+    limits: ListenerLimits
+    rate: CreationRate
+    delayed: int = 0
+    delayed_seconds: float = 0.0
+    throttled: int = 0
+    throttled_seconds: float = 0.0
+    rejected: int = 0
+    blocked_seconds: float = 0.0
+
+
+class ConnectionQuotas:
+    """The limits on all connections of a server. Does no I/O.
+
+    Every ``now`` is in seconds on the loop's clock.
+
+    Args:
+        limits: the limits of the server and of addresses.
+        protected_listener: the name of the inter-broker listener, if any; as in Kafka, it is
+            protected only if the server has another listener.
+        windows: ``quota.window.num``.
+        window_seconds: ``quota.window.size.seconds``, which is also the longest wait for a rate.
+        on_slot_free: called after each release of a guard and each change of a limit, since a
+            delayed connection may now be admitted.
+        on_exceeded: called when the total exceeds ``max.connections``, so that a connection of a
+            listener that is not protected must be closed.
+
+    Attributes:
+        counts: the counts of open connections, including rejected connections that are not closed
+            yet. All addresses are plain (see :func:`.plain_address`).
+        addresses: the rates of addresses that have a limit.
+        limits: the limits of the server and of addresses; see :meth:`set_limits`.
+        rate: the rate of connections accepted by all listeners except the protected one.
+    """
+
+    def __init__(
+        self,
+        limits: ServerLimits | None = None,
+        *,
+        protected_listener: str | None = None,
+        windows: int = WINDOWS,
+        window_seconds: float = WINDOW_SECONDS,
+        on_slot_free: Callable[[], object] = lambda: None,
+        on_exceeded: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._new_rate = partial(CreationRate, windows, window_seconds)
+        self._protected_listener = protected_listener
+        self._on_slot_free = on_slot_free
+        self._on_exceeded = on_exceeded
+        self.counts = ConnectionCounts()
+        self._listeners: dict[str, ListenerQuota] = {}
+        self.addresses = AddressRates(self._new_rate)
+        self.limits: ServerLimits = limits or ServerLimits()
+        self.rate: CreationRate = self._new_rate()
+
+    @property
+    def total(self) -> int:
+        """The number of open connections of all listeners, including rejected ones."""
+        return self.counts.total
+
+    @property
+    def listeners(self) -> list[ListenerQuota]:
+        return list(self._listeners.values())
+
+    def listener(self, name: str) -> ListenerQuota:
+        """Return the quota of a listener.
+
+        Raises:
+            LocalProtocolError: the listener was not added.
+        """
+        quota = self._listeners.get(name)
+        if quota is None:
+            raise LocalProtocolError(f"listener {name} has no quotas")
+        return quota
+
+    # Limits. All can be changed while the server runs.
+
+    def add_listener(self, name: str, limits: ListenerLimits | None = None) -> None:
+        """Start admitting connections of a listener.
+
+        Raises:
+            LocalProtocolError: the listener was already added.
+        """
+        if name in self._listeners:
+            raise LocalProtocolError(f"listener {name} already has quotas")
+        self._listeners[name] = ListenerQuota(name, limits or ListenerLimits(), self._new_rate())
+        self._on_slot_free()
+
+    def remove_listener(self, name: str) -> None:
+        """Remove a listener, whose open connections stay in the total until they are closed.
+
+        Raises:
+            LocalProtocolError: the listener is unknown.
+        """
+        self.listener(name)
+        del self._listeners[name]
+        self._on_slot_free()
+
+    def set_limits(self, limits: ServerLimits) -> None:
+        """Change the limits of the server and of addresses.
+
+        Connections in excess of ``max.connections`` are closed by the processors.
+        """
+        self.limits = limits
+        self._on_slot_free()
+        if self.counts.total > limits.connections_max:
+            self._on_exceeded()
+
+    def set_listener_limits(self, name: str, limits: ListenerLimits) -> None:
+        """Change the limits of a listener.
+
+        Raises:
+            LocalProtocolError: the listener is unknown.
+        """
+        self.listener(name).limits = limits
+        self._on_slot_free()
+
+    def set_address_rate(self, host: str | None, per_second_max: int | None) -> None:
+        """Set or remove the rate limit of an address, or the default rate limit.
+
+        (Kafka: the client quota ``connection_creation_rate`` of the entity ``ip``.)
+
+        Args:
+            host: the address; None for the default for addresses without their own limit.
+            per_second_max: the limit, 0 or more; None removes it.
+
+        Raises:
+            ValueError: the limit is negative.
+        """
+        self.addresses.set_limit(None if host is None else plain_address(host), per_second_max)
+
+    # Decisions.
+
+    def try_admit(self, listener: str, host: str, now: float) -> Admission:
+        """Decide whether to admit an accepted connection.
+
+        Args:
+            listener: the name of the listener.
+            host: the peer's address.
+            now: the current time, in seconds on the loop's clock.
+
+        Raises:
+            LocalProtocolError: the listener is unknown.
+        """
+        delay = self._record(self.listener(listener), now)
+        return self.retry(Delayed(listener, plain_address(host), now, now + delay, delay), now)
+
+    def retry(self, delayed: Delayed, now: float) -> Admission:
+        """Decide again whether to admit a delayed connection.
+
+        May be called at any time and repeatedly, since the connection is not counted again.
+
+        Raises:
+            LocalProtocolError: the listener was removed.
+        """
+        quota, address = self.listener(delayed.listener), delayed.address
+        if now < delayed.ends_at:
+            return attrs.evolve(delayed, seconds=delayed.ends_at - now)
+        if not self._has_slot(quota):
+            return attrs.evolve(delayed, seconds=math.inf)
+        quota.blocked_seconds += now - delayed.began_at
+        seconds = self.addresses.record(address, now)
+        if seconds > 0:
+            return self._throttle(quota, address, seconds, now)
+        return self._count(quota, address)
+
+    def is_exceeded(self, listener: str) -> bool:
+        """Return whether a processor of this listener must close a connection: too many are open.
+
+        This is cheap unless the limit is exceeded, because processors call it in every turn.
+        """
+        return self.counts.total > self.limits.connections_max and not self._is_protected(listener)
+
+    # Parts of a decision.
+
+    def _is_protected(self, listener: str) -> bool:
+        return listener == self._protected_listener and len(self._listeners) > 1
+
+    def _record(self, quota: ListenerQuota, now: float) -> float:
+        """Count a connection towards the rate limits. Returns how long to delay it, in seconds."""
+        quota.rate.record(now)
+        delay = quota.rate.delay(quota.limits.connections_per_second_max, now)
+        if not self._is_protected(quota.name):
+            self.rate.record(now)
+            delay = max(delay, self.rate.delay(self.limits.connections_per_second_max, now))
+        if delay > 0:
+            quota.delayed += 1
+            quota.delayed_seconds += delay
+        return delay
+
+    def _has_slot(self, quota: ListenerQuota) -> bool:
+        if self.counts.by_listener[quota.name] >= quota.limits.connections_max:
+            return False
+        return self._is_protected(quota.name) or self.counts.total < self.limits.connections_max
+
+    def _throttle(self, quota: ListenerQuota, address: str, seconds: float, now: float) -> Rejected:
+        """Reject a connection, and subtract it from the rates, so that it does not use them up."""
+        quota.rate.unrecord(now)
+        if not self._is_protected(quota.name):
+            self.rate.unrecord(now)
+        quota.throttled += 1
+        quota.throttled_seconds += seconds
+        limit = self.addresses.limit_of(address)
+        return Rejected(RejectReason.TOO_MANY_A_SECOND, address, limit, seconds, None)
+
+    def _count(self, quota: ListenerQuota, address: str) -> ConnectionGuard | Rejected:
+        """Count a connection, then check the limits; a rejected one counts until it is closed."""
+        before = self.counts.add(quota.name, address)
+        guard = ConnectionGuard(self.counts, quota.name, address, self._on_slot_free)
+        if self.counts.total > self.limits.connections_max:
+            self._on_exceeded()
+        limit = self.limits.of_address(address)
+        if before >= limit:
+            quota.rejected += 1
+            return Rejected(RejectReason.TOO_MANY_CONNECTIONS, address, limit, 0.0, guard)
+        return guard

@@ -1,1 +1,0 @@
-"""Limits on connections: their number and their creation rate."""
