@@ -54,14 +54,28 @@ SELECTIONS = {
     "soak": ("go on for minutes, to see that nothing grows", ["-m", "soak", "--timeout=0"]),
 }
 #: The job that tests the compiled package: what for, and the tests that run what is compiled. What
-#: looks at the sources is the same in both and stays with the job without a name.
+#: looks at the sources, or at rooms where nothing is compiled (groups, settings, security, the admin
+#: client), is the same in both and stays with the job without a name.
 COMPILED = "test the package as pip installs it where there is a C compiler"
 COMPILED_TESTS = [
     "tests/test_compile_hook.py",
     "tests/test_compiled.py",
     "tests/test_coroutine_functions.py",
-    "tests/broker",
-    "tests/client",
+    "tests/_util",
+    "tests/broker/api",
+    "tests/broker/handlers",
+    "tests/broker/log",
+    "tests/broker/model",
+    "tests/broker/run",
+    "tests/broker/storage",
+    "tests/broker/telemetry",
+    "tests/client/connections",
+    "tests/client/consumer",
+    "tests/client/metadata",
+    "tests/client/metrics",
+    "tests/client/network",
+    "tests/client/producer",
+    "tests/client/requests",
     "tests/crash",
     "tests/demo",
     "tests/faults",
