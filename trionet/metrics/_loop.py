@@ -13,7 +13,7 @@ from typing import Self
 import attrs
 import trio
 
-from ._histogram import Histogram
+from ._rates import Histogram
 
 # Passes below 1 ms, nearly all of them, are counted in steps of 8 µs; longer ones in a histogram.
 SHORT_PASS_SHIFT = 13

@@ -22,10 +22,10 @@ from support.network_clients import (
 )
 from support.scripted_node import Answer, Hangup, ScriptedNode
 from trionet.client._backoff import ExponentialBackoff
-from trionet.client._node import Node
+from trionet.client.network._cluster import Node
 from trionet.client.network._network_client import NetworkClient
 from trionet.client.network._open_client import open_network_client
-from trionet.client.requests._response import ClientResponse
+from trionet.client.network._responses import ClientResponse
 from trionet.errors import (
     DisconnectedError,
     LocalProtocolError,

@@ -23,12 +23,10 @@ from support.network_clients import (
 )
 from support.scripted_node import NamedNetwork, ScriptedNode
 from trionet.client._backoff import ExponentialBackoff
-from trionet.client._node import Node
-from trionet.client.metadata._cluster import Cluster
+from trionet.client.network._cluster import Cluster, Node
 from trionet.client.network._network_client import NetworkClient
-from trionet.client.network._open_client import open_network_client
-from trionet.client.network._settings import ClientSettings
-from trionet.client.requests._response import ClientResponse
+from trionet.client.network._open_client import ClientSettings, open_network_client
+from trionet.client.network._responses import ClientResponse
 from trionet.errors import DisconnectedError
 from trionet.net.wire._connecting import Address
 from trionet.net.wire._readiness import READ

@@ -17,7 +17,7 @@ from support.network_clients import (
 )
 from support.scripted_node import Answer, Hangup, ScriptedNode, Seen
 from trionet import __version__
-from trionet.client.connections._node_connection_state import ConnectionState
+from trionet.client.network._connection_states import ConnectionState
 from trionet.client.network._open_client import open_network_client
 from trionet.errors import UnsupportedVersionError
 from trionet.protocol import api_keys, error_codes

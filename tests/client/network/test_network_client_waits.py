@@ -11,11 +11,11 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.network_clients import HEARTBEAT, NODE, become_ready, outcomes, with_requests
 from support.scripted_node import NamedNetwork, ScriptedNode
-from trionet.client._node import Node
-from trionet.client.connections._connections import LOOKUPS_MAX
+from trionet.client.network._cluster import Node
+from trionet.client.network._connections import LOOKUPS_MAX
 from trionet.client.network._network_client import NetworkClient
 from trionet.client.network._open_client import open_network_client
-from trionet.client.requests._response import ClientResponse
+from trionet.client.network._responses import ClientResponse
 from trionet.errors import DisconnectedError
 from trionet.net.wire._connecting import Address
 from trionet.protocol.messages.heartbeat import HeartbeatResponse

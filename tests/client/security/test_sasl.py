@@ -1,9 +1,13 @@
-"""SASL from the client's side, against our broker."""
+"""SASL from the client's side, against our broker.
+
+Settings that do not fit together are told of.
+"""
 
 from __future__ import annotations
 
 import itertools
 import re
+from typing import Any
 
 import attrs
 import pytest
@@ -22,10 +26,10 @@ from support.secured_clients import (
     refusal,
 )
 from trionet import testing
-from trionet.client._node import Node
+from trionet.client.network._cluster import Node
 from trionet.client.network._network_client import NetworkClient
 from trionet.client.security._settings import BearerToken, SaslClientSettings, SecuritySettings
-from trionet.errors import AuthenticationError, DisconnectedError
+from trionet.errors import AuthenticationError, ConfigError, DisconnectedError
 from trionet.net.wire._endpoint import SecurityProtocol
 from trionet.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -275,3 +279,43 @@ async def test_a_client_by_tokens_takes_the_newest_for_each_renewal(
     assert [b"token1", b"token2", b"token3"] == [
         found for each in shown for found in re.findall(rb"token[0-9]", each)
     ]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (
+            {"mechanism": "GSSAPI"},
+            "unsupported sasl.mechanism = 'GSSAPI'; allowed: PLAIN, SCRAM-SHA-256",
+        ),
+        ({"mechanism": "PLAIN", "user_name": "alice"}, "requires a user name and a password"),
+        ({"mechanism": "SCRAM-SHA-512", "password": "x"}, "requires a user name and a password"),
+        ({"mechanism": "OAUTHBEARER"}, "requires either a function that returns tokens"),
+        (
+            {
+                "mechanism": "PLAIN",
+                "user_name": "alice",
+                "password": "x",
+                "is_delegation_token": True,
+            },
+            "a delegation token cannot be used with sasl.mechanism = 'PLAIN'",
+        ),
+    ],
+)
+def test_sasl_needs_what_its_mechanism_proves_us_by(given: dict[str, Any], expected: str) -> None:
+    """A16."""
+    with pytest.raises(ConfigError, match=expected):
+        SaslClientSettings(**given)
+
+
+@pytest.mark.parametrize("protocol", [SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL])
+def test_a_protocol_with_sasl_needs_its_settings(protocol: SecurityProtocol) -> None:
+    with pytest.raises(ConfigError, match=r"requires sasl\.mechanism"):
+        SecuritySettings(protocol=protocol)
+
+
+def test_secrets_are_not_shown() -> None:
+    """A6."""
+    sasl = SaslClientSettings(mechanism="PLAIN", user_name="alice", password="hush")
+
+    assert "hush" not in repr(SecuritySettings(sasl=sasl))

@@ -14,8 +14,8 @@ from typing import Final
 import attrs
 
 from ...metrics import _kafka_names as names
-from ...metrics._families import Family, Kind, Labels, Metric, single
 from ...metrics._loop import LoopStatistics
+from ...metrics._registry import Family, Kind, Labels, Metric, single
 from ...metrics._request_times import LOCAL, RequestTimes
 from ...metrics._sensors import Derived, Grown, Sampling, gauges
 from ...net.wire._close_reason import CloseReason

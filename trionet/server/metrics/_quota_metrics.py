@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...metrics import _kafka_names as names
-from ...metrics._families import Family, Kind, Labels, Metric, single
+from ...metrics._registry import Family, Kind, Labels, Metric, single
 from ...metrics._sensors import Derived, Sampling, gauges, ratio, share
 from ...net.wire._memory_pool import MemoryPool
 from ..quotas._connection_limits import UNLIMITED

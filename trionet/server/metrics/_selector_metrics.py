@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from ...metrics import _kafka_names as names
-from ...metrics._families import Family, Labels, Metric
 from ...metrics._loop import LoopStatistics
 from ...metrics._rates import RollingMaximum
+from ...metrics._registry import Family, Labels, Metric
 from ...metrics._sensors import Derived, Largest, RateAndTotal, Sampling, gauges, ratio, share
 from ...net.wire._close_reason import CloseReason
 from .._processor import Processor

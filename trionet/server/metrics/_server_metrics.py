@@ -7,11 +7,10 @@ from functools import partial
 
 import trio
 
-from ...metrics._families import Labels
 from ...metrics._log_ring import LogRing
 from ...metrics._loop import LoopStatistics
 from ...metrics._rates import SAMPLE_SECONDS, SAMPLES
-from ...metrics._registry import Collect
+from ...metrics._registry import Collect, Labels
 from ...metrics._request_metrics import RequestMetrics, RequestSource, api_totals
 from ...metrics._request_times import RequestTimes
 from ...metrics._sensors import Sampling

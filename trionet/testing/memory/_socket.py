@@ -31,8 +31,7 @@ import trio
 from ...net.wire._connecting import Address
 from ...net.wire._readiness import READ, WRITE
 from ...net.wire._transmission import Buffer
-from ._medium import Medium
-from ._pipe import Mark, Piece, Pipe
+from ._medium import Mark, Medium, Piece, Pipe
 
 # The values of EPOLLERR and EPOLLHUP.
 _ERROR, _HANGUP = 8, 16
