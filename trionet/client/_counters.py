@@ -28,16 +28,6 @@ class NodeCounters:
         longest_us: the longest latency in the current window, in microseconds.
     """
 
-    __slots__ = (
-        "largest_request",
-        "latency_us",
-        "longest_us",
-        "request_bytes",
-        "requests",
-        "response_bytes",
-        "responses",
-    )
-
     def __init__(self) -> None:
         self.requests = self.request_bytes = 0
         self.largest_request = RollingMaximum()
@@ -58,16 +48,6 @@ class ApiCounters:
         throttle_ms: the total throttle time of the responses, in milliseconds.
         longest_throttle_ms: the longest throttle time in the current window, in milliseconds.
     """
-
-    __slots__ = (
-        "largest_response",
-        "latency_us",
-        "longest_throttle_ms",
-        "longest_us",
-        "response_bytes",
-        "responses",
-        "throttle_ms",
-    )
 
     def __init__(self) -> None:
         self.responses: int = 0
@@ -139,8 +119,5 @@ class ClientCounters:
         if throttle_seconds:
             throttle_ms = round(throttle_seconds * 1000)
             api.throttle_ms += throttle_ms
-            _raise_to(api.longest_throttle_ms, throttle_ms)
-
-
-def _raise_to(maximum: RollingMaximum, value: int) -> None:
-    maximum.current = max(maximum.current, value)
+            throttled = api.longest_throttle_ms
+            throttled.current = max(throttled.current, throttle_ms)

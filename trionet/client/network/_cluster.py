@@ -168,7 +168,7 @@ def with_leaders(
     return attrs.evolve(before, nodes=known, topics=topics)
 
 
-def described(response: MetadataResponse, before: Cluster, *, is_partial: bool) -> Cluster:
+def described(response: MetadataResponse, before: Cluster) -> Cluster:
     """Return the snapshot of the cluster that a Metadata response describes.
 
     A partition whose leader epoch is older than the known one is left as it was, since the broker's
@@ -177,17 +177,16 @@ def described(response: MetadataResponse, before: Cluster, *, is_partial: bool) 
     Args:
         response: the response.
         before: the preceding snapshot.
-        is_partial: whether only some topics were requested; the others are then kept.
     """
-    topics = dict(before.topics) if is_partial else {}
-    for topic in response.topics:
-        if topic.name is not None:
-            topics[topic.name] = _topic(topic, before.topics.get(topic.name))
     return Cluster(
         id=response.cluster_id,
         controller=response.controller_id,
         nodes={each.node_id: _node(each) for each in response.brokers},
-        topics=topics,
+        topics={
+            topic.name: _topic(topic, before.topics.get(topic.name))
+            for topic in response.topics
+            if topic.name is not None
+        },
     )
 
 

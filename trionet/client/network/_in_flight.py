@@ -47,20 +47,6 @@ class InFlightRequest:
         expects_response: False for a Produce request with ``acks=0``, which has no response.
     """
 
-    __slots__ = (
-        "body",
-        "callback",
-        "codec",
-        "correlation_id",
-        "expects_response",
-        "is_internal",
-        "is_sent",
-        "node_id",
-        "sent_at",
-        "throttled_seconds",
-        "timeout_seconds",
-    )
-
     def __init__(
         self,
         node_id: int,

@@ -190,7 +190,7 @@ class Metadata:
         if not response.brokers:
             self.failed(now)
             return
-        self.cluster = described(response, self.cluster, is_partial=False)
+        self.cluster = described(response, self.cluster)
         self.updates += 1
         self.error = None
         self._gaps = self._gaps + 1 if _has_gaps(response) else 0

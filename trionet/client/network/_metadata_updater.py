@@ -61,7 +61,7 @@ class Requester(Protocol):
 
 
 class MetadataUpdater:
-    """The source of a client's nodes (Kafka: MetadataUpdater).
+    """The source of a client's nodes, which by itself requests nothing (Kafka: MetadataUpdater).
 
     Args:
         metadata: the client's view of the cluster.
@@ -76,29 +76,26 @@ class MetadataUpdater:
         self.metadata = metadata
         self.is_automatic = is_automatic
 
-    def is_due(self, now: float) -> bool:
+    def is_due(self, now: float) -> bool:  # noqa: ARG002 - for subclasses
         """Whether a metadata request must be sent now, before users' requests."""
-        raise NotImplementedError
+        return False
 
-    def maybe_update(self, client: Requester, now: float) -> float:
+    def maybe_update(self, client: Requester, now: float) -> float:  # noqa: ARG002 - the same
         """If an update is due, send a metadata request, or first connect to a node.
 
         Returns:
             The seconds until this must be called again, unless another event occurs first.
         """
-        raise NotImplementedError
+        return math.inf
 
     def handle_response(self, body: MetadataResponse | DescribeClusterResponse, now: float) -> None:
         """Apply the response to a metadata request."""
-        raise NotImplementedError
 
     def handle_failure(self, now: float, error: TrionetError) -> None:
         """Record that a metadata request failed or could not be sent."""
-        raise NotImplementedError
 
     def connection_lost(self, error: TrionetError, now: float) -> None:
         """Handle a connection that was lost or could not be established."""
-        raise NotImplementedError
 
 
 class DefaultMetadataUpdater(MetadataUpdater):
@@ -262,12 +259,3 @@ class ManualMetadataUpdater(MetadataUpdater):
             found[node.id] = node
         before = self.metadata.cluster
         self.metadata.cluster = attrs.evolve(before, nodes=found, is_bootstrap=False)
-
-    def is_due(self, now: float) -> bool:  # noqa: ARG002 - the base class's signature
-        return False
-
-    def maybe_update(self, client: Requester, now: float) -> float:  # noqa: ARG002 - the same
-        return math.inf
-
-    def connection_lost(self, error: TrionetError, now: float) -> None:
-        pass  # the outcomes of the requests inform the owner

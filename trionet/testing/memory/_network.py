@@ -25,7 +25,6 @@ import sys
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import trio
@@ -109,13 +108,7 @@ class ListeningMemorySocket:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -236,9 +229,7 @@ class MemoryNetwork:
             if sock.incoming.is_held:
                 sock.incoming.release(self._medium.arrival())
                 sock.notify()
-        connecting, self._connecting = self._connecting, []
-        for sock, address in connecting:
-            self._connect(sock, address)
+        self._retry_connects()
 
     def break_off(self, sock: MemorySocket) -> None:
         """Reset a connection from within the network, so that both ends receive a reset."""
