@@ -14,6 +14,7 @@ from support.scripted_node import ScriptedNode
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.network._cluster import Node
 from trionet.client.network._metadata import Metadata, MetadataTimes
+from trionet.client.network._network_client import NetworkClient
 from trionet.client.network._open_client import ClientSettings, open_network_client
 from trionet.errors import DisconnectedError
 from trionet.protocol import error_codes
@@ -278,10 +279,9 @@ async def test_broker_may_ask_a_client_to_start_again(
 
 @pytest.mark.parametrize("seconds", [400])
 async def test_old_metadata_are_asked_for_again(
-    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode, seconds: int
+    autojump_clock: MockClock, client: NetworkClient, node: ScriptedNode, seconds: int
 ) -> None:
-    async with open_network_client(node.address, network=network) as client:
-        with trio.move_on_after(seconds):
-            await client.run()
+    with trio.move_on_after(seconds):
+        await client.run()
 
     assert 2 == node.names().count("Metadata")
