@@ -1,4 +1,4 @@
-""""""
+"""Partitions as Kafka writes them, and the lag of positions in them."""
 
 from __future__ import annotations
 

@@ -5,9 +5,9 @@ The requests of each API since the start, for a snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from trionet.metrics._registry import Family, Labels, Registry, Snapshot
+from trionet.metrics._registry import Family, Registry, Snapshot
 from trionet.metrics._request_metrics import RequestMetrics, api_totals
 from trionet.metrics._request_times import (
     LOCAL,
@@ -161,49 +161,18 @@ def test_errors_are_counted_by_name() -> None:
     assert (9, 1) == (errors.of("Produce", "NONE"), errors.of("Produce", "CORRUPT_MESSAGE"))
 
 
-class Requests:
-    """Who counts requests, of two APIs."""
-
-    def __init__(self, *kinds: RequestTimes) -> None:
-        self._kinds = kinds
-
-    def request_times(self) -> Iterable[RequestTimes]:
-        return self._kinds
-
-    def requests(self) -> Mapping[Labels, int]:
-        return {}
-
-    def deprecated_requests(self) -> Mapping[Labels, int]:
-        return {}
-
-    def errors(self) -> Mapping[Labels, int]:
-        return {
-            ("Fetch", "NONE"): 7,
-            ("Fetch", "OFFSET_OUT_OF_RANGE"): 2,
-            ("Fetch", "NOT_COORDINATOR"): 1,
-            ("Produce", "NONE"): 4,
-        }
-
-
-def finished(times: RequestTimes, *local_ns: int) -> None:
-    """Requests that were handled for so long, and waited for nothing."""
-    requests = []
-    for duration in local_ns:
-        request = TimedRequest()
-        request.times = times
-        request.request_bytes = 100
-        request.received_ns = request.taken_ns = 1000
-        request.handled_ns = request.responded_ns = 1000 + duration
-        request.picked_up_ns = request.sent_ns = 1000 + duration
-        requests.append(request)
-    count_finished(requests)
-
-
 def test_sums_and_counts_are_those_of_the_metrics() -> None:
     times, unused = RequestTimes("Fetch", "FetchConsumer"), RequestTimes("Produce")
-    finished(times, 3 * STEP_NS, 3 * STEP_NS, 10 * STEP_NS)
+    serve(times, 3 * STEP_NS, 3 * STEP_NS, 10 * STEP_NS)
+    router = Router(times, unused)
+    router.found_errors = {
+        ("Fetch", "NONE"): 7,
+        ("Fetch", "OFFSET_OUT_OF_RANGE"): 2,
+        ("Fetch", "NOT_COORDINATOR"): 1,
+        ("Produce", "NONE"): 4,
+    }
 
-    [fetch] = api_totals(Requests(times, unused))
+    [fetch] = api_totals(router)
 
     assert ("Fetch", 3, 300, 3) == (
         fetch["name"],

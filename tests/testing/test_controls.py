@@ -6,6 +6,7 @@ Waits of a test: woken by what they wait for, and by nothing on a clock.
 from __future__ import annotations
 
 import inspect
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -34,25 +35,28 @@ from trionet.testing._controls import Controls
 from trionet.testing._records import records_in
 
 
-async def test_topics_are_made_filled_and_deleted(tmp_path: Path) -> None:
+@pytest.fixture
+async def kit() -> AsyncIterator[BrokerControl]:
+    async with trionet.open_broker() as broker:
+        yield control(broker)
+
+
+async def test_topics_are_made_filled_and_deleted(tmp_path: Path, kit: BrokerControl) -> None:
     file = tmp_path / "records.jsonl"
     file.write_text('{"topic": "t", "value": "b"}\n', "utf-8")
-    async with trionet.open_broker() as broker:
-        kit = control(broker)
+    await kit.create_topic("t", 2, retention_ms=1000)
+    await kit.seed("t", [{"partition": 1, "value": "a", "timestamp": 1}])
+    await kit.load(file)
+    both = kit.values("t")
+    await kit.apply_retention()
+    one = kit.values("t")
+    await kit.delete_topic("t")
 
-        await kit.create_topic("t", 2, retention_ms=1000)
-        await kit.seed("t", [{"partition": 1, "value": "a", "timestamp": 1}])
-        await kit.load(file)
-        both = kit.values("t")
-        await kit.apply_retention()
-        one = kit.values("t")
+    assert [b"b", b"a"] == both
+    assert [b"b"] == one
+    assert {} == kit.topics()
+    with pytest.raises(ApiError, match="topic t does not exist"):
         await kit.delete_topic("t")
-
-        assert [b"b", b"a"] == both
-        assert [b"b"] == one
-        assert {} == kit.topics()
-        with pytest.raises(ApiError, match="topic t does not exist"):
-            await kit.delete_topic("t")
 
 
 async def test_what_is_waited_for_comes(autojump_clock: trio.testing.MockClock) -> None:
@@ -76,28 +80,25 @@ async def test_what_is_waited_for_comes(autojump_clock: trio.testing.MockClock) 
         assert (("t", 0),) == request.topics
 
 
-async def test_a_wait_ends_with_its_cancel_scope(autojump_clock: trio.testing.MockClock) -> None:
-    async with trionet.open_broker() as broker:
-        kit = control(broker)
+async def test_a_wait_ends_with_its_cancel_scope(
+    autojump_clock: trio.testing.MockClock, kit: BrokerControl
+) -> None:
+    with trio.move_on_after(5) as scope:
+        await kit.wait_for_records("t")
 
-        with trio.move_on_after(5) as scope:
-            await kit.wait_for_records("t")
-
-        assert scope.cancelled_caught
+    assert scope.cancelled_caught
 
 
-async def test_every_coroutine_is_a_checkpoint() -> None:
-    async with trionet.open_broker() as broker:
-        kit = control(broker)
-        await kit.create_topic("t")
-        await kit.seed("t", ["a"])
+async def test_every_coroutine_is_a_checkpoint(kit: BrokerControl) -> None:
+    await kit.create_topic("t")
+    await kit.seed("t", ["a"])
 
-        with trio.testing.assert_checkpoints():
-            await kit.wait_for_records("t")
-        with trio.testing.assert_checkpoints():
-            await kit.apply_retention()
-        with trio.testing.assert_checkpoints():
-            await kit.seed("t", ["b"])
+    with trio.testing.assert_checkpoints():
+        await kit.wait_for_records("t")
+    with trio.testing.assert_checkpoints():
+        await kit.apply_retention()
+    with trio.testing.assert_checkpoints():
+        await kit.seed("t", ["b"])
 
 
 async def test_a_broker_with_calls_that_are_held_stops_at_once() -> None:

@@ -33,6 +33,7 @@ from trionet import ConfigError
 from trionet.protocol import error_codes
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
 from trionet.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from trionet.testing import ThreadedBroker
 
 FOREVER_MS = 2**31 - 1
 
@@ -49,14 +50,23 @@ def read(client: BlockingClient, offset: int = 0, max_wait_ms: int = 0) -> list[
     return values_of(only_partition(client.call(request, 12)))
 
 
-def test_a_synchronous_program_uses_a_broker() -> None:
-    with (
-        trionet.testing.broker() as broker,
-        BlockingClient(broker.bootstrap_servers) as client,
-    ):
-        produce(client, b"a", b"b")
+@pytest.fixture
+def broker(trionet_broker: ThreadedBroker) -> ThreadedBroker:
+    return trionet_broker
 
-        assert [b"a", b"b"] == read(client)
+
+@pytest.fixture
+def client(broker: ThreadedBroker) -> Iterator[BlockingClient]:
+    with BlockingClient(broker.bootstrap_servers) as connected:
+        yield connected
+
+
+def test_a_synchronous_program_uses_a_broker(
+    broker: ThreadedBroker, client: BlockingClient
+) -> None:
+    produce(client, b"a", b"b")
+
+    assert [b"a", b"b"] == read(client)
 
 
 def test_an_asyncio_program_uses_a_broker() -> None:
@@ -105,17 +115,15 @@ def test_a_client_that_blocks_for_ever_does_not_block_the_broker() -> None:
     assert [[b"a"]] == received
 
 
-def test_it_has_an_address_a_cluster_and_statistics() -> None:
-    with (
-        trionet.testing.broker() as broker,
-        BlockingClient(broker.bootstrap_servers) as client,
-    ):
-        produce(client, b"a")
+def test_it_has_an_address_a_cluster_and_statistics(
+    broker: ThreadedBroker, client: BlockingClient
+) -> None:
+    produce(client, b"a")
 
-        assert re.fullmatch(r"127\.0\.0\.1:\d+", broker.bootstrap_servers)
-        assert re.fullmatch(r"[\w-]{22}", broker.cluster_id)
-        assert {"Metadata": 1, "Produce": 1} == broker.statistics().calls
-        assert f"<ThreadedBroker at {broker.bootstrap_servers}>" == repr(broker)
+    assert re.fullmatch(r"127\.0\.0\.1:\d+", broker.bootstrap_servers)
+    assert re.fullmatch(r"[\w-]{22}", broker.cluster_id)
+    assert {"Metadata": 1, "Produce": 1} == broker.statistics().calls
+    assert f"<ThreadedBroker at {broker.bootstrap_servers}>" == repr(broker)
 
 
 def test_settings_are_those_of_open_broker(tmp_path: Path) -> None:
@@ -324,7 +332,7 @@ def test_a_wait_that_is_in_vain_says_what_there_was() -> None:
 def test_a_wait_of_another_thread_ends_with_the_broker() -> None:
     errors: list[BaseException] = []
 
-    def wait(broker: trionet.testing.ThreadedBroker) -> None:
+    def wait(broker: ThreadedBroker) -> None:
         try:
             broker.wait_for_records("t", seconds=60)
         except trio.RunFinishedError as error:

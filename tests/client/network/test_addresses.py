@@ -1,4 +1,4 @@
-""""""
+"""Which servers a client begins with, and which address of a host it tries next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""""""
+"""The way of a connection, and when the next attempt may begin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""""""
+"""Requests that wait for their responses, node by node."""
 
 from __future__ import annotations
 

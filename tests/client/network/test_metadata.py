@@ -1,4 +1,4 @@
-""""""
+"""What a client knows of its cluster, and when it asks again."""
 
 from __future__ import annotations
 

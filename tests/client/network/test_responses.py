@@ -1,4 +1,4 @@
-""""""
+"""How a task waits for the outcome of a request."""
 
 from __future__ import annotations
 
