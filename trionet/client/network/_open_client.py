@@ -178,42 +178,30 @@ async def open_kafka_client(
             nursery.start_soon(selector.alarm.keep_time)
             nursery.start_soon(security.keep_token_fresh)
             connections = Connections(selector, network, settings.connections, security, nursery)
-            client = _client(selector, connections, updater, settings, network, kind)
-            if client.telemetry is not None:
-                nursery.start_soon(client.telemetry.push_periodically, client)
+            metrics = ClientMetrics(kind, settings.metrics, selector, trio.current_time())
+            telemetry = None
+            if settings.telemetry.is_enabled and updater.is_automatic:
+                telemetry = Telemetry(metrics, settings.telemetry.labels, network)
+            client = KafkaClient(
+                selector,
+                connections,
+                ClusterConnectionStates(settings.times, network.rng),
+                updater,
+                settings.requests,
+                network.rng,
+                metrics,
+                telemetry,
+            )
+            if telemetry is not None:
+                nursery.start_soon(telemetry.push_periodically, client)
             try:
                 with caller.block():
                     yield client
             finally:
-                if client.telemetry is not None:
-                    client.telemetry.end(client)
+                if telemetry is not None:
+                    telemetry.end(client)
                 client.shut_down()
                 nursery.cancel_scope.cancel(reason="the client is closed")
-
-
-def _client(
-    selector: Selector,
-    connections: Connections,
-    updater: MetadataUpdater,
-    settings: ClientSettings,
-    network: Network,
-    kind: str,
-) -> KafkaClient:
-    """Create a client with its metrics and telemetry."""
-    metrics = ClientMetrics(kind, settings.metrics, selector, trio.current_time())
-    telemetry = None
-    if settings.telemetry.is_enabled and updater.is_automatic:
-        telemetry = Telemetry(metrics, settings.telemetry.labels, network)
-    return KafkaClient(
-        selector,
-        connections,
-        ClusterConnectionStates(settings.times, network.rng),
-        updater,
-        settings.requests,
-        network.rng,
-        metrics,
-        telemetry,
-    )
 
 
 async def keep_polling(client: KafkaClient) -> None:

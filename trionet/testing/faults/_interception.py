@@ -80,27 +80,18 @@ def check_timing(times: int | None, skip: int, delay: float) -> None:
         TypeError: a value has the wrong type.
         ValueError: a value is out of range.
     """
-    _check_number("times", times, int, "an integer of 1 or more, or None for all", is_optional=True)
-    _check_number("skip", skip, int, "an integer of 0 or more")
-    _check_number("delay", delay, (int, float), "0 or more seconds")
+    for name, value, kinds, allowed in (
+        ("times", 1 if times is None else times, int, "an integer of 1 or more, or None for all"),
+        ("skip", skip, int, "an integer of 0 or more"),
+        ("delay", delay, (int, float), "0 or more seconds"),
+    ):
+        if not isinstance(value, kinds) or isinstance(value, bool) or math.isnan(value):
+            raise TypeError(f"invalid {name}={value!r}; expected {allowed}")
     if (times is not None and times < 1) or skip < 0 or delay < 0:
         raise ValueError(
             f"invalid times={times}, skip={skip} or delay={delay}: times must be 1 or more, or None"
             " for all; skip and delay must be 0 or more"
         )
-
-
-def _check_number(
-    name: str,
-    value: Any,
-    kinds: type[int] | tuple[type[int], type[float]],
-    allowed: str,
-    *,
-    is_optional: bool = False,
-) -> None:
-    is_one = isinstance(value, kinds) and not isinstance(value, bool) and not math.isnan(value)
-    if not is_one and not (is_optional and value is None):
-        raise TypeError(f"invalid {name}={value!r}; expected {allowed}")
 
 
 # How many clients are known before those of closed connections are dropped.
