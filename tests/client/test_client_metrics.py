@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 import pytest
 import trio
 from trio.testing import MockClock
@@ -23,6 +25,20 @@ REQUESTS = 10
 async def ask(client: NetworkClient, node: Node, times: int) -> None:
     for _ in range(times):
         await client.request(node, DescribeClusterRequest())
+
+
+@pytest.fixture
+async def client(network: MemoryNetwork) -> AsyncIterator[NetworkClient]:
+    """A client of a broker, whose windows are ten seconds each; another task polls it."""
+    settings = ClientSettings(metrics=MetricsSettings(samples=2, window_seconds=10.0))
+    async with (
+        trionet.open_broker(network=network) as broker,
+        trionet.open_network_client(broker.bootstrap_servers, settings, network=network) as opened,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(opened.run)
+        yield opened
+        nursery.cancel_scope.cancel()
 
 
 async def test_requests_and_responses_are_reported_of_the_client_and_of_each_node() -> None:
@@ -56,23 +72,16 @@ async def test_requests_and_responses_are_reported_of_the_client_and_of_each_nod
 
 
 async def test_a_lost_connection_is_counted(
-    autojump_clock: MockClock, network: MemoryNetwork
+    autojump_clock: MockClock, client: NetworkClient
 ) -> None:
-    async with (
-        trionet.open_broker(network=network) as broker,
-        trionet.open_network_client(broker.bootstrap_servers, network=network) as client,
-        trio.open_nursery() as nursery,
-    ):
-        nursery.start_soon(client.run)
-        await client.until_updated()
-        before = client.statistics()
-        [node] = client.metadata.cluster.nodes.values()
-        await ask(client, node, 1)
-        client.disconnect(node)
-        await ask(client, node, 1)
+    await client.until_updated()
+    before = client.statistics()
+    [node] = client.metadata.cluster.nodes.values()
+    await ask(client, node, 1)
+    client.disconnect(node)
+    await ask(client, node, 1)
 
-        actual = client.statistics()
-        nursery.cancel_scope.cancel()
+    actual = client.statistics()
 
     assert before["connection-close-total"] + 1 == actual["connection-close-total"]
     assert before["connection-count"] == actual["connection-count"]
@@ -115,39 +124,23 @@ async def test_what_prometheus_reads_is_among_them() -> None:
 
 
 async def test_rates_are_of_the_last_windows(
-    autojump_clock: MockClock, network: MemoryNetwork
+    autojump_clock: MockClock, client: NetworkClient
 ) -> None:
-    settings = ClientSettings(metrics=MetricsSettings(samples=2, window_seconds=10.0))
-    async with (
-        trionet.open_broker(network=network) as broker,
-        trionet.open_network_client(broker.bootstrap_servers, settings, network=network) as client,
-        trio.open_nursery() as nursery,
-    ):
-        nursery.start_soon(client.run)
-        await client.until_updated()
-        sent = client.statistics()["request-total"]
-        rates = []
-        for seconds in (10, 10, 10):
-            await trio.sleep(seconds)
-            rates.append(client.statistics()["request-rate"])
-        nursery.cancel_scope.cancel()
+    await client.until_updated()
+    sent = client.statistics()["request-total"]
+    rates = []
+    for seconds in (10, 10, 10):
+        await trio.sleep(seconds)
+        rates.append(client.statistics()["request-rate"])
 
     assert [pytest.approx(sent / 10, rel=0.01), 0, 0] == rates
 
 
 async def test_what_was_done_before_the_first_read_counts(
-    autojump_clock: MockClock, network: MemoryNetwork
+    autojump_clock: MockClock, client: NetworkClient
 ) -> None:
-    settings = ClientSettings(metrics=MetricsSettings(samples=2, window_seconds=10.0))
-    async with (
-        trionet.open_broker(network=network) as broker,
-        trionet.open_network_client(broker.bootstrap_servers, settings, network=network) as client,
-        trio.open_nursery() as nursery,
-    ):
-        nursery.start_soon(client.run)
-        await trio.sleep(5)
+    await trio.sleep(5)
 
-        actual = client.statistics()
-        nursery.cancel_scope.cancel()
+    actual = client.statistics()
 
     assert actual["request-rate"] == actual["request-total"] / 10 > 0

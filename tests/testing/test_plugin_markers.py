@@ -233,13 +233,7 @@ def test_faults_on_a_shared_broker_end_with_the_test_that_adds_them(
 
     result.assert_outcomes(passed=2, failed=2)
     result.stdout.fnmatch_lines(["E *ZeroDivisionError: division by zero"])
-
-
-def test_a_failure_shows_nothing_of_the_tests_before(program: pytest.Pytester) -> None:
-    program.makepyfile(SHARED)
-
-    result = program.runpytest_inprocess(*PLUGIN, "-p", "no:randomly")
-
+    # The failure of a test shows nothing of the tests before it.
     result.stdout.fnmatch_lines(["* Metadata v9 - from late on *"])
     result.stdout.no_fnmatch_line("* from early on *")
 

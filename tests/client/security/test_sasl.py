@@ -179,6 +179,14 @@ async def test_an_idle_connection_is_renewed_by_its_next_request_only(
         assert 1 == scripted.renewals
 
 
+def lets_in(node: ScriptedNode, session_ms: int) -> None:
+    """Have a node take any credentials."""
+    node.replies["SaslHandshake"] = lambda _: SaslHandshakeResponse()
+    authenticated = SaslAuthenticateResponse(session_lifetime_ms=session_ms)
+    node.replies["SaslAuthenticate"] = lambda _: authenticated
+    node.replies["Heartbeat"] = lambda _: HeartbeatResponse()
+
+
 async def test_a_renewal_that_is_refused_ends_what_waits_for_it(
     autojump_clock: MockClock, network: MemoryNetwork
 ) -> None:
@@ -191,7 +199,7 @@ async def test_a_renewal_that_is_refused_ends_what_waits_for_it(
             return SaslAuthenticateResponse(error_code=58, error_message="not any more")
         return SaslAuthenticateResponse(session_lifetime_ms=10_000)
 
-    node.replies["SaslHandshake"] = lambda _: SaslHandshakeResponse(mechanisms=["PLAIN"])
+    lets_in(node, 10_000)
     node.replies["SaslAuthenticate"] = authenticate
     node.replies["DescribeCluster"] = lambda _: DescribeClusterResponse(cluster_id="c")
     async with node.listening(), polled_client(node.address, by_password(), network) as client:
@@ -226,12 +234,8 @@ async def test_a_large_response_from_before_a_renewal_is_taken_in_its_midst(
         )
         return b"".join(answers)
 
-    node.replies["SaslHandshake"] = lambda _: SaslHandshakeResponse(mechanisms=["PLAIN"])
-    node.replies["SaslAuthenticate"] = lambda _: SaslAuthenticateResponse(
-        session_lifetime_ms=10_000
-    )
+    lets_in(node, 10_000)
     node.replies["DescribeCluster"] = hold
-    node.replies["Heartbeat"] = lambda _: HeartbeatResponse()
     found: list[int] = []
     async with node.listening(), polled_client(node.address, by_password(), network) as client:
         await client.until_updated()
@@ -263,11 +267,7 @@ async def test_a_client_by_tokens_takes_the_newest_for_each_renewal(
 
     sasl = SaslClientSettings(mechanism="OAUTHBEARER", token_provider=provide)
     security = SecuritySettings(protocol=SecurityProtocol.SASL_PLAINTEXT, sasl=sasl)
-    node.replies["SaslHandshake"] = lambda _: SaslHandshakeResponse(mechanisms=["OAUTHBEARER"])
-    node.replies["SaslAuthenticate"] = lambda _: SaslAuthenticateResponse(
-        session_lifetime_ms=100_000
-    )
-    node.replies["Heartbeat"] = lambda _: HeartbeatResponse()
+    lets_in(node, 100_000)
     async with node.listening(), polled_client(node.address, security, network) as client:
         await client.until_updated()
         known = client.metadata.cluster.nodes[1]
