@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 import signal
@@ -18,20 +17,16 @@ import trio
 import trionet
 from support.brokers import log_of
 from support.calls import (
-    append,
     batch,
-    create_topic,
-    fetch,
     fetch_request,
     only_partition,
     produce_request,
     values_of,
 )
-from support.client import BlockingClient, connect, encode_request, host_and_port
+from support.client import BlockingClient
 from support.leaks import nothing_left_behind
 from trionet import ConfigError
 from trionet.protocol import error_codes
-from trionet.protocol.messages.api_versions import ApiVersionsRequest
 from trionet.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from trionet.testing import ThreadedBroker
 
@@ -67,31 +62,6 @@ def test_a_synchronous_program_uses_a_broker(
     produce(client, b"a", b"b")
 
     assert [b"a", b"b"] == read(client)
-
-
-def test_an_asyncio_program_uses_a_broker() -> None:
-    async def ask(address: str) -> bytes:
-        reader, writer = await asyncio.open_connection(*host_and_port(address))
-        writer.write(encode_request(ApiVersionsRequest(), 0))
-        size = int.from_bytes(await reader.readexactly(4), "big")
-        answer = await reader.readexactly(size)
-        writer.close()
-        await writer.wait_closed()
-        return answer
-
-    with trionet.testing.broker() as broker:
-        answer = asyncio.run(ask(broker.bootstrap_servers))
-
-    assert b"\x00\x00\x00\x01\x00\x00" == answer[:6]
-
-
-async def test_a_trio_program_uses_a_broker() -> None:
-    with trionet.testing.broker() as broker:
-        async with connect(broker.bootstrap_servers) as client:
-            await create_topic(client, "t")
-            await append(client, b"a")
-
-            assert [b"a"] == values_of(await fetch(client, "t"))
 
 
 def test_a_client_that_blocks_for_ever_does_not_block_the_broker() -> None:
