@@ -152,9 +152,9 @@ class NetworkClient:
     def least_loaded_node(self, now: float) -> tuple[Node | None, bool]:
         """Return the node most likely to respond first, and whether any connection is READY.
 
-        The node is None if no node can be used now; throttled nodes are skipped (KAFKA-8275,
-        KAFKA-8376). The order is that of
-        ``KafkaClient._least_loaded``.
+        In order of preference: the ready node with the fewest requests in flight, a node to which
+        the client is connecting, the one tried least recently. The node is None if no node can be
+        used now; throttled nodes are skipped (KAFKA-8275, KAFKA-8376).
         """
         return self._client.least_loaded_node(now)
 
