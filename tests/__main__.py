@@ -87,7 +87,7 @@ COMPILED_TESTS = [
     "tests/spark",
     "tests/testing/faults/test_faults.py",
     "tests/testing/memory/test_network.py",
-    "tests/testing/brokers/test_threaded.py",
+    "tests/testing/test_threaded.py",
     "tests/testing/memory/test_virtual_time.py",
 ]
 

@@ -18,7 +18,7 @@ from demo.dataset import Flight, data_file, flights
 from demo.windows import windows_for
 from support.computed_delays import Group, computed_delays
 from support.flights_demo import skip_without_spark
-from trionet.testing.brokers._threaded import ThreadedBroker
+from trionet.testing._threaded import ThreadedBroker
 
 skip_without_spark()
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import trionet
-from trionet.client.metrics._statistics import ClientStatistics
+from trionet.client._client_metrics import ClientStatistics
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "client-metrics.md"
 

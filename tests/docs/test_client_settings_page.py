@@ -7,20 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from trionet.client.config._applied_keys import (
+from trionet.client.config._keys import (
     ADMIN,
+    CLIENTS,
     COMMON,
     CONSUMER,
+    KAFKAS_NAME,
     OF_LIBRDKAFKA,
     OURS,
     PRODUCER,
     SECURITY,
 )
-from trionet.client.config._keys import CLIENTS
-from trionet.client.config._librdkafka_names import KAFKAS_NAME
-from trionet.client.config._unsupported_keys import UNSUPPORTED, WITHOUT_EFFECT
 from trionet.protocol._config_types import Row, value_text
 
+WITHOUT_EFFECT = {each.client: each.without_effect.values() for each in CLIENTS}
+UNSUPPORTED = {each.client: each.unsupported.values() for each in CLIENTS}
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "client-settings.md"
 ROW = re.compile(
     r"^\| `(?P<key>[a-z0-9.]+)` \| (?:`(?P<default>[^`]*)` )?\| \S.* \|$", re.MULTILINE

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from support.kafka_names import SELECTOR_METRICS, SERVER_METRICS
 from trionet import open_broker
 from trionet.broker.telemetry._broker_metrics import KAFKA_METRICS
-from trionet.metrics._families import Metric
-from trionet.metrics._kafka_names import SELECTOR_METRICS, SERVER_METRICS
+from trionet.metrics._registry import Metric
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 

@@ -21,7 +21,7 @@ from faults.program import tell, told
 from faults.words import ECHO
 from support.sasl import handshake, plain, token
 from support.wire import LOOPBACK, frame
-from trionet.metrics._histogram import Histogram
+from trionet.metrics._rates import Histogram
 
 # How long a client rests between two requests.
 REST_SECONDS = 0.01

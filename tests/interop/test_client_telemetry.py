@@ -14,8 +14,8 @@ import trionet
 from support.cache import Unavailable, require_program
 from support.kafka_jars import class_path
 from support.kafka_node import kafka_node
-from trionet.client.metrics._telemetry import TelemetrySettings
-from trionet.client.network._settings import ClientSettings
+from trionet.client.network._open_client import ClientSettings
+from trionet.client.network._telemetry import TelemetrySettings
 from trionet.protocol._wire import uuid_text
 from trionet.protocol.messages.describe_cluster import DescribeClusterRequest
 from trionet.protocol.messages.incremental_alter_configs import (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.otlp import Told, fields, told
 from trionet.metrics._otlp import Point, PointKind, metrics_data
 
-NAMES = st.text(max_size=200)
+NAMES = st.text(max_size=10) | st.just("long" * 50)
 POINTS = st.builds(
     Point,
     NAMES,

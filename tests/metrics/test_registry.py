@@ -6,8 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from trionet.metrics._families import Family, Kind, Metric, Sample, single
-from trionet.metrics._registry import COLLECTOR_ERRORS, Registry
+from trionet.metrics._registry import (
+    COLLECTOR_ERRORS,
+    Family,
+    Kind,
+    Metric,
+    Registry,
+    Sample,
+    single,
+)
 
 QUEUE = Metric("queue_size", Kind.GAUGE, "What waits.")
 BYTES = Metric("bytes_total", Kind.COUNTER, "Bytes.", ("listener",))

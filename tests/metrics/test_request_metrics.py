@@ -1,13 +1,23 @@
-"""Kafka's request metrics, made of what a router of requests counts."""
+"""Kafka's request metrics, made of what a router of requests counts.
+
+The requests of each API since the start, for a snapshot.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from trionet.metrics._families import Family, Snapshot
-from trionet.metrics._registry import Registry
-from trionet.metrics._request_metrics import RequestMetrics
-from trionet.metrics._request_times import RequestTimes, TimedRequest, count_finished
+from trionet.metrics._registry import Family, Registry, Snapshot
+from trionet.metrics._request_metrics import RequestMetrics, api_totals
+from trionet.metrics._request_times import (
+    LOCAL,
+    PHASES,
+    STEP_NS,
+    TOTAL,
+    RequestTimes,
+    TimedRequest,
+    count_finished,
+)
 
 PREFIX = "kafka_network_requestmetrics_"
 MICROSECOND = 1000
@@ -149,3 +159,28 @@ def test_errors_are_counted_by_name() -> None:
     errors = registry.snapshot(10)[f"{PREFIX}errors_total"]
 
     assert (9, 1) == (errors.of("Produce", "NONE"), errors.of("Produce", "CORRUPT_MESSAGE"))
+
+
+def test_sums_and_counts_are_those_of_the_metrics() -> None:
+    times, unused = RequestTimes("Fetch", "FetchConsumer"), RequestTimes("Produce")
+    serve(times, 3 * STEP_NS, 3 * STEP_NS, 10 * STEP_NS)
+    router = Router(times, unused)
+    router.found_errors = {
+        ("Fetch", "NONE"): 7,
+        ("Fetch", "OFFSET_OUT_OF_RANGE"): 2,
+        ("Fetch", "NOT_COORDINATOR"): 1,
+        ("Produce", "NONE"): 4,
+    }
+
+    [fetch] = api_totals(router)
+
+    assert ("Fetch", 3, 300, 3) == (
+        fetch["name"],
+        fetch["requests"],
+        fetch["bytes"],
+        fetch["errors"],
+    )
+    assert [(3 * STEP_NS / 1e6, 2), (10 * STEP_NS / 1e6, 1)] == fetch["total_ms"]
+    phases = dict.fromkeys(PHASES, 0.0)
+    phases[PHASES[LOCAL]] = phases[PHASES[TOTAL]] = 16 * STEP_NS / 1e6
+    assert phases == fetch["phases_ms"]

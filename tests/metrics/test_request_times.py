@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.metrics._histogram import bucket_of
+from trionet.metrics._rates import bucket_of
 from trionet.metrics._request_times import (
     BUCKETS,
     LOCAL,

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from trionet.metrics._families import QUANTILES, Family, Kind, Metric
-from trionet.metrics._histogram import BUCKETS, bucket_of
-from trionet.metrics._rates import RollingMaximum
+from trionet.metrics._rates import BUCKETS, RollingMaximum, bucket_of
+from trionet.metrics._registry import QUANTILES, Family, Kind, Metric
 from trionet.metrics._sensors import (
     Derived,
     HistogramSource,

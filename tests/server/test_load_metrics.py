@@ -9,9 +9,8 @@ from typing import cast
 import pytest
 
 from support.numbers import Numbers
-from trionet.metrics._families import Snapshot
 from trionet.metrics._loop import LoopStatistics
-from trionet.metrics._registry import Registry
+from trionet.metrics._registry import Registry, Snapshot
 from trionet.metrics._request_times import RequestTimes, TimedRequest, count_finished
 from trionet.metrics._sensors import Sampling
 from trionet.net.wire._close_reason import CloseReason

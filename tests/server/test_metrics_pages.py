@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from trionet.metrics._families import Family, Kind, Metric, Sample, single
-from trionet.metrics._registry import Registry
+from trionet.metrics._registry import Family, Kind, Metric, Registry, Sample, single
 from trionet.server.metrics._http_exchange import HttpRequest, Refused
 from trionet.server.metrics._metrics_pages import MetricsPages
 from trionet.server.metrics._snapshot_sections import Row, SectionPage

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trionet.metrics._families import Snapshot
-from trionet.metrics._registry import Registry
+from trionet.metrics._registry import Registry, Snapshot
 from trionet.metrics._sensors import Sampling
 from trionet.net.wire._memory_pool import MemoryPool
 from trionet.server._connection_quotas import (

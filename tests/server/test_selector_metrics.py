@@ -6,16 +6,15 @@ from typing import cast
 
 import pytest
 
+from support.kafka_names import SELECTOR_METRICS
 from support.numbers import Numbers
 from support.serving import listener
-from trionet.metrics._families import Snapshot
 from trionet.metrics._kafka_names import (
     CONNECTIONS_SOFTWARE,
     CONNECTIONS_TLS_INFO,
-    SELECTOR_METRICS,
 )
 from trionet.metrics._loop import LoopStatistics
-from trionet.metrics._registry import Registry
+from trionet.metrics._registry import Registry, Snapshot
 from trionet.metrics._sensors import Sampling
 from trionet.net.wire._close_reason import CloseReason
 from trionet.server._processor_counts import ProcessorCounts

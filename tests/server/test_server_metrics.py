@@ -14,9 +14,8 @@ from trio.testing import wait_all_tasks_blocked
 from support.serving import Serving, answer, serving
 from support.tls import client_context, server_context
 from support.wire import Peer
-from trionet.metrics._families import Snapshot
 from trionet.metrics._loop import LoopMonitor
-from trionet.metrics._registry import Registry
+from trionet.metrics._registry import Registry, Snapshot
 from trionet.net.wire._close_reason import CloseReason
 from trionet.net.wire._endpoint import Endpoint, SecurityProtocol
 from trionet.net.wire._readiness import ReadinessKind

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import trio
 
 import trionet
-from trionet.testing.brokers._threaded import ThreadedBroker
+from trionet.testing._threaded import ThreadedBroker
 
 #: Of brokers. Records of tests have times of long ago, for which retention would delete them.
 SETTINGS: Mapping[str, object] = {"auto.create.topics.enable": False, "log.retention.ms": -1}

@@ -18,7 +18,7 @@ import trionet
 from spark.brokers import SETTINGS
 from support.java import NO_JAVA, has_java
 from support.spark_python import spark_python
-from trionet.testing.brokers._threaded import ThreadedBroker
+from trionet.testing._threaded import ThreadedBroker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

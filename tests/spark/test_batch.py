@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from spark.brokers import delete_records, numbers
 from spark.streams import batch, values
-from trionet.testing.brokers._threaded import ThreadedBroker
+from trionet.testing._threaded import ThreadedBroker
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

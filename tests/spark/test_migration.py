@@ -25,7 +25,7 @@ from support.cache import Unavailable
 from support.java import NO_JAVA, has_java
 from support.spark_jars import connector_jars, pyspark_folder
 from support.spark_python import spark_python
-from trionet.testing.brokers._threaded import ThreadedBroker
+from trionet.testing._threaded import ThreadedBroker
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1500)]
 

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark.brokers import numbers
 from spark.streams import FORMAT, batch, stream
-from trionet.testing.brokers._threaded import ThreadedBroker
+from trionet.testing._threaded import ThreadedBroker
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
 

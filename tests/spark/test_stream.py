@@ -13,7 +13,7 @@ from pyspark.sql.functions import window
 from spark.brokers import add_partitions, delete_records, numbers
 from spark.streams import Run, logged_offsets, run, stream
 from trionet.spark import lag
-from trionet.testing.brokers._threaded import ThreadedBroker
+from trionet.testing._threaded import ThreadedBroker
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

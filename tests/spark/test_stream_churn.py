@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from spark.brokers import add_partitions
 from spark.streams import Run, stream
-from trionet.testing.brokers._threaded import ThreadedBroker
+from trionet.testing._threaded import ThreadedBroker
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(300)]
 

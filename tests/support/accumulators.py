@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from trionet.client._backoff import ExponentialBackoff
-from trionet.client._node import Node
 from trionet.client._topic_partition import TopicPartition
-from trionet.client.metadata._cluster import Cluster, PartitionMetadata, TopicMetadata
+from trionet.client.network._cluster import Cluster, Node, PartitionMetadata, TopicMetadata
 from trionet.client.producer.batching._accumulator import RecordAccumulator
 from trionet.client.producer.batching._accumulator_settings import AccumulatorSettings
 from trionet.client.producer.batching._batch import ProducerBatch

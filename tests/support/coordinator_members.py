@@ -21,8 +21,7 @@ from trionet.client.consumer.coordinator._rebalance_callbacks import RebalanceCa
 from trionet.client.consumer.state._reset_strategy import EARLIEST
 from trionet.client.consumer.state._subscription_state import SubscriptionState
 from trionet.client.network._kafka_client import KafkaClient
-from trionet.client.network._open_client import open_kafka_client
-from trionet.client.network._settings import ClientSettings
+from trionet.client.network._open_client import ClientSettings, open_kafka_client
 from trionet.net._network import SYSTEM, Network
 from trionet.protocol.messages.create_partitions import (
     CreatePartitionsRequest,

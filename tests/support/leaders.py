@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trionet.client._node import Node
+from trionet.client.network._cluster import Node
 from trionet.client.network._network_client import NetworkClient
 from trionet.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

@@ -7,10 +7,11 @@ from collections.abc import Callable
 import attrs
 import trio
 
-from trionet.client._node import Node
+from trionet.client.network._cluster import Node
+from trionet.client.network._exchange import RequestSettings
 from trionet.client.network._network_client import NetworkClient
-from trionet.client.network._settings import ClientSettings, RequestSettings
-from trionet.client.requests._response import ClientResponse
+from trionet.client.network._open_client import ClientSettings
+from trionet.client.network._responses import ClientResponse
 from trionet.protocol.messages.heartbeat import HeartbeatRequest
 
 NODE = Node(1, "10.0.0.1", 9092)

@@ -13,8 +13,7 @@ import trustme
 import trionet
 from support.tls import authority, certificate
 from trionet.client.network._network_client import NetworkClient
-from trionet.client.network._open_client import open_network_client
-from trionet.client.network._settings import ClientSettings
+from trionet.client.network._open_client import ClientSettings, open_network_client
 from trionet.client.security._settings import SaslClientSettings, SecuritySettings
 from trionet.net._network import SYSTEM, Network
 from trionet.net.tls._tls_context import ClientTlsSettings

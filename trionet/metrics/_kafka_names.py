@@ -8,57 +8,48 @@ frame that it receives. So on a server, these requests are the server's response
 
 from __future__ import annotations
 
-from ._families import Kind, Metric
-from ._naming import gauge, meter, sensor, summary
+from functools import partial
+
+from ._prometheus import gauge, meter, sensor, summary
+from ._registry import Kind, Metric
 from ._request_times import PHASES
 
-_SOCKET_SERVER = "socket-server-metrics"
+_GROUP = "socket-server-metrics"
+#: The labels of a selector's metrics.
+LABELS = ("listener", "networkProcessor")
+
+_server_gauge = partial(gauge, "network", "SocketServer")
+_request_meter = partial(meter, "network", "RequestMetrics")
+_request_summary = partial(summary, "network", "RequestMetrics")
+_sensor_gauge = partial(sensor, Kind.GAUGE, _GROUP)
+_sensor_total = partial(sensor, Kind.COUNTER, _GROUP)
 
 # The SocketServer and its parts.
 
-NETWORK_PROCESSOR_AVG_IDLE_PERCENT = gauge(
-    "network",
-    "SocketServer",
+NETWORK_PROCESSOR_AVG_IDLE_PERCENT = _server_gauge(
     "NetworkProcessorAvgIdlePercent",
     "Average of the processors' IdlePercent, 0 to 1; 0 while their loop is saturated.",
 )
-EXPIRED_CONNECTIONS_KILLED_COUNT = gauge(
-    "network",
-    "SocketServer",
-    "ExpiredConnectionsKilledCount",
-    "Connections closed because their SASL session had expired.",
+EXPIRED_CONNECTIONS_KILLED_COUNT = _server_gauge(
+    "ExpiredConnectionsKilledCount", "Connections closed because their SASL session had expired."
 )
-EXPIRED_CONNECTIONS_KILLED = sensor(
-    Kind.COUNTER,
-    _SOCKET_SERVER,
+EXPIRED_CONNECTIONS_KILLED = _sensor_total(
     "expired-connections-killed-count",
     "Connections closed because their SASL session had expired.",
-    "listener",
-    "networkProcessor",
+    *LABELS,
 )
-MEMORY_POOL_AVAILABLE = gauge(
-    "network",
-    "SocketServer",
-    "MemoryPoolAvailable",
-    "Available bytes of queued.max.request.bytes.",
+MEMORY_POOL_AVAILABLE = _server_gauge(
+    "MemoryPoolAvailable", "Available bytes of queued.max.request.bytes."
 )
-MEMORY_POOL_USED = gauge(
-    "network",
-    "SocketServer",
-    "MemoryPoolUsed",
-    "Bytes of requests that are being read or handled.",
+MEMORY_POOL_USED = _server_gauge(
+    "MemoryPoolUsed", "Bytes of requests that are being read or handled."
 )
-MEMORY_POOL_AVG_DEPLETED_PERCENT = sensor(
-    Kind.GAUGE,
-    _SOCKET_SERVER,
+MEMORY_POOL_AVG_DEPLETED_PERCENT = _sensor_gauge(
     "MemoryPoolAvgDepletedPercent",
     "Fraction of time, 0 to 1, during which a request had to wait for memory.",
 )
-MEMORY_POOL_DEPLETED_TIME_TOTAL = sensor(
-    Kind.COUNTER,
-    _SOCKET_SERVER,
-    "MemoryPoolDepletedTimeTotal",
-    "Nanoseconds during which a request had to wait for memory.",
+MEMORY_POOL_DEPLETED_TIME_TOTAL = _sensor_total(
+    "MemoryPoolDepletedTimeTotal", "Nanoseconds during which a request had to wait for memory."
 )
 ACCEPTOR_BLOCKED_PERCENT = gauge(
     "network",
@@ -93,40 +84,24 @@ REQUEST_HANDLER_AVG_IDLE_PERCENT = gauge(
 
 # Requests.
 
-REQUESTS_PER_SEC = meter(
-    "network", "RequestMetrics", "RequestsPerSec", "Requests.", "request", "version"
-)
-DEPRECATED_REQUESTS_PER_SEC = meter(
-    "network",
-    "RequestMetrics",
+REQUESTS_PER_SEC = _request_meter("RequestsPerSec", "Requests.", "request", "version")
+DEPRECATED_REQUESTS_PER_SEC = _request_meter(
     "DeprecatedRequestsPerSec",
     "Requests with API versions that Kafka has deprecated.",
-    "request",
-    "version",
-    "clientSoftwareName",
-    "clientSoftwareVersion",
+    *("request", "version", "clientSoftwareName", "clientSoftwareVersion"),
 )
-ERRORS_PER_SEC = meter(
-    "network",
-    "RequestMetrics",
+ERRORS_PER_SEC = _request_meter(
     "ErrorsPerSec",
     "Errors in responses; NONE counts responses without errors.",
-    "request",
-    "error",
+    *("request", "error"),
 )
-REQUEST_BYTES = summary(
-    "network", "RequestMetrics", "RequestBytes", "Size of requests, in bytes.", "request"
-)
-MESSAGE_CONVERSIONS_TIME_MS = summary(
-    "network",
-    "RequestMetrics",
+REQUEST_BYTES = _request_summary("RequestBytes", "Size of requests, in bytes.", "request")
+MESSAGE_CONVERSIONS_TIME_MS = _request_summary(
     "MessageConversionsTimeMs",
     "Time to convert record formats, in ms; always 0, since nothing is converted.",
     "request",
 )
-TEMPORARY_MEMORY_BYTES = summary(
-    "network",
-    "RequestMetrics",
+TEMPORARY_MEMORY_BYTES = _request_summary(
     "TemporaryMemoryBytes",
     "Memory to convert record formats, in bytes; always 0, since nothing is converted.",
     "request",
@@ -141,75 +116,40 @@ _MEANINGS = (
     "Time from the last byte of a request to the last byte of its response, in ms.",
 )
 PHASE_TIMES_MS: tuple[Metric, ...] = tuple(
-    summary("network", "RequestMetrics", name, meaning, "request")
+    _request_summary(name, meaning, "request")
     for name, meaning in zip(PHASES, _MEANINGS, strict=True)
 )
 
 # Quotas of connections. An empty label is none, so one name serves listeners and addresses.
 
-BROKER_CONNECTION_ACCEPT_RATE = sensor(
-    Kind.GAUGE, _SOCKET_SERVER, "broker-connection-accept-rate", "Connections accepted per second."
+BROKER_CONNECTION_ACCEPT_RATE = _sensor_gauge(
+    "broker-connection-accept-rate", "Connections accepted per second."
 )
-CONNECTION_ACCEPT_RATE = sensor(
-    Kind.GAUGE,
-    _SOCKET_SERVER,
+CONNECTION_ACCEPT_RATE = _sensor_gauge(
     "connection-accept-rate",
     "Connections accepted per second: by a listener, or from an address with a rate quota.",
-    "listener",
-    "ip",
+    *("listener", "ip"),
 )
-CONNECTION_ACCEPT_THROTTLE_TIME = sensor(
-    Kind.GAUGE,
-    _SOCKET_SERVER,
+CONNECTION_ACCEPT_THROTTLE_TIME = _sensor_gauge(
     "connection-accept-throttle-time",
     "Average time that a listener waits for its own or the broker's rate quota, in ms.",
     "listener",
 )
-IP_CONNECTION_ACCEPT_THROTTLE_TIME = sensor(
-    Kind.GAUGE,
-    _SOCKET_SERVER,
+IP_CONNECTION_ACCEPT_THROTTLE_TIME = _sensor_gauge(
     "ip-connection-accept-throttle-time",
     "Average time that a refused connection is kept open for its address's rate quota, in ms.",
     "listener",
 )
 
-SERVER_METRICS: tuple[Metric, ...] = (
-    NETWORK_PROCESSOR_AVG_IDLE_PERCENT,
-    EXPIRED_CONNECTIONS_KILLED_COUNT,
-    EXPIRED_CONNECTIONS_KILLED,
-    MEMORY_POOL_AVAILABLE,
-    MEMORY_POOL_USED,
-    MEMORY_POOL_AVG_DEPLETED_PERCENT,
-    MEMORY_POOL_DEPLETED_TIME_TOTAL,
-    ACCEPTOR_BLOCKED_PERCENT,
-    IDLE_PERCENT,
-    REQUEST_QUEUE_SIZE,
-    RESPONSE_QUEUE_SIZE,
-    REQUEST_HANDLER_AVG_IDLE_PERCENT,
-    *REQUESTS_PER_SEC,
-    *DEPRECATED_REQUESTS_PER_SEC,
-    *ERRORS_PER_SEC,
-    REQUEST_BYTES,
-    MESSAGE_CONVERSIONS_TIME_MS,
-    TEMPORARY_MEMORY_BYTES,
-    *PHASE_TIMES_MS,
-    BROKER_CONNECTION_ACCEPT_RATE,
-    CONNECTION_ACCEPT_RATE,
-    CONNECTION_ACCEPT_THROTTLE_TIME,
-    IP_CONNECTION_ACCEPT_THROTTLE_TIME,
-)
-
-
-LABELS = ("listener", "networkProcessor")
-_GROUP = "socket-server-metrics"
+# The metrics of a selector.
 
 
 def _gauge(name: str, help: str) -> Metric:
-    return sensor(Kind.GAUGE, _GROUP, name, help, *LABELS)
+    return _sensor_gauge(name, help, *LABELS)
 
 
 def _total(name: str, help: str) -> Metric:
-    return sensor(Kind.COUNTER, _GROUP, name, help, *LABELS)
+    return _sensor_total(name, help, *LABELS)
 
 
 def _rate_and_total(name: str, what: str) -> tuple[Metric, Metric]:
@@ -275,35 +215,4 @@ CONNECTIONS_SOFTWARE = Metric(
     "Open connections by the client's software, as sent in ApiVersions.",
     ("clientSoftwareName", "clientSoftwareVersion", *LABELS),
     f"kafka.server:type={_GROUP},connections",
-)
-
-SELECTOR_METRICS: tuple[Metric, ...] = (
-    *CONNECTION_CLOSE,
-    *CONNECTION_CREATION,
-    CONNECTION_COUNT,
-    *SUCCESSFUL_AUTHENTICATION,
-    *SUCCESSFUL_REAUTHENTICATION,
-    *FAILED_AUTHENTICATION,
-    *FAILED_REAUTHENTICATION,
-    SUCCESSFUL_AUTHENTICATION_NO_REAUTH,
-    REAUTHENTICATION_LATENCY_AVG,
-    REAUTHENTICATION_LATENCY_MAX,
-    *NETWORK_IO,
-    *OUTGOING_BYTE,
-    *INCOMING_BYTE,
-    *REQUEST,
-    *RESPONSE,
-    REQUEST_SIZE_AVG,
-    REQUEST_SIZE_MAX,
-    *SELECT,
-    IO_WAIT_TIME_NS_AVG,
-    IO_WAIT_TIME_NS_TOTAL,
-    IO_WAITTIME_TOTAL,
-    IO_WAIT_RATIO,
-    IO_TIME_NS_AVG,
-    IO_TIME_NS_TOTAL,
-    IOTIME_TOTAL,
-    IO_RATIO,
-    CONNECTIONS_TLS_INFO,
-    CONNECTIONS_SOFTWARE,
 )

@@ -7,13 +7,12 @@ the pass ends. So the duration of a pass is the lag, and the time between passes
 from __future__ import annotations
 
 from time import perf_counter_ns
-from types import TracebackType
 from typing import Self
 
 import attrs
 import trio
 
-from ._histogram import Histogram
+from ._rates import Histogram
 
 # Passes below 1 ms, nearly all of them, are counted in steps of 8 µs; longer ones in a histogram.
 SHORT_PASS_SHIFT = 13
@@ -57,12 +56,7 @@ class LoopMonitor(trio.abc.Instrument):
         trio.lowlevel.add_instrument(self)
         return self
 
-    def __exit__(
-        self,
-        type: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         trio.lowlevel.remove_instrument(self)
 
     # These two run in every pass, so they do as little as possible: half a microsecond together.

@@ -10,8 +10,8 @@ from functools import partial
 from typing import Protocol
 
 from . import _kafka_names as names
-from ._families import Family, Labels
-from ._histogram import upper_of
+from ._rates import upper_of
+from ._registry import Family, Labels
 from ._request_times import PHASES, STEP_NS, TOTAL, RequestTimes
 from ._sensors import HistogramSource, Meter, Quantiles
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from time import perf_counter_ns
 from typing import Final
 
-from ._histogram import bucket_of, upper_of
+from ._rates import bucket_of, upper_of
 
 # The clock of all timestamps. By its own name it would be looked up in its module at every call.
 now_ns: Final = perf_counter_ns

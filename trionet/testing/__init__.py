@@ -13,41 +13,39 @@ from typing import TYPE_CHECKING
 from .._util._imports import lazy_exports
 
 if TYPE_CHECKING:
+    from ._controls import BrokerControl as BrokerControl
+    from ._controls import ConnectionView as ConnectionView
+    from ._controls import control as control
+    from ._operations import GroupMember as GroupMember
+    from ._operations import GroupView as GroupView
+    from ._records import Record as Record
+    from ._seen_requests import Fault as Fault
+    from ._seen_requests import SeenRequest as SeenRequest
+    from ._threaded import ThreadedBroker as ThreadedBroker
+    from ._threaded import broker as broker
     from ._wire_peer import BlockingRawPeer as BlockingRawPeer
     from ._wire_peer import RawPeer as RawPeer
     from ._wire_peer import open_raw_peer as open_raw_peer
     from ._wire_peer import raw_peer as raw_peer
-    from .brokers._broker_control import BrokerControl as BrokerControl
-    from .brokers._broker_control import control as control
-    from .brokers._controls import ConnectionView as ConnectionView
-    from .brokers._threaded import ThreadedBroker as ThreadedBroker
-    from .brokers._threaded import broker as broker
     from .faults._faults import Faults as Faults
-    from .internals._groups import GroupMember as GroupMember
-    from .internals._groups import GroupView as GroupView
-    from .internals._records import Record as Record
     from .memory._medium import NetworkEvent as NetworkEvent
     from .memory._medium import NetworkFaults as NetworkFaults
     from .memory._network import MemoryNetwork as MemoryNetwork
+    from .memory._network import run_virtual as run_virtual
+    from .memory._network import virtual as virtual
     from .memory._stream import MemoryStream as MemoryStream
-    from .memory._virtual_time import run_virtual as run_virtual
-    from .memory._virtual_time import virtual as virtual
-    from .requests._seen_requests import Fault as Fault
-    from .requests._seen_requests import SeenRequest as SeenRequest
 
 _HOMES = {
     "_wire_peer": "BlockingRawPeer RawPeer open_raw_peer raw_peer",
-    "brokers._broker_control": "BrokerControl control",
-    "brokers._controls": "ConnectionView",
-    "brokers._threaded": "ThreadedBroker broker",
+    "_controls": "BrokerControl ConnectionView control",
+    "_operations": "GroupMember GroupView",
+    "_records": "Record",
+    "_seen_requests": "Fault SeenRequest",
+    "_threaded": "ThreadedBroker broker",
     "faults._faults": "Faults",
-    "internals._groups": "GroupMember GroupView",
-    "internals._records": "Record",
     "memory._medium": "NetworkEvent NetworkFaults",
-    "memory._network": "MemoryNetwork",
+    "memory._network": "MemoryNetwork run_virtual virtual",
     "memory._stream": "MemoryStream",
-    "memory._virtual_time": "run_virtual virtual",
-    "requests._seen_requests": "Fault SeenRequest",
 }
 
 __all__ = [

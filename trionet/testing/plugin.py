@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from .brokers._threaded import ThreadedBroker
+    from ._threaded import ThreadedBroker
 
 _LOG_SECTION = "trionet broker log"
 # The brokers that a test got, from whichever fixture.
@@ -55,7 +55,7 @@ def _run_broker(
     request: pytest.FixtureRequest, **defaults: object
 ) -> Generator[ThreadedBroker, None, None]:
     from ..errors import ApiError, ConfigError
-    from .brokers._threaded import broker
+    from ._threaded import broker
 
     node: pytest.Item = request.node
     arguments = _arguments(node, **defaults)
@@ -107,7 +107,7 @@ def trionet_broker_factory(
 
     The brokers stop at the end of the test. The ``trionet`` marker does not apply to them.
     """
-    from .brokers._threaded import broker
+    from ._threaded import broker
 
     with ExitStack() as stack:
 
@@ -130,7 +130,7 @@ def trionet_session_broker(
     trionet_session_settings: dict[str, Any],
 ) -> Iterator[ThreadedBroker]:
     """One broker shared by all tests of the session that use it."""
-    from .brokers._threaded import broker
+    from ._threaded import broker
 
     with broker(**trionet_session_settings) as running:
         yield running
@@ -182,7 +182,7 @@ def _brokers(item: pytest.Item) -> list[ThreadedBroker]:
     found: list[ThreadedBroker] = [*item.stash.get(_brokers_of, [])]
     values = getattr(item, "funcargs", {}).values()
     if any(type(value).__name__ == "ThreadedBroker" for value in values):
-        from .brokers._threaded import ThreadedBroker
+        from ._threaded import ThreadedBroker
 
         found += [each for each in values if isinstance(each, ThreadedBroker)]
     return list(dict.fromkeys(found))

@@ -12,8 +12,8 @@ import sys
 import trio
 
 import trionet
-from trionet.metrics._histogram import Histogram
 from trionet.metrics._loop import LoopMonitor
+from trionet.metrics._rates import Histogram
 
 PROBE_SECONDS = 0.001
 

@@ -16,12 +16,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from support.calls import append, create_topic
 from support.client import connect
+from support.kafka_names import SELECTOR_METRICS, SERVER_METRICS
 from support.leaks import nothing_left_behind
 from support.tls import certificate, client_context, write_pem
 from support.wire import Peer
 from trionet import Broker, ConfigError, open_broker
 from trionet.broker.telemetry._broker_metrics import KAFKA_METRICS, BrokerMetrics
-from trionet.metrics._kafka_names import SELECTOR_METRICS, SERVER_METRICS
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
 
 

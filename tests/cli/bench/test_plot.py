@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.cli.bench._result import ROWS_MAX, Range, duration, plot, ranges
-from trionet.metrics._histogram import Histogram
+from trionet.metrics._rates import Histogram
 
 
 def of(*values: int) -> list[int]:

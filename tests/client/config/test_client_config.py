@@ -18,31 +18,30 @@ def read(config: Mapping[str, object] | None = None, **keywords: object) -> Clie
     return read_config(PRODUCER_KEYS, config, keywords)
 
 
-def test_dotted_keys_and_keywords_are_the_same() -> None:
-    assert {"linger.ms": 7} == read({"linger.ms": 7}).given == read(linger_ms=7).given
+@pytest.mark.parametrize(
+    ("config", "keywords", "given"),
+    [
+        ({"linger.ms": 7}, {}, {"linger.ms": 7}),
+        ({}, {"linger_ms": 7}, {"linger.ms": 7}),
+        # Keywords win, and of two spellings the later.
+        ({"linger.ms": 7, "acks": "0"}, {"linger_ms": 9}, {"linger.ms": 9, "acks": "0"}),
+        ({"linger.ms": 7, "linger_ms": 9}, {}, {"linger.ms": 9}),
+        ({"linger.ms": 7}, {"linger_ms": None}, {}),
+        # As in a properties file.
+        (
+            {"linger.ms": " 7 ", "enable.idempotence": "False"},
+            {},
+            {"linger.ms": 7, "enable.idempotence": False},
+        ),
+    ],
+)
+def test_what_is_given_is_read(
+    config: dict[str, object], keywords: dict[str, object], given: dict[str, object]
+) -> None:
+    actual = read(config, **keywords)
 
-
-def test_keywords_win() -> None:
-    actual = read({"linger.ms": 7, "acks": "0"}, linger_ms=9)
-
-    assert {"linger.ms": 9, "acks": "0"} == actual.given
-
-
-def test_of_a_key_in_both_spellings_the_later_counts() -> None:
-    assert 9 == read({"linger.ms": 7, "linger_ms": 9}).integer("linger.ms")
-
-
-def test_none_leaves_a_key_unset() -> None:
-    actual = read({"linger.ms": 7}, linger_ms=None)
-
-    assert {} == actual.given
-    assert 5 == actual.integer("linger.ms")
-
-
-def test_texts_as_in_a_properties_file_are_read() -> None:
-    actual = read({"linger.ms": " 7 ", "enable.idempotence": "False"})
-
-    assert {"linger.ms": 7, "enable.idempotence": False} == actual.given
+    assert given == actual.given
+    assert given.get("linger.ms", 5) == actual.integer("linger.ms")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from trio.testing import wait_all_tasks_blocked
 from support.network_clients import HEARTBEAT, outcomes, poll_until
 from support.raw_node import client_of_raw_node
 from support.scripted_node import encoded
-from trionet.client.requests._response import ClientResponse
+from trionet.client.network._responses import ClientResponse
 from trionet.errors import DisconnectedError, WireFormatError
 from trionet.net.wire._readiness import ReadinessKind
 from trionet.protocol import api_keys

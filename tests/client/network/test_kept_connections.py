@@ -8,7 +8,7 @@ from trio.testing import MockClock
 
 from support.network_clients import HEARTBEAT, with_requests
 from support.scripted_node import ScriptedNode
-from trionet.client._node import Node
+from trionet.client.network._cluster import Node
 from trionet.client.network._open_client import open_network_client
 from trionet.protocol.messages.heartbeat import HeartbeatResponse
 from trionet.testing import MemoryNetwork, NetworkEvent

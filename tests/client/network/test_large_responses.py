@@ -20,9 +20,13 @@ from support.scripted_leaders import Leaders
 from support.scripted_node import ScriptedNode, Seen
 from trionet import open_admin, open_broker, open_producer
 from trionet.client.admin.topics._configs import ConfigResource, ConfigResourceType
-from trionet.client.connections._connections import ConnectionSettings
-from trionet.client.network._open_client import keep_polling, open_kafka_client, open_network_client
-from trionet.client.network._settings import ClientSettings
+from trionet.client.network._connections import ConnectionSettings
+from trionet.client.network._open_client import (
+    ClientSettings,
+    keep_polling,
+    open_kafka_client,
+    open_network_client,
+)
 from trionet.errors import DisconnectedError, ResponseTooLargeError
 from trionet.testing import MemoryNetwork
 

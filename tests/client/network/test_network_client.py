@@ -22,10 +22,10 @@ from support.network_clients import (
 )
 from support.scripted_node import Answer, Hangup, ScriptedNode
 from trionet.client._backoff import ExponentialBackoff
-from trionet.client._node import Node
+from trionet.client.network._cluster import Node
 from trionet.client.network._network_client import NetworkClient
 from trionet.client.network._open_client import open_network_client
-from trionet.client.requests._response import ClientResponse
+from trionet.client.network._responses import ClientResponse
 from trionet.errors import (
     DisconnectedError,
     LocalProtocolError,
@@ -63,33 +63,31 @@ async def test_request_is_sent_and_gets_its_response(
 
 
 async def test_nothing_can_be_sent_to_a_node_that_is_not_ready(
-    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+    autojump_clock: MockClock, client: NetworkClient
 ) -> None:
     """N1."""
-    async with open_network_client(node.address, network=network) as client:
-        with pytest.raises(LocalProtocolError, match="not ready for a request; call ready"):
-            client.send(NODE, HEARTBEAT)
-        await become_ready(client)
-        with pytest.raises(ValueError, match="HeartbeatResponse is not a request"):
-            client.send(NODE, HeartbeatResponse())
+    with pytest.raises(LocalProtocolError, match="not ready for a request; call ready"):
+        client.send(NODE, HEARTBEAT)
+    await become_ready(client)
+    with pytest.raises(ValueError, match="HeartbeatResponse is not a request"):
+        client.send(NODE, HeartbeatResponse())
 
 
 async def test_close_forgets_a_node_and_what_is_in_flight(
-    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+    autojump_clock: MockClock, client: NetworkClient
 ) -> None:
     """N4."""
     told: list[ClientResponse] = []
-    async with open_network_client(node.address, network=network) as client:
-        await become_ready(client)
-        client.send(NODE, HEARTBEAT, told.append)
-        assert 1 == client.in_flight_count(NODE)
+    await become_ready(client)
+    client.send(NODE, HEARTBEAT, told.append)
+    assert 1 == client.in_flight_count(NODE)
 
-        client.close(NODE)
+    client.close(NODE)
 
-        assert 0 == client.in_flight_count(NODE)
-        assert not client.is_ready(NODE)
-        assert not client.connection_failed(NODE)
-        assert [] == await client.poll(0)
+    assert 0 == client.in_flight_count(NODE)
+    assert not client.is_ready(NODE)
+    assert not client.connection_failed(NODE)
+    assert [] == await client.poll(0)
     assert [] == told
 
 
@@ -114,16 +112,15 @@ async def test_response_that_is_late_ends_the_connection(
 
 
 async def test_response_in_time_asks_for_no_metadata(
-    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+    autojump_clock: MockClock, client: NetworkClient, node: ScriptedNode
 ) -> None:
     node.replies["Heartbeat"] = lambda _: HeartbeatResponse()  # N9
-    async with open_network_client(node.address, network=network) as client:
-        await become_ready(client)
-        await poll_until(client, lambda: client.metadata.updates)
-        client.send(NODE, HEARTBEAT)
-        await outcomes(client)
+    await become_ready(client)
+    await poll_until(client, lambda: client.metadata.updates)
+    client.send(NODE, HEARTBEAT)
+    await outcomes(client)
 
-        assert 250 < client.metadata.time_to_next_update(trio.current_time())
+    assert 250 < client.metadata.time_to_next_update(trio.current_time())
 
 
 async def test_request_may_have_a_time_of_its_own(
@@ -143,54 +140,51 @@ async def test_request_may_have_a_time_of_its_own(
 
 
 async def test_user_hears_of_metadata_request_in_flight_at_disconnection(
-    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+    autojump_clock: MockClock, client: NetworkClient, node: ScriptedNode
 ) -> None:
     """N22, KAFKA-4098."""
-    async with open_network_client(node.address, network=network) as client:
-        await become_ready(client)
-        node.replies["Metadata"] = lambda _: Hangup()
-        request = MetadataRequest(topics=None)
-        client.send(NODE, request)
-        [outcome] = await outcomes(client)
+    await become_ready(client)
+    node.replies["Metadata"] = lambda _: Hangup()
+    request = MetadataRequest(topics=None)
+    client.send(NODE, request)
+    [outcome] = await outcomes(client)
 
-        assert outcome.request is request
-        assert isinstance(outcome.error, DisconnectedError)
-        assert not isinstance(outcome.error, RequestTimedOutError)
+    assert outcome.request is request
+    assert isinstance(outcome.error, DisconnectedError)
+    assert not isinstance(outcome.error, RequestTimedOutError)
 
 
 async def test_correlation_ids_are_unique_and_leave_kafkas_alone(
-    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+    autojump_clock: MockClock, client: NetworkClient, node: ScriptedNode
 ) -> None:
     """N27."""
     node.replies["Heartbeat"] = lambda _: HeartbeatResponse()
-    async with open_network_client(node.address, network=network) as client:
-        await become_ready(client)
-        ids = []
-        for _ in range(100):
-            ids.append(client.send(NODE, HEARTBEAT))
-            await outcomes(client)
-        client._client._exchange._last_correlation_id = 2**31 - 1 - 9
-        for _ in range(3):
-            ids.append(client.send(NODE, HEARTBEAT))
-            await outcomes(client)
+    await become_ready(client)
+    ids = []
+    for _ in range(100):
+        ids.append(client.send(NODE, HEARTBEAT))
+        await outcomes(client)
+    client._client._exchange._last_correlation_id = 2**31 - 1 - 9
+    for _ in range(3):
+        ids.append(client.send(NODE, HEARTBEAT))
+        await outcomes(client)
 
     assert 100 == len(set(ids[:100]))
     assert [2**31 - 1 - 8, 0, 1] == ids[100:]
 
 
 async def test_five_requests_may_be_under_way_and_not_six(
-    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+    autojump_clock: MockClock, client: NetworkClient
 ) -> None:
     """X13."""
-    async with open_network_client(node.address, network=network) as client:
-        await become_ready(client)
-        for _ in range(5):
-            assert client.is_ready(NODE)
-            client.send(NODE, HEARTBEAT)
+    await become_ready(client)
+    for _ in range(5):
+        assert client.is_ready(NODE)
+        client.send(NODE, HEARTBEAT)
 
-        assert not client.ready(NODE)
-        with pytest.raises(LocalProtocolError):
-            client.send(NODE, HEARTBEAT)
+    assert not client.ready(NODE)
+    with pytest.raises(LocalProtocolError):
+        client.send(NODE, HEARTBEAT)
 
 
 async def test_no_request_follows_one_whose_bytes_have_not_all_left(
@@ -214,7 +208,7 @@ async def test_no_request_follows_one_whose_bytes_have_not_all_left(
 
 async def test_callback_that_fails_stops_no_other(
     autojump_clock: MockClock,
-    network: MemoryNetwork,
+    client: NetworkClient,
     node: ScriptedNode,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -225,46 +219,43 @@ async def test_callback_that_fails_stops_no_other(
     def fail(_: ClientResponse) -> None:
         raise RuntimeError("no")
 
-    async with open_network_client(node.address, network=network) as client:
-        await become_ready(client)
-        client.send(NODE, HEARTBEAT, fail)
-        client.send(NODE, HEARTBEAT, told.append)
-        found = await outcomes(client, 2)
+    await become_ready(client)
+    client.send(NODE, HEARTBEAT, fail)
+    client.send(NODE, HEARTBEAT, told.append)
+    found = await outcomes(client, 2)
 
-        assert [found[1]] == told
-        assert [None, None] == [each.error for each in found]
+    assert [found[1]] == told
+    assert [None, None] == [each.error for each in found]
     assert "the callback of a request to node 1 failed" in caplog.text
 
 
 async def test_response_to_another_request_ends_the_connection(
-    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+    autojump_clock: MockClock, client: NetworkClient, node: ScriptedNode
 ) -> None:
     """X15: the peer's fault, so its connection ends, and no other."""
     node.replies["Heartbeat"] = lambda seen: Answer(HeartbeatResponse(), seen.version, 12345)
-    async with open_network_client(node.address, network=network) as client:
-        await become_ready(client)
-        correlation_id = client.send(NODE, HEARTBEAT)
-        [outcome] = await outcomes(client)
+    await become_ready(client)
+    correlation_id = client.send(NODE, HEARTBEAT)
+    [outcome] = await outcomes(client)
 
-        assert isinstance(outcome.error, WireFormatError)
-        assert f"request 12345, expected {correlation_id}" in str(outcome.error)
-        assert client.connection_failed(NODE)
-        await become_ready(client)
+    assert isinstance(outcome.error, WireFormatError)
+    assert f"request 12345, expected {correlation_id}" in str(outcome.error)
+    assert client.connection_failed(NODE)
+    await become_ready(client)
 
 
 async def test_response_to_nothing_ends_the_connection(
     autojump_clock: MockClock,
-    network: MemoryNetwork,
+    client: NetworkClient,
     node: ScriptedNode,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     node.replies["Heartbeat"] = lambda _: HeartbeatResponse()
-    async with open_network_client(node.address, network=network) as client:
-        await become_ready(client)
-        client.send(NODE, HEARTBEAT)
-        await outcomes(client)
-        await node.last("Heartbeat").stream.send_all(b"\0\0\0\4abcd")
-        await poll_until(client, lambda: client.connection_failed(NODE))
+    await become_ready(client)
+    client.send(NODE, HEARTBEAT)
+    await outcomes(client)
+    await node.last("Heartbeat").stream.send_all(b"\0\0\0\4abcd")
+    await poll_until(client, lambda: client.connection_failed(NODE))
 
     assert (
         "closing the connection to 10.0.0.1:9092 (node 1): received a response with no request"
@@ -273,61 +264,50 @@ async def test_response_to_nothing_ends_the_connection(
 
 
 async def test_response_that_does_not_decode_ends_the_connection(
-    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+    autojump_clock: MockClock, client: NetworkClient, node: ScriptedNode
 ) -> None:
     node.replies["Heartbeat"] = lambda seen: (
         b"\0\0\0\6" + seen.correlation_id.to_bytes(4, "big") + b"\0\1"
     )
-    async with open_network_client(node.address, network=network) as client:
-        await become_ready(client)
-        client.send(NODE, HEARTBEAT)
-        client.send(NODE, HEARTBEAT)
-        found = await outcomes(client, 2)
+    await become_ready(client)
+    client.send(NODE, HEARTBEAT)
+    client.send(NODE, HEARTBEAT)
+    found = await outcomes(client, 2)
 
-        assert [WireFormatError, DisconnectedError] == [type(each.error) for each in found]
+    assert [WireFormatError, DisconnectedError] == [type(each.error) for each in found]
 
 
 async def test_request_without_a_response_is_complete_when_it_has_left(
-    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+    autojump_clock: MockClock, client: NetworkClient
 ) -> None:
-    async with open_network_client(node.address, network=network) as client:
-        await become_ready(client)
-        client.send(NODE, ProduceRequest(acks=0))
-        [outcome] = await client.poll()
+    await become_ready(client)
+    client.send(NODE, ProduceRequest(acks=0))
+    [outcome] = await client.poll()
 
-        assert (None, None) == (outcome.body, outcome.error)
-        assert 0 == client.in_flight_count(NODE)
+    assert (None, None) == (outcome.body, outcome.error)
+    assert 0 == client.in_flight_count(NODE)
 
 
-async def test_second_task_may_not_poll(
-    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
-) -> None:
-    async with (
-        open_network_client(node.address, network=network) as client,
-        trio.open_nursery() as nursery,
-    ):
-        nursery.start_soon(client.run)
-        await trio.testing.wait_all_tasks_blocked()
+async def test_second_task_may_not_poll(autojump_clock: MockClock, running: NetworkClient) -> None:
+    await trio.testing.wait_all_tasks_blocked()
 
-        with pytest.raises(trio.BusyResourceError, match="another task is polling"):
-            await client.poll()
-        nursery.cancel_scope.cancel()
+    with pytest.raises(trio.BusyResourceError, match="another task is polling"):
+        await running.poll()
 
 
 async def test_poll_waits_no_longer_than_asked(
-    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+    autojump_clock: MockClock, client: NetworkClient
 ) -> None:
     """X7."""
-    async with open_network_client(node.address, network=network) as client:
-        with trio.move_on_after(1):
-            await client.run()
-        began = trio.current_time()
-        while trio.current_time() < began + 2.5:
-            assert [] == await client.poll(2.5)
+    with trio.move_on_after(1):
+        await client.run()
+    began = trio.current_time()
+    while trio.current_time() < began + 2.5:
+        assert [] == await client.poll(2.5)
 
-        assert began + 2.5 == trio.current_time()
-        with pytest.raises(ValueError, match="timeout_seconds = -1"):
-            await client.poll(-1)
+    assert began + 2.5 == trio.current_time()
+    with pytest.raises(ValueError, match="timeout_seconds = -1"):
+        await client.poll(-1)
 
 
 async def test_any_number_of_tasks_await_responses(
@@ -354,21 +334,15 @@ async def test_any_number_of_tasks_await_responses(
 
 
 async def test_response_comes_with_the_correlation_id_of_its_request(
-    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+    autojump_clock: MockClock, running: NetworkClient, node: ScriptedNode
 ) -> None:
     """C16."""
     node.replies["Heartbeat"] = lambda _: HeartbeatResponse()
-    async with (
-        open_network_client(node.address, network=network) as client,
-        trio.open_nursery() as nursery,
-    ):
-        nursery.start_soon(client.run)
-        assert HeartbeatResponse() == await client.request(NODE, HEARTBEAT)
-        node.replies["Heartbeat"] = lambda _: Hangup()
+    assert HeartbeatResponse() == await running.request(NODE, HEARTBEAT)
+    node.replies["Heartbeat"] = lambda _: Hangup()
 
-        with pytest.raises(DisconnectedError, match="the peer closed the connection"):
-            await client.request(NODE, HEARTBEAT)
-        nursery.cancel_scope.cancel()
+    with pytest.raises(DisconnectedError, match="the peer closed the connection"):
+        await running.request(NODE, HEARTBEAT)
 
 
 async def test_wait_for_a_node_is_ended_by_a_cancel_scope(
@@ -426,23 +400,17 @@ async def test_lost_connection_is_made_again_when_its_wait_is_over(
 
 
 async def test_cancelled_request_leaves_the_connection_in_order(
-    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+    autojump_clock: MockClock, running: NetworkClient, node: ScriptedNode
 ) -> None:
     node.replies["Heartbeat"] = lambda _: None
-    async with (
-        open_network_client(node.address, network=network) as client,
-        trio.open_nursery() as nursery,
-    ):
-        nursery.start_soon(client.run)
-        with trio.move_on_after(1) as scope:
-            await client.request(NODE, HEARTBEAT)
-        assert scope.cancelled_caught
-        asked = node.last("Heartbeat")
-        late = b"\0\0\0\x0c" + asked.correlation_id.to_bytes(4, "big") + b"\0" * 8
-        await asked.stream.send_all(late)
+    with trio.move_on_after(1) as scope:
+        await running.request(NODE, HEARTBEAT)
+    assert scope.cancelled_caught
+    asked = node.last("Heartbeat")
+    late = b"\0\0\0\x0c" + asked.correlation_id.to_bytes(4, "big") + b"\0" * 8
+    await asked.stream.send_all(late)
 
-        assert 1 == len((await client.request(NODE, MetadataRequest(topics=[]))).brokers)
-        nursery.cancel_scope.cancel()
+    assert 1 == len((await running.request(NODE, MetadataRequest(topics=[]))).brokers)
 
 
 async def test_end_of_the_client_ends_every_wait(
@@ -478,16 +446,15 @@ async def test_end_of_the_client_ends_every_wait(
 
 
 async def test_idle_client_does_not_spin(
-    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+    autojump_clock: MockClock, client: NetworkClient, network: MemoryNetwork
 ) -> None:
     """KAFKA-1642: with everything lost, time passes in waits and not in turns."""
-    async with open_network_client(node.address, network=network) as client:
-        await become_ready(client)
-        network.kill_host("10.0.0.1")
-        polls = 0
-        while trio.current_time() < 60:
-            await client.poll()
-            polls += 1
+    await become_ready(client)
+    network.kill_host("10.0.0.1")
+    polls = 0
+    while trio.current_time() < 60:
+        await client.poll()
+        polls += 1
 
     assert polls < 60 * 10
 

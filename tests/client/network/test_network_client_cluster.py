@@ -10,11 +10,10 @@ import trio
 from support.leaks import nothing_left_behind
 from trionet import open_broker
 from trionet.client._backoff import ExponentialBackoff
-from trionet.client._node import Node
-from trionet.client.connections._connection_states import ConnectionTimes
+from trionet.client.network._cluster import Node
+from trionet.client.network._connection_states import ConnectionTimes
 from trionet.client.network._network_client import NetworkClient
-from trionet.client.network._open_client import open_network_client
-from trionet.client.network._settings import ClientSettings
+from trionet.client.network._open_client import ClientSettings, open_network_client
 from trionet.errors import DisconnectedError
 from trionet.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from trionet.protocol.messages.describe_cluster import DescribeClusterRequest

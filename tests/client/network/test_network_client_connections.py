@@ -23,12 +23,10 @@ from support.network_clients import (
 )
 from support.scripted_node import NamedNetwork, ScriptedNode
 from trionet.client._backoff import ExponentialBackoff
-from trionet.client._node import Node
-from trionet.client.metadata._cluster import Cluster
+from trionet.client.network._cluster import Cluster, Node
 from trionet.client.network._network_client import NetworkClient
-from trionet.client.network._open_client import open_network_client
-from trionet.client.network._settings import ClientSettings
-from trionet.client.requests._response import ClientResponse
+from trionet.client.network._open_client import ClientSettings, open_network_client
+from trionet.client.network._responses import ClientResponse
 from trionet.errors import DisconnectedError
 from trionet.net.wire._connecting import Address
 from trionet.net.wire._readiness import READ
@@ -217,47 +215,44 @@ async def test_node_that_is_closed_while_connecting_leaves_no_trace(
 
 
 async def test_only_node_is_the_least_loaded(
-    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+    autojump_clock: MockClock, client: NetworkClient
 ) -> None:
     """N15."""
-    async with open_network_client(node.address, network=network) as client:
-        know(client, NODE)
-        client.ready(NODE)
-        assert (NODE, False) == client.least_loaded_node(trio.current_time())
-        await become_ready(client)
-        assert (NODE, True) == client.least_loaded_node(trio.current_time())
-        client.disconnect(NODE)
+    know(client, NODE)
+    client.ready(NODE)
+    assert (NODE, False) == client.least_loaded_node(trio.current_time())
+    await become_ready(client)
+    assert (NODE, True) == client.least_loaded_node(trio.current_time())
+    client.disconnect(NODE)
 
-        assert (None, False) == client.least_loaded_node(trio.current_time())
+    assert (None, False) == client.least_loaded_node(trio.current_time())
 
 
 async def test_full_node_is_not_the_least_loaded_but_ready(
-    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+    autojump_clock: MockClock, client: NetworkClient
 ) -> None:
     """N16."""
-    async with open_network_client(node.address, network=network) as client:
-        know(client, NODE)
-        await become_ready(client)
-        for _ in range(5):
-            client.send(NODE, HEARTBEAT)
+    know(client, NODE)
+    await become_ready(client)
+    for _ in range(5):
+        client.send(NODE, HEARTBEAT)
 
-        assert (None, True) == client.least_loaded_node(trio.current_time())
+    assert (None, True) == client.least_loaded_node(trio.current_time())
 
 
 async def test_idle_node_goes_before_a_busy_one(
-    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+    autojump_clock: MockClock, client: NetworkClient, node: ScriptedNode
 ) -> None:
     other = Node(2, node.host, 9092)
-    async with open_network_client(node.address, network=network) as client:
-        know(client, NODE, other)
-        await become_ready(client)
-        await become_ready(client, other)
-        client.send(NODE, HEARTBEAT)
+    know(client, NODE, other)
+    await become_ready(client)
+    await become_ready(client, other)
+    client.send(NODE, HEARTBEAT)
 
-        assert {other} == {client.least_loaded_node(0)[0] for _ in range(20)}
-        client.send(other, HEARTBEAT)
-        client.send(other, HEARTBEAT)
-        assert {NODE} == {client.least_loaded_node(0)[0] for _ in range(20)}
+    assert {other} == {client.least_loaded_node(0)[0] for _ in range(20)}
+    client.send(other, HEARTBEAT)
+    client.send(other, HEARTBEAT)
+    assert {NODE} == {client.least_loaded_node(0)[0] for _ in range(20)}
 
 
 async def test_each_unreachable_node_is_offered_once_a_round(
@@ -336,18 +331,17 @@ async def test_connects_without_a_response_cost_no_turns(autojump_clock: MockClo
 
 
 async def test_throttled_node_is_no_reason_to_start_again(
-    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+    autojump_clock: MockClock, client: NetworkClient, node: ScriptedNode
 ) -> None:
     node.replies["Heartbeat"] = lambda _: HeartbeatResponse(throttle_time_ms=5000)
-    async with open_network_client(node.address, network=network) as client:
-        await become_ready(client)
-        client.send(NODE, HEARTBEAT)
-        await outcomes(client)
-        client.metadata.request_update()
-        with trio.move_on_after(3):
-            await client.run()
+    await become_ready(client)
+    client.send(NODE, HEARTBEAT)
+    await outcomes(client)
+    client.metadata.request_update()
+    with trio.move_on_after(3):
+        await client.run()
 
-        assert not client.metadata.cluster.is_bootstrap
+    assert not client.metadata.cluster.is_bootstrap
 
 
 async def test_port_is_that_of_the_node_and_not_of_an_older_look_up(

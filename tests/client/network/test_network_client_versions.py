@@ -17,7 +17,8 @@ from support.network_clients import (
 )
 from support.scripted_node import Answer, Hangup, ScriptedNode, Seen
 from trionet import __version__
-from trionet.client.connections._node_connection_state import ConnectionState
+from trionet.client.network._connection_states import ConnectionState
+from trionet.client.network._network_client import NetworkClient
 from trionet.client.network._open_client import open_network_client
 from trionet.errors import UnsupportedVersionError
 from trionet.protocol import api_keys, error_codes
@@ -27,20 +28,19 @@ from trionet.testing import MemoryNetwork
 
 
 async def test_new_connection_is_asked_for_its_versions(
-    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+    autojump_clock: MockClock, client: NetworkClient, node: ScriptedNode
 ) -> None:
     """N6."""
     node.ranges[api_keys.HEARTBEAT] = (0, 3)
     node.replies["Heartbeat"] = lambda _: HeartbeatResponse()
-    async with open_network_client(node.address, network=network) as client:
-        assert client.versions(NODE) is None
-        await become_ready(client)
-        client.send(NODE, HEARTBEAT)
-        await outcomes(client)
+    assert client.versions(NODE) is None
+    await become_ready(client)
+    client.send(NODE, HEARTBEAT)
+    await outcomes(client)
 
-        versions = client.versions(NODE)
-        assert versions is not None
-        assert range(4) == versions.versions(api_keys.HEARTBEAT)
+    versions = client.versions(NODE)
+    assert versions is not None
+    assert range(4) == versions.versions(api_keys.HEARTBEAT)
     assert 3 == node.last("Heartbeat").version
     asked = node.last("ApiVersions").body
     assert ("trionet", __version__) == (
@@ -51,17 +51,16 @@ async def test_new_connection_is_asked_for_its_versions(
 
 async def test_other_errors_to_the_question_end_the_connection(
     autojump_clock: MockClock,
-    network: MemoryNetwork,
+    client: NetworkClient,
     node: ScriptedNode,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """N7."""
     node.replies["ApiVersions"] = lambda _: node.api_versions(error_codes.INVALID_REQUEST)
-    async with open_network_client(node.address, network=network) as client:
-        client.ready(NODE)
-        await poll_until(client, lambda: client.connection_failed(NODE))
+    client.ready(NODE)
+    await poll_until(client, lambda: client.connection_failed(NODE))
 
-        assert not client.is_ready(NODE)
+    assert not client.is_ready(NODE)
     assert "ApiVersions failed: INVALID_REQUEST" in caplog.text
 
 
@@ -95,32 +94,30 @@ async def test_older_broker_is_asked_again_in_a_version_it_knows(
 
 
 async def test_broker_that_refuses_every_version_is_asked_no_further(
-    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+    autojump_clock: MockClock, client: NetworkClient, node: ScriptedNode
 ) -> None:
     error = error_codes.UNSUPPORTED_VERSION
     node.replies["ApiVersions"] = lambda _: Answer(ApiVersionsResponse(error_code=error), 0)
-    async with open_network_client(node.address, network=network) as client:
-        client.ready(NODE)
-        await poll_until(client, lambda: client.connection_failed(NODE))
+    client.ready(NODE)
+    await poll_until(client, lambda: client.connection_failed(NODE))
 
     asked = [each.version for each in node.seen if each.stream is node.seen[0].stream]
     assert [4, 0] == asked
 
 
 async def test_version_that_no_side_shares_is_an_outcome(
-    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+    autojump_clock: MockClock, client: NetworkClient, node: ScriptedNode
 ) -> None:
     node.ranges[api_keys.HEARTBEAT] = (7, 9)
     del node.ranges[api_keys.PRODUCE]
-    async with open_network_client(node.address, network=network) as client:
-        await become_ready(client)
-        correlation_id = client.send(NODE, HEARTBEAT)
-        [outcome] = await client.poll()
+    await become_ready(client)
+    correlation_id = client.send(NODE, HEARTBEAT)
+    [outcome] = await client.poll()
 
-        assert isinstance(outcome.error, UnsupportedVersionError)
-        assert "supports versions 7 to 9; this request needs 0 to 4" in str(outcome.error)
-        assert correlation_id == outcome.correlation_id
-        assert client.is_ready(NODE)
+    assert isinstance(outcome.error, UnsupportedVersionError)
+    assert "supports versions 7 to 9; this request needs 0 to 4" in str(outcome.error)
+    assert correlation_id == outcome.correlation_id
+    assert client.is_ready(NODE)
 
 
 async def test_metadata_that_cannot_be_asked_for_are_an_error_of_who_waits(
@@ -154,19 +151,18 @@ async def test_node_that_hangs_up_on_the_question_is_tried_again_ever_later(
 
 
 async def test_connection_that_the_client_ends_during_the_question_surfaces_nowhere(
-    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+    autojump_clock: MockClock, client: NetworkClient, node: ScriptedNode
 ) -> None:
     """N24."""
     node.replies["ApiVersions"] = lambda _: None
-    async with open_network_client(node.address, network=network) as client:
-        client.ready(NODE)
-        await poll_until(client, lambda: client.in_flight_count(NODE))
+    client.ready(NODE)
+    await poll_until(client, lambda: client.in_flight_count(NODE))
 
-        client.disconnect(NODE)
+    client.disconnect(NODE)
 
-        assert 0 == client.in_flight_count(NODE)
-        assert client.connection_failed(NODE)
-        assert [] == await client.poll(0)
+    assert 0 == client.in_flight_count(NODE)
+    assert client.connection_failed(NODE)
+    assert [] == await client.poll(0)
 
 
 async def test_silence_to_the_question_is_as_late_as_any_other(

@@ -11,11 +11,11 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.network_clients import HEARTBEAT, NODE, become_ready, outcomes, with_requests
 from support.scripted_node import NamedNetwork, ScriptedNode
-from trionet.client._node import Node
-from trionet.client.connections._connections import LOOKUPS_MAX
+from trionet.client.network._cluster import Node
+from trionet.client.network._connections import LOOKUPS_MAX
 from trionet.client.network._network_client import NetworkClient
 from trionet.client.network._open_client import open_network_client
-from trionet.client.requests._response import ClientResponse
+from trionet.client.network._responses import ClientResponse
 from trionet.errors import DisconnectedError
 from trionet.net.wire._connecting import Address
 from trionet.protocol.messages.heartbeat import HeartbeatResponse
@@ -151,52 +151,39 @@ async def test_poll_on_real_sockets_ends_with_the_client() -> None:
 
 
 async def test_response_before_the_request_has_left_ends_that_connection_alone(
-    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+    autojump_clock: MockClock, client: NetworkClient, node: ScriptedNode
 ) -> None:
     node.replies["Heartbeat"] = lambda _: HeartbeatResponse()
-    async with open_network_client(node.address, network=network) as client:
-        await become_ready(client)
-        client.send(NODE, HEARTBEAT)
-        await outcomes(client)
-        correlation_id = client.send(NODE, HEARTBEAT)
-        client._client._exchange.in_flight.oldest(NODE.id).is_sent = False
-        [outcome] = await outcomes(client)
+    await become_ready(client)
+    client.send(NODE, HEARTBEAT)
+    await outcomes(client)
+    correlation_id = client.send(NODE, HEARTBEAT)
+    client._client._exchange.in_flight.oldest(NODE.id).is_sent = False
+    [outcome] = await outcomes(client)
 
-        assert correlation_id == outcome.correlation_id
-        assert "before the request was fully sent" in str(outcome.error)
-        await become_ready(client)
+    assert correlation_id == outcome.correlation_id
+    assert "before the request was fully sent" in str(outcome.error)
+    await become_ready(client)
 
 
 async def test_request_without_a_response_waits_for_none(
-    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+    autojump_clock: MockClock, running: NetworkClient
 ) -> None:
-    async with (
-        open_network_client(node.address, network=network) as client,
-        trio.open_nursery() as nursery,
-    ):
-        nursery.start_soon(client.run)
-        assert await client.request(NODE, ProduceRequest(acks=0)) is None
-        assert trio.current_time() < 1
-        nursery.cancel_scope.cancel()
+    assert await running.request(NODE, ProduceRequest(acks=0)) is None
+    assert trio.current_time() < 1
 
 
 async def test_who_waits_for_a_throttled_node_goes_on_when_it_may(
-    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+    autojump_clock: MockClock, running: NetworkClient, node: ScriptedNode
 ) -> None:
     """KAFKA-17455."""
     node.replies["Heartbeat"] = lambda _: HeartbeatResponse(throttle_time_ms=5000)
-    async with (
-        open_network_client(node.address, network=network) as client,
-        trio.open_nursery() as nursery,
-    ):
-        nursery.start_soon(client.run)
-        await client.request(NODE, HEARTBEAT)
-        began = trio.current_time()
+    await running.request(NODE, HEARTBEAT)
+    began = trio.current_time()
 
-        await client.until_ready(NODE)
+    await running.until_ready(NODE)
 
-        assert 5.0 <= trio.current_time() - began < 5.1
-        nursery.cancel_scope.cancel()
+    assert 5.0 <= trio.current_time() - began < 5.1
 
 
 class HangingNetwork(MemoryNetwork):

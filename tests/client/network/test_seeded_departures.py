@@ -16,9 +16,9 @@ from support.departing import DEPARTURES, Departing, pause
 from support.network_clients import poll_until
 from support.raw_node import client_of_raw_node
 from support.scripted_node import encoded
-from trionet.client._node import Node
+from trionet.client.network._cluster import Node
 from trionet.client.network._network_client import NetworkClient
-from trionet.client.requests._response import ClientResponse
+from trionet.client.network._responses import ClientResponse
 from trionet.errors import DisconnectedError
 from trionet.net.wire._readiness import ReadinessKind
 from trionet.protocol import api_keys

@@ -1,9 +1,13 @@
-"""SASL from the client's side, against our broker."""
+"""SASL from the client's side, against our broker.
+
+Settings that do not fit together are told of.
+"""
 
 from __future__ import annotations
 
 import itertools
 import re
+from typing import Any
 
 import attrs
 import pytest
@@ -22,10 +26,10 @@ from support.secured_clients import (
     refusal,
 )
 from trionet import testing
-from trionet.client._node import Node
+from trionet.client.network._cluster import Node
 from trionet.client.network._network_client import NetworkClient
 from trionet.client.security._settings import BearerToken, SaslClientSettings, SecuritySettings
-from trionet.errors import AuthenticationError, DisconnectedError
+from trionet.errors import AuthenticationError, ConfigError, DisconnectedError
 from trionet.net.wire._endpoint import SecurityProtocol
 from trionet.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -175,6 +179,14 @@ async def test_an_idle_connection_is_renewed_by_its_next_request_only(
         assert 1 == scripted.renewals
 
 
+def lets_in(node: ScriptedNode, session_ms: int) -> None:
+    """Have a node take any credentials."""
+    node.replies["SaslHandshake"] = lambda _: SaslHandshakeResponse()
+    authenticated = SaslAuthenticateResponse(session_lifetime_ms=session_ms)
+    node.replies["SaslAuthenticate"] = lambda _: authenticated
+    node.replies["Heartbeat"] = lambda _: HeartbeatResponse()
+
+
 async def test_a_renewal_that_is_refused_ends_what_waits_for_it(
     autojump_clock: MockClock, network: MemoryNetwork
 ) -> None:
@@ -187,7 +199,7 @@ async def test_a_renewal_that_is_refused_ends_what_waits_for_it(
             return SaslAuthenticateResponse(error_code=58, error_message="not any more")
         return SaslAuthenticateResponse(session_lifetime_ms=10_000)
 
-    node.replies["SaslHandshake"] = lambda _: SaslHandshakeResponse(mechanisms=["PLAIN"])
+    lets_in(node, 10_000)
     node.replies["SaslAuthenticate"] = authenticate
     node.replies["DescribeCluster"] = lambda _: DescribeClusterResponse(cluster_id="c")
     async with node.listening(), polled_client(node.address, by_password(), network) as client:
@@ -222,12 +234,8 @@ async def test_a_large_response_from_before_a_renewal_is_taken_in_its_midst(
         )
         return b"".join(answers)
 
-    node.replies["SaslHandshake"] = lambda _: SaslHandshakeResponse(mechanisms=["PLAIN"])
-    node.replies["SaslAuthenticate"] = lambda _: SaslAuthenticateResponse(
-        session_lifetime_ms=10_000
-    )
+    lets_in(node, 10_000)
     node.replies["DescribeCluster"] = hold
-    node.replies["Heartbeat"] = lambda _: HeartbeatResponse()
     found: list[int] = []
     async with node.listening(), polled_client(node.address, by_password(), network) as client:
         await client.until_updated()
@@ -259,11 +267,7 @@ async def test_a_client_by_tokens_takes_the_newest_for_each_renewal(
 
     sasl = SaslClientSettings(mechanism="OAUTHBEARER", token_provider=provide)
     security = SecuritySettings(protocol=SecurityProtocol.SASL_PLAINTEXT, sasl=sasl)
-    node.replies["SaslHandshake"] = lambda _: SaslHandshakeResponse(mechanisms=["OAUTHBEARER"])
-    node.replies["SaslAuthenticate"] = lambda _: SaslAuthenticateResponse(
-        session_lifetime_ms=100_000
-    )
-    node.replies["Heartbeat"] = lambda _: HeartbeatResponse()
+    lets_in(node, 100_000)
     async with node.listening(), polled_client(node.address, security, network) as client:
         await client.until_updated()
         known = client.metadata.cluster.nodes[1]
@@ -275,3 +279,43 @@ async def test_a_client_by_tokens_takes_the_newest_for_each_renewal(
     assert [b"token1", b"token2", b"token3"] == [
         found for each in shown for found in re.findall(rb"token[0-9]", each)
     ]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (
+            {"mechanism": "GSSAPI"},
+            "unsupported sasl.mechanism = 'GSSAPI'; allowed: PLAIN, SCRAM-SHA-256",
+        ),
+        ({"mechanism": "PLAIN", "user_name": "alice"}, "requires a user name and a password"),
+        ({"mechanism": "SCRAM-SHA-512", "password": "x"}, "requires a user name and a password"),
+        ({"mechanism": "OAUTHBEARER"}, "requires either a function that returns tokens"),
+        (
+            {
+                "mechanism": "PLAIN",
+                "user_name": "alice",
+                "password": "x",
+                "is_delegation_token": True,
+            },
+            "a delegation token cannot be used with sasl.mechanism = 'PLAIN'",
+        ),
+    ],
+)
+def test_sasl_needs_what_its_mechanism_proves_us_by(given: dict[str, Any], expected: str) -> None:
+    """A16."""
+    with pytest.raises(ConfigError, match=expected):
+        SaslClientSettings(**given)
+
+
+@pytest.mark.parametrize("protocol", [SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL])
+def test_a_protocol_with_sasl_needs_its_settings(protocol: SecurityProtocol) -> None:
+    with pytest.raises(ConfigError, match=r"requires sasl\.mechanism"):
+        SecuritySettings(protocol=protocol)
+
+
+def test_secrets_are_not_shown() -> None:
+    """A6."""
+    sasl = SaslClientSettings(mechanism="PLAIN", user_name="alice", password="hush")
+
+    assert "hush" not in repr(SecuritySettings(sasl=sasl))

@@ -84,32 +84,25 @@ def converse(
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
-def test_the_newest_versions_that_both_know(mechanism: str) -> None:
-    """A1, A3, A19: ApiVersions in version 0, the handshake, and tokens in requests."""
+@pytest.mark.parametrize(
+    ("ranges", "expected"),
+    [(MODERN, [(18, 0), (17, 1), (36, 2)]), (BEFORE_KIP_152, [(18, 0), (17, 0)])],
+)
+def test_the_newest_versions_that_both_know_or_bare_tokens(
+    ranges: dict[int, tuple[int, int]], expected: list[tuple[int, int]], mechanism: str
+) -> None:
+    """A1, A3, A19: ApiVersions in version 0, the handshake, and tokens, in requests or not."""
     client = ours(scram_of("secret"), mechanism) if mechanism != "PLAIN" else ours()
-    server = theirs(MODERN)
+    server = theirs(ranges)
 
     step, asked = converse(client, server)
 
     assert Progress.AUTHENTICATED is step.progress
-    assert [(18, 0), (17, 1), (36, 2)] == asked[:3]
+    assert expected == asked[:3]
     assert client.is_complete
     assert server.is_complete
+    assert (ranges is MODERN) == client.can_reauthenticate
     assert math.inf == client.renew_at
-
-
-@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
-def test_a_broker_that_does_not_know_sasl_requests_is_sent_bare_tokens(mechanism: str) -> None:
-    """A19."""
-    client = ours(scram_of("secret"), mechanism) if mechanism != "PLAIN" else ours()
-    server = theirs(BEFORE_KIP_152)
-
-    step, asked = converse(client, server)
-
-    assert Progress.AUTHENTICATED is step.progress
-    assert [(18, 0), (17, 0)] == asked
-    assert server.is_complete
-    assert not client.can_reauthenticate
 
 
 def test_the_broker_s_reason_is_reported() -> None:

@@ -12,8 +12,7 @@ import trionet
 from support.secured_clients import is_served, over_tls, polled_client, refusal, tls_listener
 from support.tls import authority, certificate, server_context, write_pem
 from support.wire import LOOPBACK
-from trionet.client.network._open_client import open_network_client
-from trionet.client.network._settings import ClientSettings
+from trionet.client.network._open_client import ClientSettings, open_network_client
 from trionet.client.security._settings import SecuritySettings
 from trionet.errors import ConfigError, DisconnectedError
 from trionet.net.wire._endpoint import SecurityProtocol

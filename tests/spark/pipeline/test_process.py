@@ -18,7 +18,7 @@ from spark.pipeline.logged import counted, traffic, window_of
 from spark.pipeline.written_results import tables
 from support.java import NO_JAVA, has_java
 from trionet.protocol.request_log import encode
-from trionet.testing.brokers._threaded import ThreadedBroker
+from trionet.testing._threaded import ThreadedBroker
 
 pytestmark = [
     pytest.mark.spark,

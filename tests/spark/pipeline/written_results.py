@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from trionet.spark.pipeline.results._tables import TABLES
-from trionet.testing.brokers._threaded import ThreadedBroker
+from trionet.testing._threaded import ThreadedBroker
 
 Rows = list[dict[str, Any]]
 

@@ -12,7 +12,7 @@ import trionet
 from spark.brokers import SETTINGS, add_partitions, delete_records, numbers
 from trionet.spark.offsets._errors import DataLossError
 from trionet.spark.runtime._loop_host import host
-from trionet.testing.brokers._threaded import ThreadedBroker
+from trionet.testing._threaded import ThreadedBroker
 
 pytest.importorskip("pyspark", reason="PySpark cannot be imported: pip install 'trionet[spark]'")
 

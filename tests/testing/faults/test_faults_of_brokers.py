@@ -1,32 +1,23 @@
-"""What happens to a whole broker on demand, seen by those who speak to it."""
+"""What happens to a whole broker on demand, seen by those who speak to it.
+
+Faults of one node of several, and what is asked of all of them.
+"""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import pytest
 import trio
 
 import trionet
-from support.calls import fetch_request
+from support.calls import batch, fetch_request, produce_request
 from support.faulty import METADATA, produce
 from trionet.protocol import error_codes
+from trionet.protocol.messages.find_coordinator import FindCoordinatorRequest
 from trionet.protocol.messages.heartbeat import HeartbeatRequest
 from trionet.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from trionet.protocol.messages.metadata import MetadataRequest
 from trionet.protocol.messages.offset_commit import OffsetCommitRequest
-from trionet.testing import BlockingRawPeer, ThreadedBroker, raw_peer
-
-
-@pytest.fixture
-def broker() -> Iterator[ThreadedBroker]:
-    with trionet.testing.broker(topics={"t": 2}) as running:
-        yield running
-
-
-@pytest.fixture
-def peer(broker: ThreadedBroker) -> Iterator[BlockingRawPeer]:
-    with raw_peer(broker.bootstrap_servers, "me") as connected:
-        yield connected
+from trionet.testing import BlockingRawPeer, ThreadedBroker, control, open_raw_peer, raw_peer
 
 
 def test_nothing_is_read_until_the_fault_is_removed(
@@ -184,3 +175,50 @@ def test_silent_members_are_expired(broker: ThreadedBroker, peer: BlockingRawPee
     assert ("Empty", []) == (broker.group("g").state, broker.group("g").members)
     with pytest.raises(LookupError, match="group h does not exist"):
         broker.expire_members("h")
+
+
+async def test_a_fault_may_name_a_node() -> None:
+    async with trionet.open_broker(brokers=3) as broker:
+        kit = control(broker)
+        await kit.create_topic("t", 3)
+        fault = kit.faults.fail("Metadata", "LEADER_NOT_AVAILABLE", node=2, times=None)
+        codes = {}
+        for node in broker.node_ids:
+            async with open_raw_peer(broker.endpoints_of(node)[0].address) as peer:
+                [topic] = (await peer.call(MetadataRequest(topics=None), 12)).topics
+                codes[node] = topic.error_code
+
+        assert {1: 0, 2: error_codes.LEADER_NOT_AVAILABLE, 3: 0} == codes
+        assert 1 == fault.hits
+        assert [1, 2, 3] == [request.node for request in kit.requests("Metadata")]
+        assert [2] == [request.node for request in kit.requests("Metadata", node=2)]
+
+
+async def test_records_of_all_nodes_are_there() -> None:
+    async with trionet.open_broker(brokers=3) as broker:
+        kit = control(broker)
+        await kit.create_topic("t", 3)
+        await kit.seed("t", ["a", "b", "c"])
+        leader = broker.leader("t", 1)
+        async with open_raw_peer(broker.endpoints_of(leader)[0].address) as peer:
+            await peer.call(produce_request("t", {1: batch(b"d")}), 12)
+
+        assert [b"a", b"b", b"d", b"c"] == kit.values("t")
+        assert {1, 2, 3} == {broker.leader("t", index) for index in range(3)}
+
+
+async def test_connections_of_one_node_are_reset() -> None:
+    async with trionet.open_broker(brokers=2) as broker:
+        kit = control(broker)
+        first, second = (broker.endpoints_of(node)[0].address for node in broker.node_ids)
+        async with open_raw_peer(first) as one, open_raw_peer(second) as other:
+            request = FindCoordinatorRequest(coordinator_keys=["g"])
+            await one.call(request, 4)
+            await other.call(request, 4)
+
+            count = kit.faults.reset_connections(node=2)
+
+            assert 1 == count
+            assert b"" == await other.receive_to_end()
+            assert 1 == len((await one.call(request, 4)).coordinators)
+            assert [1] == [each.node for each in kit.connections()]

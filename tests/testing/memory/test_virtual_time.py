@@ -115,7 +115,9 @@ async def test_retention_removes_what_is_a_week_old(
     autojump_clock: MockClock, network: MemoryNetwork
 ) -> None:
     async with (
-        open_broker(network=network, connections_max_idle_ms=-1) as broker,
+        open_broker(
+            network=network, connections_max_idle_ms=-1, log_retention_check_interval_ms=1_800_000
+        ) as broker,
         connect_in_memory(network, broker.bootstrap_servers) as client,
     ):
         await create_topic(client, "t", segment_ms=3_600_000)

@@ -10,11 +10,10 @@ from typing import cast
 import trio
 
 from ... import __version__
-from ...metrics._families import Family, Kind, Metric, Sample, Snapshot, single
 from ...metrics._log_ring import LogRing
 from ...metrics._loop import LoopMonitor
-from ...metrics._naming import gauge, meter
-from ...metrics._registry import Registry
+from ...metrics._prometheus import gauge, meter
+from ...metrics._registry import Family, Kind, Metric, Registry, Sample, Snapshot, single
 from ...metrics._request_metrics import RequestSource
 from ...metrics._sensors import Meter, gauges
 from ...net.wire._endpoint import Endpoint

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Iterator
 
-from ...metrics._families import Family, Kind, Metric, single
+from ...metrics._registry import Family, Kind, Metric, single
 
 CPU_SECONDS = Metric(
     "process_cpu_seconds_total", Kind.COUNTER, "User and system CPU time spent, in seconds."

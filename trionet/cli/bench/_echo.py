@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _measure(arguments: argparse.Namespace, server: str) -> int:
-    from trionet.client.connections._addresses import parse_bootstrap_servers
+    from trionet.client.network._addresses import parse_bootstrap_servers
 
     from ._echo_load import Echo, EchoLoad
 

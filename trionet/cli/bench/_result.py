@@ -8,7 +8,7 @@ from typing import Final, cast
 import attrs
 
 from trionet._util._text import counted
-from trionet.metrics._histogram import upper_of
+from trionet.metrics._rates import upper_of
 
 from ..terminal._output import Table, Value
 from ._tally import MICROSECONDS, Tally, Window
@@ -34,7 +34,7 @@ def ranges(counts: Sequence[int], rows_max: int = ROWS_MAX) -> list[Range]:
     adjacent buckets, which is a power of two.
 
     Args:
-        counts: the counts in the buckets of a :class:`trionet.metrics._histogram.Histogram`.
+        counts: the counts in the buckets of a :class:`trionet.metrics._rates.Histogram`.
         rows_max: the maximum number of ranges.
     """
     filled = [number for number, count in enumerate(counts) if count]

@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from trionet.metrics._histogram import Histogram
+from trionet.metrics._rates import Histogram
 
 MICROSECONDS: Final = 1_000_000
 

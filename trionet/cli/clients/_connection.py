@@ -299,8 +299,7 @@ def kafka_setting(setting: Setting, keys: ClientKeys) -> Setting | None:
 
 def _kafka_key(key: str) -> str:
     """Return Kafka's name for a key, translating a librdkafka name."""
-    from trionet.client.config._keys import CLIENTS
-    from trionet.client.config._librdkafka_names import KAFKAS_NAME
+    from trionet.client.config._keys import CLIENTS, KAFKAS_NAME
 
     name = KAFKAS_NAME.get(key, key)
     is_same = key not in _OTHER_UNIT and any(each.has(name) for each in CLIENTS)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from trionet.errors import CallTimedOutError
 
 if TYPE_CHECKING:
-    from trionet.client.metrics._statistics import ClientStatistics
+    from trionet.client._client_metrics import ClientStatistics
 
 
 class Client(Protocol):

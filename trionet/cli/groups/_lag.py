@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from trionet.client._lag import offset_lag, total_lag
-from trionet.client._topic_partition import TopicPartition
+from trionet.client._topic_partition import TopicPartition, offset_lag, total_lag
 from trionet.client.admin.groups._group_descriptions import GroupDescription, GroupMember
 from trionet.client.admin.groups._groups import CommittedOffset
 

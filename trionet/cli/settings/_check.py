@@ -13,7 +13,7 @@ from ..terminal._output import Table, add_format_arguments, write
 from ._kinds import BROKER, CLIENTS, KINDS, NO_EFFECT, client_keys, keys_of
 
 if TYPE_CHECKING:
-    from trionet.client.network._settings import ClientSettings
+    from trionet.client.network._open_client import ClientSettings
 
 ERROR, NOTE = "error", "note"
 # Keys that only brokers have: a file with one of them configures a broker.

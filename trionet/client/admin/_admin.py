@@ -15,8 +15,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast, final
 import trio
 
 from ...protocol._wire import Message
-from .._node import Node
-from ..metrics._statistics import ClientStatistics
+from .._client_metrics import ClientStatistics
+from ..network._cluster import Node
 from .access._acls import AclCalls
 from .access._delegation_tokens import DelegationTokenCalls
 from .access._quotas import QuotaCalls

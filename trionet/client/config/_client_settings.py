@@ -1,21 +1,39 @@
-"""The settings of every client's NetworkClient, built from Kafka's keys."""
+"""The settings of every client's NetworkClient, built from Kafka's keys and librdkafka's."""
 
 from __future__ import annotations
 
 import logging
 import math
+import re
+from collections.abc import Mapping
 from typing import Final
+from urllib.parse import urlsplit
 
+from ..._util._regular_file import read_regular_file
+from ...errors import ConfigError
+from ...net.sasl import _oauthbearer as oauthbearer
+from ...net.sasl._jaas import LoginModule, parse_jaas
+from ...net.tls._key_stores import STORE_BYTES_MAX
+from ...net.tls._tls_context import ClientTlsSettings
+from ...net.wire._endpoint import SecurityProtocol
 from .._backoff import ExponentialBackoff
-from ..connections._connection_states import ConnectionTimes
-from ..connections._connections import ConnectionSettings
-from ..metadata._metadata import MetadataTimes
-from ..metrics._client_metrics import MetricsSettings
-from ..metrics._telemetry import TelemetrySettings
-from ..network._settings import ClientSettings, RequestSettings
-from ..security._settings import TokenProvider
+from .._client_metrics import MetricsSettings
+from ..network._connection_states import ConnectionTimes
+from ..network._connections import ConnectionSettings
+from ..network._exchange import RequestSettings
+from ..network._metadata import MetadataTimes
+from ..network._open_client import ClientSettings
+from ..network._telemetry import TelemetrySettings
+from ..security._settings import (
+    LOGIN_SECONDS,
+    MECHANISMS,
+    RefreshSettings,
+    SaslClientSettings,
+    SecuritySettings,
+    TokenEndpoint,
+    TokenProvider,
+)
 from ._client_config import ClientConfig
-from ._security_settings import security_settings
 
 # Kafka: ClientTelemetryProvider.
 _TELEMETRY_LABELS: Final = ("client.rack", "group.id", "group.instance.id", "transactional.id")
@@ -102,3 +120,273 @@ def _rebootstrap_seconds(config: ClientConfig) -> float:
     if config.text("metadata.recovery.strategy") == "none":
         return math.inf
     return config.seconds("metadata.recovery.rebootstrap.trigger.ms")
+
+
+_LOGIN_MODULES: Final = (
+    "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
+)
+# librdkafka's keys, and the prefix of Kafka's keys for the same settings.
+_TRUST: Final = (("ssl.ca.location", "ssl.ca.pem"), "ssl.truststore.")
+_KEY: Final = (
+    ("ssl.certificate.location", "ssl.certificate.pem", "ssl.key.location", "ssl.key.pem"),
+    "ssl.keystore.",
+)
+
+
+def security_settings(
+    config: ClientConfig, token_provider: TokenProvider | None = None
+) -> SecuritySettings:
+    """Return a client's TLS and SASL settings.
+
+    Args:
+        config: the configuration of any client.
+        token_provider: returns the tokens for OAUTHBEARER.
+
+    Raises:
+        ConfigError: a setting is missing or inconsistent with others, or a PEM file cannot be
+            read. The message never contains a secret.
+    """
+    protocol = SecurityProtocol(config.text("security.protocol"))
+    uses_tls = protocol.has_tls
+    uses_sasl = protocol.has_sasl
+    if token_provider is not None and not uses_sasl:
+        raise ConfigError(
+            f"a token provider cannot be used with security.protocol = {protocol.value}; allowed:"
+            " SASL_PLAINTEXT, SASL_SSL"
+        )
+    _warn_unused(config, ("ssl.",) * (not uses_tls) + ("sasl.",) * (not uses_sasl))
+    return SecuritySettings(
+        protocol=protocol,
+        # Without TLS no file is read.
+        tls=_tls(config) if uses_tls else ClientTlsSettings(),
+        sasl=_sasl(config, token_provider) if uses_sasl else None,
+    )
+
+
+def _warn_unused(config: ClientConfig, prefixes: tuple[str, ...]) -> None:
+    """Warn about settings that have no effect with this ``security.protocol``."""
+    unused = [key for key in config.given if key.startswith(prefixes)]
+    if unused:
+        protocol = config.text("security.protocol")
+        logger.warning(
+            "settings not used with security.protocol=%s: %s", protocol, ", ".join(unused)
+        )
+
+
+def _tls(config: ClientConfig) -> ClientTlsSettings:
+    for theirs, prefix in (_TRUST, _KEY):
+        _check_one_spelling(config, theirs, prefix)
+    if "ssl.ca.pem" in config.given and "ssl.ca.location" in config.given:
+        raise _both("ssl.ca")
+    has_ca = any(key in config.given for key in _TRUST[0])
+    has_pem_key = any(key in config.given for key in _KEY[0])
+    return ClientTlsSettings(
+        keystore_type="PEM" if has_pem_key else config.text("ssl.keystore.type"),
+        keystore_location=config.optional("ssl.keystore.location"),
+        keystore_password=config.optional("ssl.keystore.password"),
+        keystore_key=_pem(config, "ssl.key") or config.optional("ssl.keystore.key"),
+        keystore_certificate_chain=(
+            _pem(config, "ssl.certificate") or config.optional("ssl.keystore.certificate.chain")
+        ),
+        key_password=config.optional("ssl.key.password"),
+        truststore_type="PEM" if has_ca else config.text("ssl.truststore.type"),
+        truststore_location=(
+            config.optional("ssl.ca.location") or config.optional("ssl.truststore.location")
+        ),
+        truststore_password=config.optional("ssl.truststore.password"),
+        truststore_certificates=(
+            config.optional("ssl.ca.pem") or config.optional("ssl.truststore.certificates")
+        ),
+        enabled_protocols=config.names("ssl.enabled.protocols"),
+        cipher_suites=config.names("ssl.cipher.suites"),
+        endpoint_identification_algorithm=config.text("ssl.endpoint.identification.algorithm"),
+    )
+
+
+def _check_one_spelling(config: ClientConfig, theirs: tuple[str, ...], prefix: str) -> None:
+    used = [key for key in config.given if key in theirs]
+    kafkas = [key for key in config.given if key.startswith(prefix)]
+    if used and kafkas:
+        raise ConfigError(
+            f"{used[0]} and {kafkas[0]} cannot both be set; use either librdkafka's settings"
+            f" ({used[0]} and the like) or Kafka's ({prefix}...)"
+        )
+
+
+def _pem(config: ClientConfig, name: str) -> str | None:
+    """Return the value of ``NAME.pem``, or the content of the file ``NAME.location``."""
+    text, location = config.optional(f"{name}.pem"), config.optional(f"{name}.location")
+    if text and location:
+        raise _both(name)
+    if not location:
+        return text
+    try:
+        return read_regular_file(location, STORE_BYTES_MAX).decode("ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {name}.location = {location!r}: {error}") from error
+
+
+def _both(name: str) -> ConfigError:
+    return ConfigError(f"{name}.pem and {name}.location cannot both be set")
+
+
+def _sasl(config: ClientConfig, token_provider: TokenProvider | None) -> SaslClientSettings:
+    if "sasl.mechanism" not in config.given:
+        raise ConfigError(
+            "sasl.mechanism must be set, since Kafka's default GSSAPI is not supported; allowed:"
+            f" {', '.join(MECHANISMS)}"
+        )
+    mechanism = config.text("sasl.mechanism")
+    if token_provider is not None and mechanism != oauthbearer.NAME:
+        raise ConfigError(
+            f"a token provider cannot be used with sasl.mechanism = {mechanism}; allowed:"
+            " OAUTHBEARER"
+        )
+    options = _jaas_options(config)
+    endpoint = None
+    if mechanism == oauthbearer.NAME:
+        endpoint = token_endpoint(config, options)
+    elif "sasl.oauthbearer.token.endpoint.url" in config.given:
+        raise ConfigError(
+            "sasl.oauthbearer.token.endpoint.url cannot be used with sasl.mechanism ="
+            f" {mechanism}; allowed: OAUTHBEARER"
+        )
+    user_name, password, is_token = _credentials(config, options)
+    return SaslClientSettings(
+        mechanism=mechanism,
+        user_name=user_name,
+        password=password,
+        is_delegation_token=is_token,
+        token_provider=token_provider,
+        token_endpoint=endpoint,
+        refresh=_refresh(config),
+    )
+
+
+def _jaas_options(config: ClientConfig) -> Mapping[str, str]:
+    jaas = config.optional("sasl.jaas.config")
+    if jaas is None:
+        return {}
+    if config.optional("sasl.username") or config.optional("sasl.password"):
+        raise ConfigError(
+            "sasl.jaas.config cannot be combined with sasl.username or sasl.password; set one or"
+            " the other"
+        )
+    return _login_module(jaas).options
+
+
+def _credentials(config: ClientConfig, options: Mapping[str, str]) -> tuple[str, str, bool]:
+    """Return the user name, password, and whether they are a delegation token's (KIP-48)."""
+    user_name = config.optional("sasl.username") or ""
+    password = config.optional("sasl.password") or ""
+    if config.optional("sasl.jaas.config") is None:
+        return user_name, password, False
+    is_token = options.get("tokenauth", "").lower() == "true"
+    return options.get("username", ""), options.get("password", ""), is_token
+
+
+def _login_module(text: str) -> LoginModule:
+    module = parse_jaas(text)
+    if module.name not in _LOGIN_MODULES:
+        raise ConfigError(
+            f"sasl.jaas.config: unsupported login module {module.name}; allowed:"
+            f" {', '.join(_LOGIN_MODULES)}"
+        )
+    return module
+
+
+def _refresh(config: ClientConfig) -> RefreshSettings:
+    return RefreshSettings(
+        window_factor=_fraction(config, "sasl.login.refresh.window.factor", 0.5, 1.0),
+        window_jitter=_fraction(config, "sasl.login.refresh.window.jitter", 0.0, 0.25),
+        min_period_seconds=config.integer("sasl.login.refresh.min.period.seconds"),
+        buffer_seconds=config.integer("sasl.login.refresh.buffer.seconds"),
+    )
+
+
+def _fraction(config: ClientConfig, key: str, least: float, most: float) -> float:
+    value = config[key]
+    assert isinstance(value, float)
+    if not least <= value <= most:
+        raise ConfigError(f"{key} = {value} must be between {least} and {most}")
+    return value
+
+
+_URL: Final = "sasl.oauthbearer.token.endpoint.url"
+_ID: Final = "sasl.oauthbearer.client.credentials.client.id"
+_SECRET: Final = "sasl.oauthbearer.client.credentials.client.secret"  # noqa: S105
+_SCOPE: Final = "sasl.oauthbearer.scope"
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+_EXTENSION: Final = "extension_"
+_CHARACTERS: Final = re.compile("[!-~]+")
+
+
+def token_endpoint(config: ClientConfig, options: Mapping[str, str]) -> TokenEndpoint | None:
+    """Return the settings of the token endpoint; None if no endpoint is configured.
+
+    Args:
+        config: the configuration of any client.
+        options: the options of ``sasl.jaas.config``, where older Kafka clients expect the
+            credentials.
+
+    Raises:
+        ConfigError: a setting is missing, is set both in ``config`` and in ``options``, or the URL
+            is invalid.
+    """
+    client_id = _one_of(config, _ID, options, "clientId")
+    secret = _one_of(config, _SECRET, options, "clientSecret")
+    scope = _one_of(config, _SCOPE, options, "scope")
+    url = config.optional(_URL)
+    if url is None:
+        if client_id or secret or scope:
+            raise ConfigError(f"a client id, client secret or scope for tokens requires {_URL}")
+        return None
+    _check_url(url)
+    if urlsplit(url).scheme != "file" and not (client_id and secret):
+        raise ConfigError(f"{_URL} requires {_ID} and {_SECRET}")
+    connect, read = "sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms"
+    return TokenEndpoint(
+        url=url,
+        client_id=client_id,
+        client_secret=secret,
+        scope=scope,
+        has_encoded_header=config.flag("sasl.oauthbearer.header.urlencode"),
+        extensions={
+            key.removeprefix(_EXTENSION): value
+            for key, value in options.items()
+            if key.startswith(_EXTENSION)
+        },
+        connect_timeout_seconds=config.seconds(connect)
+        if connect in config.given
+        else LOGIN_SECONDS,
+        read_timeout_seconds=config.seconds(read) if read in config.given else LOGIN_SECONDS,
+        retry=ExponentialBackoff(
+            config.seconds("sasl.login.retry.backoff.ms"),
+            config.seconds("sasl.login.retry.backoff.max.ms"),
+        ),
+    )
+
+
+def _one_of(config: ClientConfig, key: str, options: Mapping[str, str], option: str) -> str:
+    value, other = config.optional(key), options.get(option)
+    if value and other:
+        raise ConfigError(f"{key} and {option} of sasl.jaas.config cannot both be set")
+    return value or other or ""
+
+
+def _check_url(url: str) -> None:
+    allowed = "allowed: https://HOST/PATH, http://HOST/PATH or file:///PATH"
+    try:
+        parts = urlsplit(url)
+        is_server = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError as error:
+        raise ConfigError(f"invalid {_URL}: {error}; {allowed}") from error
+    if "@" in parts.netloc:  # the URL appears in errors and logs
+        raise ConfigError(f"{_URL} must not contain credentials; set {_ID} and {_SECRET} instead")
+    is_server = is_server and _CHARACTERS.fullmatch(url) is not None
+    if parts.scheme != "file" and not is_server:
+        raise ConfigError(f"invalid {_URL} = {url!r}; {allowed}")
+    if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
+        logger.warning("%s does not use https: the client secret is sent unencrypted", _URL)

@@ -13,7 +13,7 @@ from ...errors import ConfigError
 from ..config._client_config import ClientConfig, check_nothing_beside, read_config
 from ..config._client_settings import client_settings, retry_backoff
 from ..config._keys import CONSUMER_KEYS
-from ..connections._connections import RESPONSE_LIMIT
+from ..network._connections import RESPONSE_LIMIT
 from ..security._settings import TokenProvider
 from ._settings import IN_FLIGHT_MAX, ConsumerSettings
 from .assignors import (

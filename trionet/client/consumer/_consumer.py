@@ -19,9 +19,8 @@ from .._argument_checks import (
     topic_partition,
     topic_partitions,
 )
-from .._lag import offset_lag
-from .._topic_partition import OffsetAndMetadata, TopicPartition
-from ..metrics._statistics import ClientStatistics
+from .._client_metrics import ClientStatistics
+from .._topic_partition import OffsetAndMetadata, TopicPartition, offset_lag
 from ..network._kafka_client import KafkaClient
 from ._settings import ConsumerSettings
 from .coordinator._classic_member import GroupMetadata

@@ -10,14 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 
-from ...metrics._families import Family, Labels
-from ...metrics._group import MetricGroup
-from ...metrics._sensors import gauges
+from ...metrics._registry import Family, Labels
+from ...metrics._sensors import MetricGroup, gauges
 from ...protocol import api_keys
-from .._lag import offset_lag
-from .._topic_partition import TopicPartition
-from ..metrics._api_metrics import ApiMetrics
-from ..metrics._statistics import PARTITION, TOPIC, WHOLE
+from .._client_metrics import PARTITION, TOPIC, WHOLE, ApiMetrics
+from .._topic_partition import TopicPartition, offset_lag
 from ..network._kafka_client import KafkaClient
 from .fetch._counters import FetchCounters, TopicCounters
 from .state._partition_state import PartitionState

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from ..network._settings import ClientSettings, RequestSettings
+from ..network._exchange import RequestSettings
+from ..network._open_client import ClientSettings
 from .coordinator._group_settings import GroupSettings
 from .fetch._completed_fetch import FetchSettings
 from .state._reset_strategy import LATEST, ResetStrategy

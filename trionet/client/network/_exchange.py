@@ -15,6 +15,8 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
+import attrs
+
 from ...errors import (
     AuthenticationError,
     DisconnectedError,
@@ -32,22 +34,22 @@ from ...net.wire._transmission import Send
 from ...protocol import api_keys, error_codes
 from ...protocol._codec import ApiVersionCodec
 from ...protocol._wire import Message
-from .._node import Node
-from ..connections._connection_errors import Stage, cause_of_end, no_response
-from ..connections._connection_states import PATIENCE_SECONDS, ClusterConnectionStates
-from ..connections._connections import RESPONSE_LIMIT, Connections
-from ..connections._reachability import Reachability
-from ..metadata._cluster import Cluster
-from ..metadata._metadata_updater import MetadataUpdater
-from ..metrics._counters import ClientCounters
-from ..requests._encoding import decode_response, encode_request
-from ..requests._in_flight import InFlightRequest, InFlightRequests
-from ..requests._response import ClientResponse, PendingResponse
-from ..requests._throttling import throttle_seconds
+from .._counters import ClientCounters
 from ..security._sasl_client_authenticator import RESERVED_IDS
-from ._connection_setup import ConnectionSetup
-from ._outcomes import Callback, Outcomes, outcome_of
-from ._settings import RequestSettings
+from ._api_versions import ConnectionSetup
+from ._cluster import Cluster, Node
+from ._connection_states import PATIENCE_SECONDS, ClusterConnectionStates
+from ._connections import RESPONSE_LIMIT, Connections
+from ._in_flight import (
+    InFlightRequest,
+    InFlightRequests,
+    decode_response,
+    encode_request,
+    throttle_seconds,
+)
+from ._metadata_updater import MetadataUpdater
+from ._reachability import Reachability, Stage, cause_of_end, no_response
+from ._responses import Callback, ClientResponse, Outcomes, PendingResponse
 
 logger = logging.getLogger("trionet.client")
 
@@ -55,6 +57,25 @@ logger = logging.getLogger("trionet.client")
 CORRELATION_ID_MAX = RESERVED_IDS[0] - 1
 
 _DESCRIPTIONS: Final = frozenset({api_keys.METADATA, api_keys.DESCRIBE_CLUSTER})
+
+
+@attrs.frozen(kw_only=True)
+class RequestSettings:
+    """Request settings.
+
+    Attributes:
+        client_id: the client id in request headers (``client.id``).
+        timeout_seconds: how long to wait for a response (``request.timeout.ms``).
+        in_flight_max: the maximum number of requests in flight per node
+            (``max.in.flight.requests.per.connection``).
+        discover_versions: whether to send ApiVersions to each node; otherwise the newest versions
+            that trionet knows are used.
+    """
+
+    client_id: str = "trionet"
+    timeout_seconds: float = 30.0
+    in_flight_max: int = 5
+    discover_versions: bool = True
 
 
 class Exchange:
@@ -239,13 +260,13 @@ class Exchange:
         if request.is_internal:
             self._complete_own(request, now, body, error)
             return
-        self.outcomes.add(request.callback, outcome_of(request, now, body, error))
+        self.outcomes.add(request.callback, request.outcome(now, body, error))
 
     def _complete_own(
         self, request: InFlightRequest, now: float, body: Any, error: TrionetError | None
     ) -> None:
         if request.callback is not None:
-            request.callback(outcome_of(request, now, body, error))
+            request.callback(request.outcome(now, body, error))
         elif request.codec.api_key in _DESCRIPTIONS:
             if error is None:
                 before = self._updater.metadata.cluster

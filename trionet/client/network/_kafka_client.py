@@ -50,22 +50,18 @@ from ...net._selector import Selector
 from ...net.wire._close_reason import CloseReason
 from ...protocol._wire import Message
 from .._api_errors import LASTING
-from .._node import Node
-from ..connections._connection_states import ClusterConnectionStates
-from ..connections._connections import Connections
-from ..connections._least_loaded import least_loaded
-from ..connections._node_connection_state import ConnectionState, NodeConnectionState
-from ..connections._reachability import Reachability
-from ..metadata._metadata import Metadata
-from ..metadata._metadata_updater import MetadataUpdater
-from ..metrics._client_metrics import ClientMetrics
-from ..metrics._telemetry import Telemetry
-from ..requests._api_versions import NodeApiVersions
-from ..requests._in_flight import InFlightRequest
-from ..requests._response import ClientResponse, PendingResponse
-from ._exchange import Exchange
-from ._outcomes import Callback
-from ._settings import RequestSettings
+from .._client_metrics import ClientMetrics
+from ._api_versions import NodeApiVersions
+from ._cluster import Node
+from ._connection_states import ClusterConnectionStates, ConnectionState, NodeConnectionState
+from ._connections import Connections
+from ._exchange import Exchange, RequestSettings
+from ._in_flight import InFlightRequest
+from ._metadata import Metadata
+from ._metadata_updater import MetadataUpdater
+from ._reachability import Reachability
+from ._responses import Callback, ClientResponse, PendingResponse
+from ._telemetry import Telemetry
 
 
 class KafkaClient:
@@ -184,14 +180,38 @@ class KafkaClient:
         start = self._rng.randrange(len(nodes)) if nodes else 0
         ready = ConnectionState.READY  # throttled or not
         has_ready = any(self.connection(each).state is ready for each in nodes)
-        node = least_loaded(
-            nodes[start:] + nodes[:start],
-            self._states,
-            now,
-            can_send=self.can_send,
-            in_flight_count=self.in_flight_count,
-        )
-        return node, has_ready
+        return self._least_loaded(nodes[start:] + nodes[:start], now), has_ready
+
+    def _least_loaded(self, nodes: list[Node], now: float) -> Node | None:
+        """Return the node most likely to respond first; on a tie, the first of them.
+
+        In order of preference: the ready node with the fewest requests in flight; a node whose
+        connection is being set up; of the nodes whose backoff has passed, the one tried least
+        recently; a node whose connection has been in setup for longer than
+        :data:`.PATIENCE_SECONDS`. None if there is no such node (Kafka:
+        NetworkClient.leastLoadedNode).
+        """
+        sendable: list[Node] = []
+        preparing: list[Node] = []
+        connectable: list[Node] = []
+        slow: list[Node] = []
+        for node in nodes:
+            connection = self._states.of(node.id)
+            if self.can_send(node.id, now):
+                sendable.append(node)
+            elif connection.is_slow:
+                slow.append(node)
+            elif connection.is_preparing:
+                preparing.append(node)
+            elif connection.can_connect(now):
+                connectable.append(node)
+        if sendable:
+            return min(sendable, key=self.in_flight_count)
+        if preparing:
+            return preparing[0]
+        if connectable:
+            return min(connectable, key=lambda each: self._states.of(each.id).changed_at)
+        return slow[0] if slow else None
 
     def next_usable_delay(self, now: float) -> float:
         nodes = self.metadata.cluster.nodes

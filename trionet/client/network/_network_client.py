@@ -14,16 +14,14 @@ import trio
 
 from ...errors import AuthenticationError
 from ...protocol._wire import Message
-from .._node import Node
-from ..connections._reachability import Reachability
-from ..metadata._metadata import Metadata
-from ..metrics._client_metrics import ClientMetrics
-from ..metrics._statistics import ClientStatistics
-from ..metrics._telemetry import Telemetry
-from ..requests._api_versions import NodeApiVersions
-from ..requests._response import ClientResponse
+from .._client_metrics import ClientMetrics, ClientStatistics
+from ._api_versions import NodeApiVersions
+from ._cluster import Node
 from ._kafka_client import KafkaClient
-from ._outcomes import Callback
+from ._metadata import Metadata
+from ._reachability import Reachability
+from ._responses import Callback, ClientResponse
+from ._telemetry import Telemetry
 
 
 @final
@@ -154,8 +152,9 @@ class NetworkClient:
     def least_loaded_node(self, now: float) -> tuple[Node | None, bool]:
         """Return the node most likely to respond first, and whether any connection is READY.
 
-        The node is None if no node can be used now; throttled nodes are skipped (KAFKA-8275,
-        KAFKA-8376). See :func:`._least_loaded.least_loaded` for the order.
+        In order of preference: the ready node with the fewest requests in flight, a node to which
+        the client is connecting, the one tried least recently. The node is None if no node can be
+        used now; throttled nodes are skipped (KAFKA-8275, KAFKA-8376).
         """
         return self._client.least_loaded_node(now)
 

@@ -1,28 +1,102 @@
-"""The context managers that open a NetworkClient, or the KafkaClient inside it."""
+"""The settings of a NetworkClient, the context managers that open one, and waits for any node."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from typing import Final
 
+import attrs
 import trio
 
-from ..._util._raising import raise_single_error
-from ...errors import ConfigError
+from ..._util._raising import again, raise_single_error
+from ...errors import AuthenticationError, ConfigError
 from ...net._network import SYSTEM, Network
 from ...net._selector import Selector
-from ..connections._addresses import parse_bootstrap_servers
-from ..connections._connection_states import ClusterConnectionStates
-from ..connections._connections import Connections
-from ..metadata._manual_metadata_updater import ManualMetadataUpdater
-from ..metadata._metadata import Metadata
-from ..metadata._metadata_updater import DefaultMetadataUpdater, MetadataUpdater
-from ..metrics._client_metrics import ClientMetrics
-from ..metrics._telemetry import Telemetry
+from .._client_metrics import ClientMetrics, MetricsSettings
 from ..security._client_security import prepare_security
+from ..security._settings import SecuritySettings
+from ._addresses import parse_bootstrap_servers
+from ._cluster import Node
+from ._connection_states import ClusterConnectionStates, ConnectionTimes
+from ._connections import Connections, ConnectionSettings
+from ._exchange import RequestSettings
 from ._kafka_client import KafkaClient
+from ._metadata import Metadata, MetadataTimes
+from ._metadata_updater import DefaultMetadataUpdater, ManualMetadataUpdater, MetadataUpdater
 from ._network_client import NetworkClient
-from ._settings import ClientSettings
+from ._telemetry import Telemetry, TelemetrySettings
+
+
+@attrs.frozen(kw_only=True)
+class ClientSettings:
+    """All settings of a NetworkClient; each attribute's description names Kafka's key.
+
+    Attributes:
+        connections: the connection settings.
+        times: the backoffs and timeouts of connections.
+        metadata: the age limit, backoff and timeout of metadata updates.
+        requests: the request settings.
+        security: TLS and the client's credentials.
+        metrics: the sampling windows of the metrics.
+        telemetry: whether to push metrics to brokers that request them, and their labels.
+        idle_seconds_max: how long a connection may stay idle (``connections.max.idle.ms``). The
+            default is below the brokers' ten minutes, so that the client closes idle connections
+            first.
+    """
+
+    connections: ConnectionSettings = attrs.field(factory=ConnectionSettings)
+    times: ConnectionTimes = attrs.field(factory=ConnectionTimes)
+    metadata: MetadataTimes = attrs.field(factory=MetadataTimes)
+    requests: RequestSettings = attrs.field(factory=RequestSettings)
+    security: SecuritySettings = attrs.field(factory=SecuritySettings)
+    metrics: MetricsSettings = attrs.field(factory=MetricsSettings)
+    telemetry: TelemetrySettings = attrs.field(factory=TelemetrySettings)
+    idle_seconds_max: float = 540.0
+
+
+# The maximum delay until a node that becomes usable only through the passage of time is noticed.
+_RECHECK_SECONDS: Final = 0.01
+
+
+async def until_any_ready(client: KafkaClient) -> Node:
+    """Wait until a request can be sent to some node of the cluster, and return that node.
+
+    The client connects to one node after another; a slow node does not delay the others. If the
+    only connected nodes are busy writing a large request, the least loaded of these nodes is
+    returned, and the caller's request waits until that write has finished.
+
+    Raises:
+        AuthenticationError: a node rejected this client during the wait.
+        trio.ClosedResourceError: the client is closed.
+    """
+    await trio.lowlevel.checkpoint()
+    client.wakeup()  # the current poll may sleep beyond the end of a node's backoff
+    before = _authentication_errors(client)
+    while True:
+        now = trio.current_time()
+        node, _ = client.least_loaded_node(now)
+        if node is not None and client.ready(node):
+            return node
+        for error in _authentication_errors(client):
+            if error not in before:
+                raise again(error)
+        seconds = math.inf
+        if node is None:
+            nodes = client.metadata.cluster.nodes.values()
+            busy = [each for each in nodes if client.connection(each).poll_delay(now) == math.inf]
+            if busy:  # only a poll can make these usable, not time
+                return min(busy, key=client.in_flight_count)
+            seconds = max(_RECHECK_SECONDS, client.next_usable_delay(now))
+        with trio.move_on_after(seconds):
+            await client.until_polled()
+
+
+def _authentication_errors(client: KafkaClient) -> list[AuthenticationError]:
+    nodes = client.metadata.cluster.nodes.values()
+    found = [client.connection(each).authentication_error for each in nodes]
+    return [each for each in found if each is not None]
 
 
 @asynccontextmanager
@@ -104,42 +178,30 @@ async def open_kafka_client(
             nursery.start_soon(selector.alarm.keep_time)
             nursery.start_soon(security.keep_token_fresh)
             connections = Connections(selector, network, settings.connections, security, nursery)
-            client = _client(selector, connections, updater, settings, network, kind)
-            if client.telemetry is not None:
-                nursery.start_soon(client.telemetry.push_periodically, client)
+            metrics = ClientMetrics(kind, settings.metrics, selector, trio.current_time())
+            telemetry = None
+            if settings.telemetry.is_enabled and updater.is_automatic:
+                telemetry = Telemetry(metrics, settings.telemetry.labels, network)
+            client = KafkaClient(
+                selector,
+                connections,
+                ClusterConnectionStates(settings.times, network.rng),
+                updater,
+                settings.requests,
+                network.rng,
+                metrics,
+                telemetry,
+            )
+            if telemetry is not None:
+                nursery.start_soon(telemetry.push_periodically, client)
             try:
                 with caller.block():
                     yield client
             finally:
-                if client.telemetry is not None:
-                    client.telemetry.end(client)
+                if telemetry is not None:
+                    telemetry.end(client)
                 client.shut_down()
                 nursery.cancel_scope.cancel(reason="the client is closed")
-
-
-def _client(
-    selector: Selector,
-    connections: Connections,
-    updater: MetadataUpdater,
-    settings: ClientSettings,
-    network: Network,
-    kind: str,
-) -> KafkaClient:
-    """Create a client with its metrics and telemetry."""
-    metrics = ClientMetrics(kind, settings.metrics, selector, trio.current_time())
-    telemetry = None
-    if settings.telemetry.is_enabled and updater.is_automatic:
-        telemetry = Telemetry(metrics, settings.telemetry.labels, network)
-    return KafkaClient(
-        selector,
-        connections,
-        ClusterConnectionStates(settings.times, network.rng),
-        updater,
-        settings.requests,
-        network.rng,
-        metrics,
-        telemetry,
-    )
 
 
 async def keep_polling(client: KafkaClient) -> None:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from ...metrics._families import Family, Labels, Metric
-from ...metrics._group import MetricGroup
-from ...metrics._sensors import gauges
-from ..metrics._statistics import TOPIC
+from ...metrics._registry import Family, Labels, Metric
+from ...metrics._sensors import MetricGroup, gauges
+from .._client_metrics import TOPIC
 from ..network._kafka_client import KafkaClient
 from .batching._buffer_pool import BufferPool, BufferPoolWaiters
 from .sending._counters import SenderCounters, TopicCounters

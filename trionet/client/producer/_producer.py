@@ -10,7 +10,7 @@ import trio
 
 from ...errors import BufferExhaustedError, SendBatchError
 from ...protocol.records._types import Headers
-from ..metrics._statistics import ClientStatistics
+from .._client_metrics import ClientStatistics
 from ._record_appender import RecordAppender
 from ._wait_on_metadata import MetadataWaiter
 from .batching._accumulator import RecordAccumulator

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from .._backoff import ExponentialBackoff
-from ..network._settings import ClientSettings
+from ..network._open_client import ClientSettings
 
 
 @attrs.frozen(kw_only=True)

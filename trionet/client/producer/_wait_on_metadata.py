@@ -10,7 +10,7 @@ from ..._util._text import counted
 from ...errors import BufferExhaustedError, MetadataTimeoutError
 from ...protocol import error_codes
 from .._api_errors import api_error
-from ..metadata._cluster import TopicMetadata
+from ..network._cluster import TopicMetadata
 from ..network._kafka_client import KafkaClient
 from .batching._accumulator import RecordAccumulator
 from .batching._record_checks import check_topic

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         SecuritySettings,
         TokenEndpoint,
     )
-    from ._token_retriever import fetch_token
+    from ._tokens import fetch_token
 
 __all__ = [
     "BearerToken",
@@ -27,7 +27,7 @@ __all__ = [
 
 _HOMES = {
     "_settings": "BearerToken RefreshSettings SaslClientSettings SecuritySettings TokenEndpoint",
-    "_token_retriever": "fetch_token",
+    "_tokens": "fetch_token",
 }
 
 if not TYPE_CHECKING:  # a type checker would accept every misspelt name

@@ -21,10 +21,9 @@ from ...net.tls._key_stores import in_store_thread
 from ...net.tls._tls_context import client_context
 from ...net.wire._endpoint import SecurityProtocol
 from ...net.wire._transport import TransportLayer
-from ._login import TokenLogin
 from ._sasl_client_authenticator import SaslClientAuthenticator
 from ._settings import SaslClientSettings, SecuritySettings
-from ._token_retriever import fetch_token
+from ._tokens import TokenLogin, fetch_token
 
 
 class ClientSecurity:

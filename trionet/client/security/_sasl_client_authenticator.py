@@ -74,28 +74,6 @@ class SaslClientAuthenticator:
             in seconds; ``math.inf`` for never.
     """
 
-    __slots__ = (
-        "_authenticate",
-        "_began_at",
-        "_begin_mechanism",
-        "_client",
-        "_client_id",
-        "_expected",
-        "_handshake",
-        "_last_correlation_id",
-        "_mechanism",
-        "_rng",
-        "_state",
-        "can_reauthenticate",
-        "frame_bytes_max",
-        "is_complete",
-        "is_reauthenticating",
-        "principal",
-        "reauthentication_seconds",
-        "renew_at",
-        "session_expires_at",
-    )
-
     def __init__(
         self,
         mechanism: str,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import attrs
 
-from ...metrics._families import Snapshot
+from ...metrics._registry import Snapshot
 
 #: The exceptions that reading a value in an unexpected format can raise.
 MALFORMED: Final = (AttributeError, KeyError, TypeError, ValueError)

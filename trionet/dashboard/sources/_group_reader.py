@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 import trio
 
-from ...client._lag import offset_lag, total_lag
+from ...client._topic_partition import offset_lag, total_lag
 from ...client.admin.calls._calls import Calls
 from ...client.admin.groups._group_descriptions import GroupDescription, GroupMember
 from ...client.admin.groups._groups import Committed, GroupCalls, GroupListing

@@ -15,7 +15,7 @@ from http import HTTPStatus
 import attrs
 
 from ...metrics import _prometheus as prometheus
-from ...metrics._families import Family, Sample, Snapshot
+from ...metrics._registry import Family, Sample, Snapshot
 from ._http_exchange import HttpRequest, Refused
 from ._metrics_listener import Page
 from ._snapshot_sections import Section, SectionPage

@@ -21,11 +21,10 @@ import attrs
 import trio
 
 from ...metrics import _kafka_names as names
-from ...metrics._families import Family, Kind, Labels, Metric, single
 from ...metrics._log_ring import LogRing
 from ...metrics._loop import LoopStatistics
 from ...metrics._rates import SAMPLE_SECONDS, SAMPLES, RollingMaximum
-from ...metrics._registry import Collect
+from ...metrics._registry import Collect, Family, Kind, Labels, Metric, single
 from ...metrics._request_metrics import RequestMetrics, RequestSource, api_totals
 from ...metrics._request_times import LOCAL, RequestTimes
 from ...metrics._sensors import (

@@ -9,7 +9,7 @@ from typing import Final
 
 from ...client.config._client_config import read_config
 from ...client.config._keys import CONSUMER_KEYS, PRODUCER_KEYS, ClientKeys
-from ...client.connections._addresses import parse_bootstrap_servers
+from ...client.network._addresses import parse_bootstrap_servers
 from ...errors import ConfigError
 from ...protocol._config_types import HIDDEN, PASSWORD
 

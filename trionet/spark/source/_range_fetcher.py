@@ -23,9 +23,8 @@ from typing import Final
 import trio
 
 from ...client._api_errors import STALE_METADATA, api_error, is_retriable
-from ...client._node import Node
 from ...client.consumer.offsets._leader_requests import leader_epoch
-from ...client.metadata._cluster import TopicMetadata
+from ...client.network._cluster import Node, TopicMetadata
 from ...errors import (
     CorruptRecordError,
     DisconnectedError,

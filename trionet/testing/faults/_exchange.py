@@ -15,8 +15,8 @@ from ...protocol import error_codes
 from ...protocol._header import encode_response_header, frame
 from ...protocol._wire import Chunk, Message
 from ...server._request_channel import CloseConnection
-from ..internals._broker_internals import NodeInternals
-from ..requests._seen_requests import SeenRequest
+from .._internals import NodeInternals
+from .._seen_requests import SeenRequest
 
 Then = Callable[[Any], None]
 """A callback for a handler's response: a message, or one of :data:`RESPONSES`."""

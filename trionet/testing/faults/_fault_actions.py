@@ -11,7 +11,7 @@ import os
 import socket
 import struct
 from collections.abc import Callable, Collection
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import attrs
 import trio
@@ -24,11 +24,53 @@ from ...protocol._wire import Message
 from ...protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from ...protocol.messages.produce import ProduceRequest
 from ...server._request_channel import CloseConnection
-from ..memory._transport import MemoryTransport
-from ..requests._seen_requests import SeenRequest, Which
-from ._corruption import corrupt_response, corrupted_request
-from ._exchange import DelayedExchange, Exchange
+from .._names import TopicName, topic_of
+from .._seen_requests import SeenRequest, Which
+from ..memory._stream import MemoryTransport
+from ._exchange import DelayedExchange, Exchange, bytes_of
 from ._response_errors import ErrorResponses, is_top_level, merge, response_class, rest_of
+
+# All batch and message formats start with an offset and the size of what follows.
+_SIZE_AT: Final = 8
+_DATA_AT: Final = 12
+
+
+def with_flipped_bit(records: bytes) -> bytes:
+    """Return the records with the last bit of the first batch or message flipped.
+
+    The checksum covers this bit. Data that is too short to be a batch is returned unchanged.
+    """
+    if len(records) <= _DATA_AT:
+        return records
+    size = int.from_bytes(records[_SIZE_AT:_DATA_AT], "big")
+    last = min(_DATA_AT + size, len(records)) - 1
+    return records[:last] + bytes([records[last] ^ 1]) + records[last + 1 :]
+
+
+def corrupted_request(request: ProduceRequest, which: Which, name_of: TopicName) -> ProduceRequest:
+    """Return a copy of a request with one bit flipped in each matching partition's records."""
+    changed = copy.copy(request)
+    changed.topic_data = [copy.copy(topic) for topic in request.topic_data]
+    for topic in changed.topic_data:
+        topic.partition_data = [copy.copy(partition) for partition in topic.partition_data]
+        for partition in topic.partition_data:
+            if partition.records and _is_meant(topic, partition.index, which, name_of):
+                partition.records = with_flipped_bit(bytes(partition.records))
+    return changed
+
+
+def corrupt_response(response: FetchResponse, which: Which, name_of: TopicName) -> None:
+    """Flip one bit in each matching partition's records, in place."""
+    for topic in response.responses:
+        for partition in topic.partitions:
+            if partition.records and _is_meant(topic, partition.partition_index, which, name_of):
+                partition.records = with_flipped_bit(bytes_of(partition.records))
+
+
+def _is_meant(topic: Message, partition: int, which: Which, name_of: TopicName) -> bool:
+    name = topic_of(topic, name_of)
+    return name is None or which.hits(name, partition)
+
 
 Body = Message | bytes | Callable[[SeenRequest], Message | bytes]
 """A response: a message, the bytes after the header, or a function that creates either."""

@@ -34,9 +34,9 @@ from ...net._selector import Selector
 from ...net.wire._close_reason import CloseReason
 from ...protocol import api_keys
 from ...server._processor import Processor
-from ..internals._broker_internals import InLoop
-from ..requests._names import ApiName, ErrorName, error_code
-from ..requests._seen_requests import Fault, SeenRequest, Which, api_keys_of
+from .._internals import InLoop
+from .._names import ApiName, ErrorName, error_code
+from .._seen_requests import Fault, SeenRequest, Which, api_keys_of
 from ._fault_actions import (
     RECORD_APIS,
     Action,
@@ -52,8 +52,7 @@ from ._fault_actions import (
     check_body,
     close_with_reset,
 )
-from ._fault_rule import FOREVER, FaultRule, check_timing
-from ._interception import Interception
+from ._interception import FOREVER, FaultRule, Interception, check_timing
 from ._response_errors import response_class
 
 Apis = ApiName | tuple[ApiName, ...] | list[ApiName] | None

@@ -1,18 +1,98 @@
-"""Intercepts all requests to a broker, to record them and to apply faults."""
+"""Intercepts all requests to a broker, to record them and to apply the faults that match."""
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any, Final
+
+import attrs
+import trio
 
 from ...broker.api._call import Call
 from ...broker.api._dispatch import Handle
 from ...errors import LocalProtocolError
 from ...protocol._wire import Message
-from ..internals._broker_internals import BrokerInternals, NodeInternals
-from ..requests._seen_requests import SeenRequests, seen
-from ._exchange import Exchange
-from ._fault_rule import FaultRule
+from .._internals import BrokerInternals, NodeInternals
+from .._seen_requests import Fault, SeenRequest, SeenRequests, seen
+from ._exchange import DelayedExchange, Exchange
+from ._fault_actions import Action
+
+FOREVER: Final = math.inf
+
+
+@attrs.define(eq=False)
+class FaultRule:
+    """A fault, with the action and timing that apply to matching requests.
+
+    Attributes:
+        fault: the fault as tests see it.
+        action: the action to run for a matching request.
+        skip: the number of matching requests still to skip.
+        delay: how long to delay each matching request before the action, in seconds.
+    """
+
+    fault: Fault
+    action: Action
+    skip: int
+    delay: float
+
+    def applies_to(self, request: SeenRequest) -> bool:
+        """Return whether the fault applies to a request; if it does, record the hit."""
+        fault = self.fault
+        if fault.is_over:
+            return False
+        try:
+            is_match = fault.which.matches(request)
+        except Exception as error:  # boundary: `when` is the test's; reported there
+            fault.error = error
+            return False
+        if not is_match:
+            return False
+        if self.skip:
+            self.skip -= 1
+            return False
+        fault.hits += 1
+        request.faults = (*request.faults, fault)
+        return True
+
+    async def act(self, exchange: Exchange) -> None:
+        """Apply the fault to an intercepted call."""
+        which = self.fault.which
+        if not self.delay:
+            await self.action.act(exchange, which)
+            return
+        await trio.lowlevel.checkpoint()
+        if self.fault.is_removed:  # meanwhile; the call was not in the purgatory yet
+            await self.action.act(exchange, which)
+            return
+
+        def proceed() -> None:
+            exchange.start(lambda: self.action.act(exchange, which))
+
+        DelayedExchange.add(exchange, self.fault, proceed, self.delay)
+
+
+def check_timing(times: int | None, skip: int, delay: float) -> None:
+    """Validate a fault's timing arguments.
+
+    Raises:
+        TypeError: a value has the wrong type.
+        ValueError: a value is out of range.
+    """
+    for name, value, kinds, allowed in (
+        ("times", 1 if times is None else times, int, "an integer of 1 or more, or None for all"),
+        ("skip", skip, int, "an integer of 0 or more"),
+        ("delay", delay, (int, float), "0 or more seconds"),
+    ):
+        if not isinstance(value, kinds) or isinstance(value, bool) or math.isnan(value):
+            raise TypeError(f"invalid {name}={value!r}; expected {allowed}")
+    if (times is not None and times < 1) or skip < 0 or delay < 0:
+        raise ValueError(
+            f"invalid times={times}, skip={skip} or delay={delay}: times must be 1 or more, or None"
+            " for all; skip and delay must be 0 or more"
+        )
+
 
 # How many clients are known before those of closed connections are dropped.
 CLIENTS_SWEPT_AT: Final = 1000

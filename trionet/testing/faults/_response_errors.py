@@ -17,14 +17,7 @@ from ...protocol import api_keys, error_codes
 from ...protocol._codec import ApiVersionCodec
 from ...protocol._wire import Message
 from ...protocol.messages.registry import APIS
-from ..requests._topic_items import (
-    PARTITIONS,
-    TOPIC_LISTS,
-    TopicName,
-    partition_of,
-    partitions_in,
-    topic_of,
-)
+from .._names import PARTITIONS, TOPIC_LISTS, TopicName, partition_of, partitions_in, topic_of
 
 Hits = Callable[[str, int | None], bool]
 """Returns whether a topic, or one of its partitions, gets the error."""

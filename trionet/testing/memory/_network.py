@@ -1,4 +1,4 @@
-"""An in-memory network with its own clock and random numbers, so that every run is repeatable.
+"""An in-memory network and virtual time, in which every run is repeatable.
 
 The problem: tests of timeouts, partitions and lost connections take seconds and are flaky on real
 sockets, and a failure that depends on timing cannot be reproduced.
@@ -17,24 +17,100 @@ supported: it would need a memory BIO here.
 from __future__ import annotations
 
 import errno
+import math
 import random
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
-from typing import Any
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Self, TypeVar
 
 import trio
+import trio.testing
 
+from ...errors import LocalProtocolError
 from ...net.wire._connecting import IPV6_PARTS, Address
 from ...net.wire._endpoint import Endpoint
 from ...net.wire._readiness import WRITE, ReadinessKind
-from ._listening_socket import ListeningMemorySocket
 from ._medium import Medium, NetworkEvent, NetworkFaults
 from ._readiness import MemoryReadiness
 from ._socket import MemorySocket, os_error
-from ._stream import MemoryStream, wait_ready
-from ._transport import MemoryTransport
+from ._stream import MemoryStream, MemoryTransport, wait_ready
+
+
+class ListeningMemorySocket:
+    """A listening socket; created by :meth:`~trionet.testing.MemoryNetwork.listen`.
+
+    Attributes:
+        changed: an event that is set, and replaced, when a connection is queued or the socket is
+            closed.
+    """
+
+    def __init__(
+        self,
+        on_change: Callable[[ListeningMemorySocket], None],
+        address: Address,
+        backlog: int,
+    ) -> None:
+        self.changed: trio.Event = trio.Event()
+        self._on_change = on_change
+        self._address = address
+        self._backlog = backlog
+        self._pending: deque[tuple[float, MemorySocket]] = deque()  # by time of arrival
+        self.is_open: bool = True
+
+    def getsockname(self) -> Address:
+        return self._address
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the backlog has room for another connection."""
+        return len(self._pending) < self._backlog
+
+    @property
+    def next_arrival(self) -> float:
+        """The time at which the next connection can be accepted; infinity if none is queued."""
+        return self._pending[0][0] if self._pending else math.inf
+
+    def add(self, sock: MemorySocket, at: float) -> None:
+        """Queue a connection to be accepted at time ``at``, but not before any queued earlier."""
+        if self._pending:
+            at = max(at, self._pending[-1][0])
+        self._pending.append((at, sock))
+        self.wake()
+
+    def wake(self) -> None:
+        changed, self.changed = self.changed, trio.Event()
+        changed.set()
+
+    def accept(self) -> tuple[MemorySocket, Address]:
+        if not self.is_open:
+            raise os_error(errno.EBADF)
+        if self.next_arrival > trio.current_time():
+            raise os_error(errno.EAGAIN)
+        sock = self._pending.popleft()[1]
+        sock.note("accept")
+        self._on_change(self)
+        return sock, sock.remote
+
+    def close(self) -> None:
+        if not self.is_open:
+            return
+        self.is_open = False
+        self._on_change(self)
+        for _, sock in self._pending:
+            sock.reset()
+        self._pending.clear()
+        self.wake()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
 
 EPOCH_MS = 1_704_067_200_000
 """The wall-clock time when the loop's clock is at 0: the start of 2024 (UTC)."""
@@ -153,9 +229,7 @@ class MemoryNetwork:
             if sock.incoming.is_held:
                 sock.incoming.release(self._medium.arrival())
                 sock.notify()
-        connecting, self._connecting = self._connecting, []
-        for sock, address in connecting:
-            self._connect(sock, address)
+        self._retry_connects()
 
     def break_off(self, sock: MemorySocket) -> None:
         """Reset a connection from within the network, so that both ends receive a reset."""
@@ -330,3 +404,93 @@ class MemoryNetwork:
 
     def __repr__(self) -> str:
         return f"<MemoryNetwork, {len(self._sockets)} sockets, listening on {self.listening}>"
+
+
+T = TypeVar("T")
+
+
+def run_virtual(
+    async_fn: Callable[..., Awaitable[T]],
+    /,
+    *args: Any,
+    seed: int = 0,
+    faults: NetworkFaults | None = None,
+    epoch_ms: int = EPOCH_MS,
+    trace: Callable[[NetworkEvent], None] | None = None,
+) -> T:
+    """Run an async function as :func:`trio.run` does, in virtual time, on an in-memory network.
+
+    When all tasks are waiting, the clock jumps to the next deadline. Ids, faults and the order of
+    tasks depend only on the seed, so runs are repeatable.
+
+    Args:
+        async_fn: the async function to call, with the network and ``args``.
+        args: further arguments for ``async_fn``.
+        seed: the seed for everything that would otherwise be random.
+        faults: random faults of the network.
+        epoch_ms: the wall-clock time at the start, in ms since the epoch.
+        trace: called with every event on the network.
+
+    Returns:
+        The result of ``async_fn``.
+    """
+
+    async def main() -> T:
+        with virtual(seed, faults=faults, epoch_ms=epoch_ms, trace=trace) as network:
+            return await async_fn(network, *args)
+
+    with _seeded_schedule(seed):
+        return trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+@contextmanager
+def virtual(
+    seed: int = 0,
+    *,
+    faults: NetworkFaults | None = None,
+    epoch_ms: int = EPOCH_MS,
+    trace: Callable[[NetworkEvent], None] | None = None,
+) -> Iterator[MemoryNetwork]:
+    """Provide an in-memory network and a deterministic order of tasks, for a run in virtual time.
+
+    The run must use trio's ``MockClock``, for example through pytest-trio's ``autojump_clock``. The
+    order of tasks is global to the process, so concurrent runs in several threads are not
+    repeatable.
+
+    Args:
+        seed: see :func:`run_virtual`.
+        faults: random faults of the network.
+        epoch_ms: the wall-clock time when the loop's clock is at 0, in ms since the epoch.
+        trace: called with every event on the network.
+
+    Raises:
+        LocalProtocolError: the run uses another clock, so waits would take real time.
+    """
+    clock = trio.lowlevel.current_clock()
+    if not isinstance(clock, trio.testing.MockClock):
+        raise LocalProtocolError(
+            f"virtual time requires trio.testing.MockClock, but this run uses {clock!r}; use"
+            " run_virtual(), or pytest-trio's autojump_clock fixture"
+        )
+    with _seeded_schedule(seed):
+        yield MemoryNetwork(seed, faults=faults, epoch_ms=epoch_ms, trace=trace)
+
+
+@contextmanager
+def _seeded_schedule(seed: int) -> Iterator[None]:
+    """Make a seed determine the order of tasks in each pass of trio's scheduler.
+
+    Trio shuffles the tasks, and has a testing switch that makes the shuffle repeatable.
+    pytest-trio and hypothesis also set this switch.
+    """
+    scheduler: Any = sys.modules["trio._core._run"]
+    dice: random.Random = scheduler._r  # noqa: SLF001
+    was_repeatable = scheduler._ALLOW_DETERMINISTIC_SCHEDULING  # noqa: SLF001
+    state = dice.getstate()
+    scheduler._ALLOW_DETERMINISTIC_SCHEDULING = True  # noqa: SLF001
+    dice.seed(seed)
+    try:
+        yield
+    finally:
+        scheduler._ALLOW_DETERMINISTIC_SCHEDULING = was_repeatable  # noqa: SLF001
+        dice.setstate(state)

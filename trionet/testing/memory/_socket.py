@@ -23,7 +23,6 @@ import os
 import socket
 import struct
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Self
 
 import trio
@@ -31,8 +30,7 @@ import trio
 from ...net.wire._connecting import Address
 from ...net.wire._readiness import READ, WRITE
 from ...net.wire._transmission import Buffer
-from ._medium import Medium
-from ._pipe import Mark, Piece, Pipe
+from ._medium import Mark, Medium, Piece, Pipe
 
 # The values of EPOLLERR and EPOLLHUP.
 _ERROR, _HANGUP = 8, 16
@@ -53,6 +51,7 @@ class MemorySocket:
         number: serves as the file descriptor; never reused.
         is_open: whether the socket is open.
         incoming: the data sent by the peer.
+        peer: the socket at the other end of the connection; None before the connection is made.
         watchers: callbacks that are called when the socket's state may have changed, or data is in
             transit.
     """
@@ -72,7 +71,7 @@ class MemorySocket:
         self.watchers: list[Callable[[MemorySocket], None]] = []
         self.number = number
         self.address = address
-        self._peer: MemorySocket | None = None
+        self.peer: MemorySocket | None = None
         self._remote: Address | None = None
         self._options: dict[tuple[int, int], int] = {
             (socket.SOL_SOCKET, socket.SO_SNDBUF): BUFFER_BYTES,
@@ -97,9 +96,9 @@ class MemorySocket:
     def getpeername(self) -> Address:
         self._check_open()
         self._look()
-        if self._peer is None or self._is_connecting or self._is_dead:
+        if self.peer is None or self._is_connecting or self._is_dead:
             raise os_error(errno.ENOTCONN)
-        return self._peer.address
+        return self.peer.address
 
     def setblocking(self, flag: bool) -> None:
         if flag:
@@ -149,11 +148,6 @@ class MemorySocket:
         """The host in the local address."""
         return self.address[0]
 
-    @property
-    def peer(self) -> MemorySocket | None:
-        """The socket at the other end of the connection; None before the connection is made."""
-        return self._peer
-
     # Connecting.
 
     def connect_ex(self, address: Any, /) -> int:
@@ -166,7 +160,7 @@ class MemorySocket:
 
     def pair_with(self, peer: MemorySocket) -> None:
         """Set the socket at the other end of the connection."""
-        self._peer = peer
+        self.peer = peer
         self._remote = peer.address
 
     def refuse(self, at: float) -> None:
@@ -200,13 +194,13 @@ class MemorySocket:
         if incoming.has_arrived:
             data = incoming.read(self._medium.short(bytes_max))
             self.note("receive", data)
-            if self._peer is not None:
-                self._peer.notify()
+            if self.peer is not None:
+                self.peer.notify()
             return data
         self._raise_error()
         if incoming.has_ended or self._is_dead:
             return b""
-        if self._is_connecting or self._peer is None:
+        if self._is_connecting or self.peer is None:
             raise os_error(errno.ENOTCONN)
         raise os_error(errno.EAGAIN)
 
@@ -222,8 +216,8 @@ class MemorySocket:
         self._check_open()
         self._look()
         self._raise_error()
-        if self._is_connecting or self._peer is None:
-            raise os_error(errno.ENOTCONN if self._peer is None else errno.EAGAIN)
+        if self._is_connecting or self.peer is None:
+            raise os_error(errno.ENOTCONN if self.peer is None else errno.EAGAIN)
         if self._has_finished or self._is_dead:
             raise os_error(errno.EPIPE)
         free = self._free()
@@ -240,7 +234,7 @@ class MemorySocket:
         return self.send(b"".join(buffers))
 
     def _put(self, chunk: Piece) -> None:
-        peer = self._peer
+        peer = self.peer
         assert peer is not None
         at = self._medium.arrival()
         if peer.is_open:
@@ -252,19 +246,19 @@ class MemorySocket:
             self.notify()
 
     def _free(self) -> int:
-        peer = self._peer
+        peer = self.peer
         assert peer is not None
         return self._capacity() - (peer.incoming.size if peer.is_open else 0)
 
     def _capacity(self) -> int:
-        assert self._peer is not None
+        assert self.peer is not None
         own = self._options[socket.SOL_SOCKET, socket.SO_SNDBUF]
-        return own + self._peer.option(socket.SOL_SOCKET, socket.SO_RCVBUF)
+        return own + self.peer.option(socket.SOL_SOCKET, socket.SO_RCVBUF)
 
     def shutdown(self, how: int, /) -> None:
         self._check_open()
         self._look()
-        if self._peer is None or self._is_connecting or self._is_dead:
+        if self.peer is None or self._is_connecting or self._is_dead:
             raise os_error(errno.ENOTCONN)
         if how == socket.SHUT_RD:
             raise os_error(errno.EOPNOTSUPP)
@@ -288,7 +282,7 @@ class MemorySocket:
         unread = self.incoming.size
         self.is_open = False
         self._on_close(self)
-        if self._peer is not None and not self._is_dead:
+        if self.peer is not None and not self._is_dead:
             if self._resets_when_closed or unread:
                 self.note("reset")
                 self._put(Mark.RESET)
@@ -296,8 +290,8 @@ class MemorySocket:
                 self._finish()
         self.note("close")
         self.incoming.drop()
-        if self._peer is not None:
-            self._peer.notify()
+        if self.peer is not None:
+            self.peer.notify()
         self.notify()
         self.watchers.clear()
 
@@ -320,8 +314,8 @@ class MemorySocket:
         """Reset the connection from within the network, so that both ends receive a reset."""
         self.note("break")
         self._receive_reset()
-        if self._peer is not None and self._peer.is_open:
-            self._peer._receive_reset()  # noqa: SLF001 - the other end
+        if self.peer is not None and self.peer.is_open:
+            self.peer._receive_reset()  # noqa: SLF001 - the other end
 
     def _receive_reset(self) -> None:
         self.incoming.put(Mark.RESET, self._medium.arrival())
@@ -335,7 +329,7 @@ class MemorySocket:
         incoming = self.incoming
         if self._error or self._is_dead:
             return READ | WRITE | _HANGUP | (_ERROR if self._error else 0)
-        if self._is_connecting or self._peer is None:
+        if self._is_connecting or self.peer is None:
             return 0
         bits = 0
         if incoming.has_arrived or incoming.has_ended:
@@ -380,12 +374,7 @@ class MemorySocket:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from trionet.client._node import Node
 from trionet.client.consumer.assignors import (
     CooperativeStickyAssignor,
     RangeAssignor,
@@ -9,7 +8,7 @@ from trionet.client.consumer.assignors import (
     StickyAssignor,
     partitions_by_topic,
 )
-from trionet.client.metadata._cluster import Cluster, PartitionMetadata, TopicMetadata
+from trionet.client.network._cluster import Cluster, Node, PartitionMetadata, TopicMetadata
 
 
 def partition(index: int, *replicas: int) -> PartitionMetadata:

@@ -4,12 +4,11 @@ import re
 
 import pytest
 
-from trionet.client._node import Node
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer.state._partition_state import FetchPosition, FetchState, PartitionState
 from trionet.client.consumer.state._reset_strategy import EARLIEST, LATEST
 from trionet.client.consumer.state._subscription_state import SubscriptionState
-from trionet.client.metadata._cluster import Cluster, PartitionMetadata, TopicMetadata
+from trionet.client.network._cluster import Cluster, Node, PartitionMetadata, TopicMetadata
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 

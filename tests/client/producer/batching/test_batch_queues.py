@@ -17,7 +17,7 @@ from support.accumulators import (
 )
 from trionet.client._backoff import ExponentialBackoff
 from trionet.client._topic_partition import TopicPartition
-from trionet.client.metadata._cluster import NO_LEADER
+from trionet.client.network._cluster import NO_LEADER
 from trionet.client.producer.batching._accumulator import RecordAccumulator
 from trionet.client.producer.batching._batch import SEQUENCE_MAX, ProducerBatch
 from trionet.client.producer.delivery._delivery import Delivery

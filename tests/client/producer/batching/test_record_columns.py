@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.accumulators import T1, TOPIC, accumulator, cluster, done, drained, values
-from trionet.client.metadata._cluster import Cluster
+from trionet.client.network._cluster import Cluster
 from trionet.client.producer.batching._accumulator import RecordAccumulator
 from trionet.client.producer.batching._partitioner import partition_of
 from trionet.client.producer.batching._record_columns import RecordColumns

@@ -4,7 +4,7 @@ import random
 from collections import Counter
 
 from support.accumulators import TOPIC, accumulator, cluster, done, drained
-from trionet.client.metadata._cluster import Cluster
+from trionet.client.network._cluster import Cluster
 from trionet.client.producer.batching._accumulator import RecordAccumulator
 from trionet.client.producer.batching._batch import ProducerBatch
 from trionet.client.producer.batching._partition_queue import TopicQueues

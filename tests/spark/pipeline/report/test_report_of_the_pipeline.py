@@ -17,7 +17,7 @@ from trionet.spark.pipeline.histogram import ERROR_MAX
 from trionet.spark.pipeline.report.data._figures import SHARES, Filters, Percentiles
 from trionet.spark.pipeline.report.data._report import make_report
 from trionet.spark.pipeline.report.data._time_range import TimeRange
-from trionet.testing.brokers._threaded import ThreadedBroker
+from trionet.testing._threaded import ThreadedBroker
 
 pytest.importorskip("pyspark", reason="PySpark cannot be imported")
 

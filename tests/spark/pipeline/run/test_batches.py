@@ -24,7 +24,7 @@ from spark.pipeline.logged import (
 )
 from spark.pipeline.written_results import documents, published, tables, without_batches
 from trionet.spark.pipeline.results._estimates import api_name
-from trionet.testing.brokers._threaded import ThreadedBroker
+from trionet.testing._threaded import ThreadedBroker
 
 pytest.importorskip("pyspark", reason="PySpark cannot be imported")
 

@@ -15,7 +15,7 @@ import trionet
 from spark.pipeline.logged import Logged, counted, window_of
 from spark.pipeline.written_results import documents, published, tables
 from trionet.protocol.request_log import LoggedRequest, decode, encode
-from trionet.testing.brokers._threaded import ThreadedBroker
+from trionet.testing._threaded import ThreadedBroker
 
 pytest.importorskip("pyspark", reason="PySpark cannot be imported")
 

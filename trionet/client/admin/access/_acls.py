@@ -18,7 +18,7 @@ from ....protocol.messages.delete_acls import (
 from ....protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from ..._api_errors import api_error
 from ..._argument_checks import items
-from ..._node import Node
+from ...network._cluster import Node
 from ..calls._calls import AdminCalls, Results
 from ..calls._conversions import check, failure
 from ..calls._enums import AclOperation, WireEnum

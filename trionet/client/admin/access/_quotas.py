@@ -15,7 +15,7 @@ from ....protocol.messages.describe_client_quotas import (
     DescribeClientQuotasResponse,
 )
 from ..._argument_checks import items, mapping
-from ..._node import Node
+from ...network._cluster import Node
 from ..calls._calls import AdminCalls, Results
 from ..calls._conversions import check, failure
 from ..calls._nodes import CONTROLLER_CODES

@@ -25,7 +25,7 @@ from ....protocol.messages.describe_user_scram_credentials import (
     UserName,
 )
 from ..._argument_checks import items, names
-from ..._node import Node
+from ...network._cluster import Node
 from ..calls._calls import AdminCalls, Results
 from ..calls._conversions import check, failure
 from ..calls._enums import WireEnum

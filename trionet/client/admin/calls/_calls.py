@@ -17,8 +17,8 @@ from ....errors import ApiError, CallTimedOutError, DisconnectedError, TrionetEr
 from ....protocol import error_codes
 from ....protocol._wire import Message
 from ..._api_errors import api_error
-from ..._node import Node
 from ..._topic_partition import TopicPartition
+from ...network._cluster import Node
 from ...network._kafka_client import KafkaClient
 from ._nodes import CONTROLLER_CODES, CoordinatorKind, Nodes
 from ._settings import AdminSettings

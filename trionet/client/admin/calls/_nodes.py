@@ -22,10 +22,10 @@ from ....protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from ..._api_errors import api_error
-from ..._node import Node
 from ..._topic_partition import TopicPartition
-from ...network._any_node import until_any_ready
+from ...network._cluster import Node
 from ...network._kafka_client import KafkaClient
+from ...network._open_client import until_any_ready
 
 CONTROLLER_CODES: Final = frozenset({error_codes.NOT_CONTROLLER})
 """The error codes of a node that is no longer the controller."""

@@ -15,7 +15,7 @@ from ..._backoff import ExponentialBackoff
 from ...config._client_config import ClientConfig, check_nothing_beside, read_config
 from ...config._client_settings import client_settings, retry_backoff
 from ...config._keys import ADMIN_KEYS
-from ...network._settings import ClientSettings
+from ...network._open_client import ClientSettings
 from ...security._settings import TokenProvider
 
 INT_MAX: Final = 2**31 - 1

@@ -13,7 +13,7 @@ from ....protocol.messages.unregister_broker import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )
-from ..._node import Node
+from ...network._cluster import Node
 from ..calls._calls import AdminCalls
 from ..calls._conversions import check
 from ..calls._enums import AclOperation, operations

@@ -15,7 +15,7 @@ from ....protocol.messages.update_features import (
     UpdateFeaturesResponse,
 )
 from ..._argument_checks import mapping
-from ...requests._version_discovery import SOFTWARE_NAME
+from ...network._api_versions import SOFTWARE_NAME
 from ..calls._calls import AdminCalls, Results
 from ..calls._conversions import check, failure
 

@@ -21,8 +21,8 @@ from ....protocol.messages.describe_log_dirs import (
 )
 from ..._api_errors import api_error
 from ..._argument_checks import items, mapping
-from ..._node import Node
 from ..._topic_partition import TopicPartition, by_topic
+from ...network._cluster import Node
 from ..calls._calls import AdminCalls, Results
 from ..calls._conversions import check, failure
 

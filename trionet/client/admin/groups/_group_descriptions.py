@@ -15,8 +15,8 @@ from ....protocol.messages import describe_groups as classic_groups
 from ....protocol.messages import share_group_describe as share_groups
 from ....protocol.messages.consumer_protocol_assignment import MESSAGES
 from ..._api_errors import api_error
-from ..._node import Node
 from ..._topic_partition import TopicPartition
+from ...network._cluster import Node
 from ..calls._calls import Calls, SendTo
 from ..calls._enums import AclOperation, operations
 

@@ -18,8 +18,8 @@ from ....protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRespo
 from ....protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from ..._api_errors import api_error
 from ..._argument_checks import items, mapping, names
-from ..._node import Node
 from ..._topic_partition import TopicPartition, by_topic
+from ...network._cluster import Node
 from ..calls._calls import AdminCalls, Lookup, Results, SendTo
 from ..calls._conversions import check, failure, failures, partitions_by_group
 from ..calls._nodes import COORDINATOR_CODES

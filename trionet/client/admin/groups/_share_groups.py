@@ -12,8 +12,8 @@ from ....protocol.messages import delete_share_group_offsets as deleting
 from ....protocol.messages import describe_share_group_offsets
 from ....protocol.messages import share_group_describe as share_groups
 from ..._argument_checks import mapping, names
-from ..._node import Node
 from ..._topic_partition import TopicPartition, by_topic
+from ...network._cluster import Node
 from ..calls._calls import AdminCalls, Lookup, Results, SendTo
 from ..calls._conversions import check, failure, partitions_by_group
 from ..calls._nodes import COORDINATOR_CODES

@@ -10,7 +10,7 @@ from ....errors import TrionetError
 from ....protocol.messages import streams_group_describe as streams
 from ..._api_errors import api_error
 from ..._argument_checks import names
-from ..._node import Node
+from ...network._cluster import Node
 from ..calls._calls import AdminCalls, Results, SendTo
 from ..calls._enums import AclOperation, operations
 from ..calls._nodes import COORDINATOR_CODES

@@ -19,8 +19,8 @@ from ....protocol.messages.write_txn_markers import (
 )
 from ..._api_errors import api_error
 from ..._argument_checks import items, names
-from ..._node import Node
 from ..._topic_partition import TopicPartition, by_topic
+from ...network._cluster import Node
 from ..calls._calls import AdminCalls, Lookup, Results
 from ..calls._conversions import check, failure
 from ..calls._nodes import COORDINATOR_CODES, LEADER_CODES

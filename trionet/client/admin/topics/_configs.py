@@ -25,7 +25,7 @@ from ....protocol.messages.list_config_resources import (
     ListConfigResourcesResponse,
 )
 from ..._argument_checks import items, mapping, names
-from ..._node import Node
+from ...network._cluster import Node
 from ..calls._calls import AdminCalls, Lookup, Results
 from ..calls._conversions import Setting, check, failure, setting_text
 from ..calls._enums import WireEnum

@@ -49,7 +49,7 @@ from ....protocol.messages.metadata import (
 )
 from ..._api_errors import api_error
 from ..._argument_checks import items, mapping, names
-from ..._node import Node
+from ...network._cluster import Node
 from ..calls._calls import AdminCalls, Results
 from ..calls._conversions import Setting, failure, id_bytes, setting_text
 from ..calls._enums import AclOperation, operations

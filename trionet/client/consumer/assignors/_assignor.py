@@ -13,7 +13,7 @@ from typing import Final, Protocol, TypeAlias, runtime_checkable
 import attrs
 
 from ..._topic_partition import TopicPartition
-from ...metadata._cluster import Cluster
+from ...network._cluster import Cluster
 
 NO_GENERATION: Final = -1
 

@@ -14,10 +14,10 @@ from ....protocol._codec import api_key_of
 from ....protocol._wire import Message
 from ....protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ..._api_errors import api_error, is_retriable
-from ..._node import COORDINATOR_ID_BASE, Node
-from ...network._any_node import until_any_ready
+from ...network._cluster import COORDINATOR_ID_BASE, Node
 from ...network._kafka_client import KafkaClient
-from ...requests._response import PendingResponse
+from ...network._open_client import until_any_ready
+from ...network._responses import PendingResponse
 from ._group_settings import GroupSettings
 
 LOGGER: Final = logging.getLogger(__name__)

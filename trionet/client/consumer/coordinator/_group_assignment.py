@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from ....errors import ConfigError, WireFormatError
 from ....protocol.messages.join_group import JoinGroupResponseMember
 from ..._topic_partition import TopicPartition
-from ...metadata._cluster import Cluster
+from ...network._cluster import Cluster
 from ..assignors import Assignor, MemberSubscription, RebalanceProtocol, partitions_by_topic
 from ..assignors._consumer_protocol import (
     decode_subscription,

@@ -14,7 +14,7 @@ from ....errors import (
 from ....protocol import error_codes
 from ..._api_errors import STALE_METADATA, api_error, is_retriable
 from ..._topic_partition import TopicPartition
-from ...connections._connections import RESPONSE_LIMIT
+from ...network._connections import RESPONSE_LIMIT
 from ..state._partition_state import FetchPosition, PartitionState
 from ..state._reset_strategy import NONE
 from ..state._subscription_state import SubscriptionState

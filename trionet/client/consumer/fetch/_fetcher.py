@@ -30,11 +30,10 @@ from ....protocol import api_keys, error_codes
 from ....protocol._wire import NO_UUID
 from ....protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
 from ..._backoff import ExponentialBackoff
-from ..._node import Node
 from ..._topic_partition import TopicPartition
-from ...metadata._cluster import PartitionMetadata
+from ...network._cluster import Node, PartitionMetadata
 from ...network._kafka_client import KafkaClient
-from ...requests._response import ClientResponse
+from ...network._responses import ClientResponse
 from ..records._chunk import Chunk
 from ..records._hooks import ConsumerHooks
 from ..state._partition_state import FetchPosition, PartitionState

@@ -11,11 +11,10 @@ import trio
 
 from ..._api_errors import STALE_METADATA, api_error, is_retriable
 from ..._backoff import ExponentialBackoff
-from ..._node import Node
 from ..._topic_partition import TopicPartition
-from ...metadata._cluster import Cluster
+from ...network._cluster import Cluster, Node
 from ...network._kafka_client import KafkaClient
-from ...requests._response import ClientResponse
+from ...network._responses import ClientResponse
 from ..state._partition_state import PartitionState
 from ..state._pending_errors import PendingErrors
 

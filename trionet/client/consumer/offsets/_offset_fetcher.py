@@ -17,8 +17,8 @@ from ....protocol import error_codes
 from ....protocol.messages.list_offsets import ListOffsetsResponse
 from ..._api_errors import STALE_METADATA, api_error, is_retriable
 from ..._backoff import ExponentialBackoff
-from ..._node import Node
 from ..._topic_partition import TopicPartition
+from ...network._cluster import Node
 from ...network._kafka_client import KafkaClient
 from ._leader_requests import by_leader
 from ._offset_reset import UNKNOWN_OFFSET, list_offsets_request, version_min

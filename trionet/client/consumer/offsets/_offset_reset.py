@@ -20,9 +20,9 @@ from ....protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from ..._topic_partition import TopicPartition
-from ...metadata._cluster import Cluster
+from ...network._cluster import Cluster
 from ...network._kafka_client import KafkaClient
-from ...requests._response import ClientResponse
+from ...network._responses import ClientResponse
 from ..state._partition_state import FetchPosition, PartitionState
 from ..state._pending_errors import PendingErrors
 from ..state._reset_strategy import LATEST, NONE, ResetStrategy

@@ -19,10 +19,10 @@ from ....protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from ..._node import Node
 from ..._topic_partition import TopicPartition
+from ...network._cluster import Node
 from ...network._kafka_client import KafkaClient
-from ...requests._response import ClientResponse
+from ...network._responses import ClientResponse
 from ..state._partition_state import FetchPosition, PartitionState
 from ..state._pending_errors import PendingErrors
 from ..state._reset_strategy import NONE

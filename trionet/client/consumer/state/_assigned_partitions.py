@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 
 from ..._topic_partition import TopicPartition
-from ...metadata._cluster import Cluster
+from ...network._cluster import Cluster
 from ._partition_state import FetchPosition, FetchState, PartitionState
 from ._reset_strategy import ResetStrategy
 

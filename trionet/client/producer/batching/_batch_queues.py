@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 
 from ....protocol.records._batch import HEADER_SIZE
 from ..._topic_partition import TopicPartition
-from ...metadata._cluster import NO_LEADER, Cluster
+from ...network._cluster import NO_LEADER, Cluster
 from ..delivery._produce_request_result import ProduceRequestResult
 from ._accumulator_settings import AccumulatorSettings
 from ._batch import ProducerBatch

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import deque
 
 from ..._topic_partition import TopicPartition
-from ...metadata._cluster import NO_LEADER, TopicMetadata
+from ...network._cluster import NO_LEADER, TopicMetadata
 from ._batch import NONE, SEQUENCE_MAX, ProducerBatch
 
 

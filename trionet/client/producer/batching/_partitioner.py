@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from ....protocol.records._batch import Bytes
 from ....protocol.records._types import as_bytes
-from ...metadata._cluster import NO_LEADER
+from ...network._cluster import NO_LEADER
 from ._partition_queue import PartitionQueue, TopicQueues
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 
 from ..._topic_partition import TopicPartition
-from ...metadata._cluster import Cluster
+from ...network._cluster import Cluster
 from ._partition_queue import PartitionQueue, TopicQueues
 from ._partitioner import next_queue
 

@@ -33,11 +33,10 @@ from ....errors import (
 )
 from ....protocol import error_codes
 from ..._api_errors import STALE_METADATA, api_error
-from ..._node import Node
 from ..._topic_partition import TopicPartition
-from ...metadata._cluster import NO_LEADER
-from ...metadata._metadata import Metadata
-from ...requests._response import ClientResponse
+from ...network._cluster import NO_LEADER, Node
+from ...network._metadata import Metadata
+from ...network._responses import ClientResponse
 from ..batching._batch import ProducerBatch
 from ..batching._batch_queues import BatchQueues
 from ..transactions._transaction_manager import TransactionManager

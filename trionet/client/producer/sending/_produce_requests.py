@@ -23,9 +23,9 @@ from ....protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from ...metadata._cluster import NO_LEADER, Cluster
-from ...requests._encoding import RecordChunks
-from ...requests._response import ClientResponse
+from ...network._cluster import NO_LEADER, Cluster
+from ...network._in_flight import RecordChunks
+from ...network._responses import ClientResponse
 
 if TYPE_CHECKING:
     from ..batching._batch import ProducerBatch

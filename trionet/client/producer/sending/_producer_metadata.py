@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...metadata._metadata import Metadata
+from ...network._metadata import Metadata
 
 
 class ProducerMetadata:

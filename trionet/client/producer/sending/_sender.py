@@ -29,9 +29,9 @@ import trio
 from ...._util._raising import again
 from ....errors import DeliveryAbortedError, TrionetError
 from ....protocol.messages.produce import ProduceRequest
-from ..._node import Node
+from ..._client_metrics import ClientStatistics
 from ..._topic_partition import TopicPartition
-from ...metrics._statistics import ClientStatistics
+from ...network._cluster import Node
 from ...network._kafka_client import KafkaClient
 from ..batching._batch import ProducerBatch
 from ..batching._batch_queues import BatchQueues

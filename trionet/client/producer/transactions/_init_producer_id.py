@@ -22,7 +22,7 @@ from ....protocol.messages.init_producer_id import InitProducerIdRequest, InitPr
 from ..._api_errors import api_error
 from ..._backoff import ExponentialBackoff
 from ...network._kafka_client import KafkaClient
-from ...requests._response import ClientResponse
+from ...network._responses import ClientResponse
 from ._transaction_manager import TransactionManager
 
 logger = logging.getLogger("trionet.client")

@@ -1,1 +1,0 @@
-"""A client's connections: their states and addresses, and why brokers are unreachable."""

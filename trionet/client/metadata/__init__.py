@@ -1,1 +1,0 @@
-"""The cluster as seen by a client: Metadata and its updaters."""

@@ -1,1 +1,0 @@
-"""Client metrics, statistics and telemetry (KIP-714)."""

@@ -1,0 +1,228 @@
+"""The brokers of a cluster, and an immutable view of it with its topics (Kafka: Node, Cluster)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import attrs
+
+from ...protocol._wire import NO_UUID
+from ...protocol.messages.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from .._topic_partition import TopicPartition
+
+COORDINATOR_ID_BASE: Final = 2**31 - 1
+"""The node ids of connections to group coordinators count down from this value, as in Kafka.
+
+These connections are separate, because a heartbeat must not wait for a Fetch request that the
+broker is holding."""
+
+# Broker ids are far below this value; the node ids of coordinator connections are above it.
+_COORDINATORS_ABOVE: Final = 2**30
+
+
+@attrs.frozen
+class Node:
+    """A broker of a cluster.
+
+    Attributes:
+        id: the broker's ``node.id``. Entries of ``bootstrap.servers`` have negative ids;
+            connections to coordinators have ids that count down from :data:`COORDINATOR_ID_BASE`.
+        host: the advertised host name or address.
+        port: the advertised port.
+        rack: the broker's rack; None if it has none.
+    """
+
+    id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+    @property
+    def address(self) -> str:
+        """``host:port``, with brackets around an IPv6 address."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    @property
+    def broker_id(self) -> int | None:
+        """The broker's ``node.id``; None for a bootstrap server."""
+        if self.id < 0:
+            return None
+        return COORDINATOR_ID_BASE - self.id if self.id > _COORDINATORS_ABOVE else self.id
+
+    def __str__(self) -> str:
+        if self.id < 0:
+            return f"{self.address} (bootstrap)"
+        role = "coordinator, " if self.id > _COORDINATORS_ABOVE else ""
+        return f"{self.address} ({role}node {self.broker_id})"
+
+
+NO_LEADER = -1
+
+
+@attrs.frozen(kw_only=True)
+class PartitionMetadata:
+    """Metadata of one partition.
+
+    Attributes:
+        index: the partition number.
+        leader: the node id of the leader; -1 if there is none.
+        leader_epoch: the leader epoch; -1 if the broker does not report it (KIP-320).
+        replicas: the node ids of the replicas.
+        in_sync: the node ids of the in-sync replicas.
+        offline: the node ids of the offline replicas.
+        error_code: the partition's error code; 0 (NONE) on success.
+    """
+
+    index: int
+    leader: int = NO_LEADER
+    leader_epoch: int = -1
+    replicas: tuple[int, ...] = ()
+    in_sync: tuple[int, ...] = ()
+    offline: tuple[int, ...] = ()
+    error_code: int = 0
+
+
+@attrs.frozen(kw_only=True)
+class TopicMetadata:
+    """Metadata of one topic.
+
+    Attributes:
+        name: the topic's name.
+        id: the 16-byte topic id; zeros if the broker does not report it.
+        partitions: the partitions, keyed by number.
+        is_internal: whether the topic is internal to Kafka.
+        error_code: the topic's error code; 0 (NONE) on success.
+    """
+
+    name: str
+    id: bytes = NO_UUID
+    partitions: Mapping[int, PartitionMetadata] = attrs.field(factory=dict)
+    is_internal: bool = False
+    error_code: int = 0
+
+
+@attrs.frozen(kw_only=True)
+class Cluster:
+    """An immutable snapshot of a cluster; updates replace it.
+
+    Attributes:
+        id: the cluster id; None if unknown.
+        controller: the node id of the controller; -1 if there is none.
+        nodes: the brokers, or the ``bootstrap.servers`` until the brokers are known, keyed by id.
+        topics: the requested topics, keyed by name.
+        is_bootstrap: whether the nodes are still the ``bootstrap.servers``.
+    """
+
+    id: str | None = None
+    controller: int = NO_LEADER
+    nodes: Mapping[int, Node] = attrs.field(factory=dict)
+    topics: Mapping[str, TopicMetadata] = attrs.field(factory=dict)
+    is_bootstrap: bool = False
+
+    @classmethod
+    def bootstrap(cls, servers: Iterable[tuple[str, int]]) -> Cluster:
+        """Create the initial snapshot, in which the servers have artificial negative ids."""
+        nodes = {-1 - i: Node(-1 - i, host, port) for i, (host, port) in enumerate(servers)}
+        return cls(nodes=nodes, is_bootstrap=True)
+
+    def node_at(self, host: str, port: int) -> Node | None:
+        """Return the node that advertises this address; None unless exactly one does."""
+        found = [each for each in self.nodes.values() if (each.host, each.port) == (host, port)]
+        return found[0] if len(found) == 1 else None
+
+    def leader(self, topic: str, partition: int) -> Node | None:
+        """Return the leader of a partition; None if the partition has no known leader."""
+        found = self.topics.get(topic)
+        known = found.partitions.get(partition) if found is not None else None
+        return self.nodes.get(known.leader) if known is not None else None
+
+
+def with_leaders(
+    before: Cluster, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Node]
+) -> Cluster:
+    """Return the cluster, updated with the leaders in a Produce or Fetch response (KIP-951).
+
+    Args:
+        before: the preceding snapshot.
+        leaders: the node id and leader epoch of each partition's leader. Leaders whose epoch is not
+            newer than the known one, or whose node is not known, are ignored.
+        nodes: the leaders' nodes, if the response includes them.
+    """
+    known = {**before.nodes, **{each.id: each for each in nodes}}
+    topics = dict(before.topics)
+    for (name, index), (leader, epoch) in leaders.items():
+        topic = topics.get(name)
+        partition = topic.partitions.get(index) if topic is not None else None
+        if topic is None or partition is None or leader not in known:
+            continue
+        if epoch > partition.leader_epoch:
+            moved = attrs.evolve(partition, leader=leader, leader_epoch=epoch, error_code=0)
+            topics[name] = attrs.evolve(topic, partitions={**topic.partitions, index: moved})
+    return attrs.evolve(before, nodes=known, topics=topics)
+
+
+def described(response: MetadataResponse, before: Cluster) -> Cluster:
+    """Return the snapshot of the cluster that a Metadata response describes.
+
+    A partition whose leader epoch is older than the known one is left as it was, since the broker's
+    metadata is stale (KIP-320), unless the topic has been recreated.
+
+    Args:
+        response: the response.
+        before: the preceding snapshot.
+    """
+    return Cluster(
+        id=response.cluster_id,
+        controller=response.controller_id,
+        nodes={each.node_id: _node(each) for each in response.brokers},
+        topics={
+            topic.name: _topic(topic, before.topics.get(topic.name))
+            for topic in response.topics
+            if topic.name is not None
+        },
+    )
+
+
+def _node(broker: MetadataResponseBroker) -> Node:
+    return Node(broker.node_id, broker.host, broker.port, broker.rack)
+
+
+def _topic(topic: MetadataResponseTopic, before: TopicMetadata | None) -> TopicMetadata:
+    assert topic.name is not None
+    known: Mapping[int, PartitionMetadata] = {}
+    # A broker that reports no topic ids may also have stale metadata.
+    if before is not None and topic.topic_id in (before.id, NO_UUID):
+        known = before.partitions
+    return TopicMetadata(
+        name=topic.name,
+        id=topic.topic_id,
+        partitions={
+            each.partition_index: _partition(each, known.get(each.partition_index))
+            for each in topic.partitions
+        },
+        is_internal=topic.is_internal,
+        error_code=topic.error_code,
+    )
+
+
+def _partition(
+    partition: MetadataResponsePartition, before: PartitionMetadata | None
+) -> PartitionMetadata:
+    if before is not None and 0 <= partition.leader_epoch < before.leader_epoch:
+        return before
+    return PartitionMetadata(
+        index=partition.partition_index,
+        leader=partition.leader_id,
+        leader_epoch=partition.leader_epoch,
+        replicas=tuple(partition.replica_nodes),
+        in_sync=tuple(partition.isr_nodes),
+        offline=tuple(partition.offline_replicas),
+        error_code=partition.error_code,
+    )

@@ -1,0 +1,306 @@
+"""Why nodes cannot be reached, and which setting to change: logged once, and quoted in errors.
+
+A few causes account for nearly all failures; changing one setting fixes most of them. A cause is
+logged when it is new for a node rather than at every attempt, and again if the node has
+been reached in the meantime. :meth:`Reachability.problem` explains why a wait has not ended.
+
+**The problem.** A client retries forever, as in Kafka, so a wrong port, protocol or
+``advertised.listeners`` looks like a slow cluster: the program waits, and the log repeats the same
+line.
+
+**The choice.** The latest cause is kept per node. It is logged once at WARNING (repetitions at
+DEBUG), and every error about a wait quotes it. Waits that would have no time limit have one until
+a broker of the cluster has responded at its advertised address. After that response, the address
+and the protocol are known to be right, and the client may wait indefinitely.
+
+**What was refused.** An error after the first failed connection: brokers restart. A limit for every
+wait: a consumer must survive an outage of hours. Logging alone: a user who reads an exception may
+not read the log.
+
+**When to think again.** If brokers have listeners with different permissions, so that a response
+from one broker proves nothing about the others.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from typing import Final, NamedTuple
+
+import trio
+
+from ...errors import CallTimedOutError
+from ...net._channel import Channel
+from ...net._channel_state import ChannelState
+from ...net.wire._close_reason import CloseReason
+from ...net.wire._endpoint import SecurityProtocol
+from ...net.wire._framing import LOOKS_LIKE_TLS
+from ..security._sasl_client_authenticator import NOT_FOR_SASL
+from ._cluster import Cluster, Node
+
+# OpenSSL's messages for bytes that are not a TLS record; they depend on the OpenSSL version.
+_NOT_TLS: Final = ("wrong version number", "record layer failure", "packet length too long")
+
+# The end of a connection may appear as a FIN or RST, in a read or in a write.
+_CLOSED: Final = frozenset(
+    {
+        CloseReason.PEER_CLOSED,
+        CloseReason.PEER_CLOSED_IN_FRAME,
+        CloseReason.PEER_RESET,
+        CloseReason.SEND_FAILED,
+    }
+)
+
+
+class Stage(Enum):
+    """The stages of connection setup; each value describes a timeout at that stage."""
+
+    LOOKUP = "the host name lookup did not finish"
+    CONNECT = "no response to the TCP connect"
+    TLS = "the TLS handshake did not finish"
+    SASL = "no response to SASL authentication"
+    VERSIONS = "no response to ApiVersions"
+    FIRST_REQUEST = "no response to the first request"
+    IN_USE = "no response"
+
+
+def stage_of(channel: Channel | None, *, is_checking: bool, is_unconfirmed: bool) -> Stage:
+    """Return the stage that a connection has reached.
+
+    Args:
+        channel: the connection's channel; None before it is opened.
+        is_checking: whether the ApiVersions request is still in flight.
+        is_unconfirmed: whether the node has yet to respond to a request other than ApiVersions.
+    """
+    if channel is None:
+        return Stage.LOOKUP
+    if channel.reached is ChannelState.CONNECTING:
+        return Stage.CONNECT
+    if channel.reached is ChannelState.HANDSHAKING:
+        return Stage.TLS
+    if channel.reached is ChannelState.AUTHENTICATING:
+        return Stage.SASL
+    if is_checking:
+        return Stage.VERSIONS
+    return Stage.FIRST_REQUEST if is_unconfirmed else Stage.IN_USE
+
+
+def no_response(stage: Stage, seconds: float) -> str:
+    """Describe a timeout at a stage."""
+    return f"{stage.value} within {seconds:g} s"
+
+
+def cause_of_end(channel: Channel, stage: Stage, protocol: SecurityProtocol) -> str:
+    """Return why a channel was closed, with the setting to change if one is the likely cause.
+
+    Args:
+        channel: a closed channel, with its ``close_reason``.
+        stage: the stage that the connection had reached.
+        protocol: the client's ``security.protocol``.
+    """
+    reason, detail = channel.close_reason, channel.close_detail
+    assert reason is not None
+    if stage is Stage.CONNECT:
+        return detail or reason.value
+    if LOOKS_LIKE_TLS in detail and not protocol.has_tls:
+        return f"the listener speaks TLS; set security.protocol={_named(protocol, tls=True)}"
+    if reason is CloseReason.AUTHENTICATION_FAILED:
+        if any(each in detail for each in _NOT_TLS):
+            detail += f"; the listener does not speak TLS; {_without_tls(protocol)}"
+        elif detail == NOT_FOR_SASL:
+            detail += f"; set security.protocol={_named(protocol, sasl=False)}"
+        return detail
+    if reason is CloseReason.INVALID_RECEIVE and stage is not Stage.IN_USE:
+        return f"the listener does not speak Kafka's protocol: {detail}"
+    if reason in _CLOSED and (hint := _hint(stage, protocol)):
+        return f"the connection was closed {hint}"
+    return f"{reason.value}: {detail}" if detail else reason.value
+
+
+def _hint(stage: Stage, protocol: SecurityProtocol) -> str:
+    """Return the stage at which the connection was closed, and the likely cause."""
+    match stage:
+        case Stage.TLS:
+            return (
+                "during the TLS handshake; the listener probably does not speak TLS;"
+                f" {_without_tls(protocol)}"
+            )
+        case Stage.SASL:
+            return (
+                "during SASL authentication; possible causes: a firewall, a listener with a"
+                " different security.protocol, or a broker older than Kafka 1.0 that rejects the"
+                " credentials"
+            )
+        case Stage.VERSIONS if protocol.has_tls:
+            return "before the response to ApiVersions; the listener may not be a Kafka broker's"
+        case Stage.VERSIONS:
+            return (
+                "before the response to ApiVersions; the listener probably speaks TLS; set"
+                f" security.protocol={_named(protocol, tls=True)}"
+            )
+        case Stage.FIRST_REQUEST if not protocol.has_sasl:
+            # Kafka's SaslServerAuthenticator responds to ApiVersions, and closes the connection if
+            # the next request is not SaslHandshake.
+            return (
+                "after the first request that followed ApiVersions; the listener probably requires"
+                " SASL; set"
+                f" security.protocol={_named(protocol, sasl=True)}"
+            )
+    return ""
+
+
+def _without_tls(protocol: SecurityProtocol) -> str:
+    return f"set security.protocol={_named(protocol, tls=False)}"
+
+
+def _named(protocol: SecurityProtocol, *, tls: bool | None = None, sasl: bool | None = None) -> str:
+    """Return the protocol's name, with TLS or SASL added or removed."""
+    has_tls = protocol.has_tls if tls is None else tls
+    has_sasl = protocol.has_sasl if sasl is None else sasl
+    return f"{'SASL_' if has_sasl else ''}{'SSL' if has_tls else 'PLAINTEXT'}"
+
+
+logger = logging.getLogger("trionet.client")
+
+# The number of nodes that a message names; further nodes are only counted.
+_NAMED_MAX: Final = 3
+
+
+class _Trouble(NamedTuple):
+    address: str
+    cause: str
+
+
+class Reachability:
+    """The nodes that cannot be reached, each with the latest cause.
+
+    Args:
+        are_advertised: whether brokers' addresses come from their ``advertised.listeners`` rather
+            than from the client's owner.
+
+    Attributes:
+        was_reached: whether any broker has responded at its advertised address.
+    """
+
+    def __init__(self, *, are_advertised: bool = True) -> None:
+        self.was_reached: bool = False
+        self._are_advertised = are_advertised
+        self._troubles: dict[int, _Trouble] = {}
+        self._reached: set[str] = set()
+        self._scopes: set[trio.CancelScope] = set()
+        self._waiting_since: float | None = None
+
+    # Events.
+
+    def failed(self, node: Node, cause: str, level: int = logging.WARNING) -> None:
+        """Record and log that a connection could not be established or is not usable."""
+        trouble = _Trouble(node.address, cause)
+        if self._troubles.get(_key(node)) == trouble:
+            level = logging.DEBUG
+        self._troubles[_key(node)] = trouble
+        hint = ""
+        if node.broker_id is not None and not self._is_known_at(node.address):
+            hint = f"; broker {node.broker_id} advertises that address (advertised.listeners)"
+        logger.log(level, "could not connect to %s: %s%s", node, cause, hint)
+
+    def reached(self, node: Node) -> None:
+        """Record that a node has responded to a request."""
+        self._troubles.pop(_key(node), None)
+        self._reached.add(node.address)
+        if node.id >= 0 and not self.was_reached:
+            self.was_reached = True
+            for scope in self._scopes:
+                scope.deadline = math.inf
+
+    def forget_departed(self, cluster: Cluster) -> None:
+        """Forget brokers that have left the cluster."""
+        for broker_id in [each for each in self._troubles if each >= 0]:
+            if broker_id not in cluster.nodes:
+                del self._troubles[broker_id]
+
+    # Messages.
+
+    def problem(self, cluster: Cluster) -> str:
+        """Return why the cluster or a broker cannot be reached; an empty string if unknown.
+
+        Args:
+            cluster: the newest snapshot of the cluster.
+        """
+        brokers = {
+            id: trouble
+            for id, trouble in self._troubles.items()
+            if id >= 0 and (self._are_advertised or id in cluster.nodes)
+        }
+        servers = {id: trouble for id, trouble in self._troubles.items() if id < 0}
+        is_lost = cluster.is_bootstrap and len(servers) == len(cluster.nodes)
+        if brokers and not is_lost:
+            return _counted([self._of_broker(*each) for each in brokers.items()], "; ")
+        if not servers or not cluster.is_bootstrap:
+            return ""
+        causes = [
+            f"{each.address}: {servers[each.id].cause if each.id in servers else 'no response yet'}"
+            for each in cluster.nodes.values()
+        ]
+        return f"no bootstrap broker could be reached ({_counted(causes, '; ')})"
+
+    def _of_broker(self, broker_id: int, trouble: _Trouble) -> str:
+        if self._is_known_at(trouble.address):
+            return f"broker {broker_id} at {trouble.address} cannot be reached: {trouble.cause}"
+        return (
+            f"broker {broker_id} advertises {trouble.address} (advertised.listeners), which cannot"
+            f" be reached: {trouble.cause}"
+        )
+
+    def _is_known_at(self, address: str) -> bool:
+        """Whether a wrong ``advertised.listeners`` can be ruled out as the cause."""
+        return not self._are_advertised or address in self._reached
+
+    # Waits that would never end.
+
+    @contextmanager
+    def until_reached(self, seconds: float, problem: Callable[[], str]) -> Iterator[None]:
+        """Limit how long this block may run, until a broker of the cluster has been reached.
+
+        Waiting forever would hide a wrong address or protocol. The time limit spans consecutive
+        blocks, and starts over once it has expired.
+
+        Args:
+            seconds: the time limit (``default.api.timeout.ms``).
+            problem: returns why no broker can be reached. If it returns an empty string, the
+                expired block is cancelled without an error.
+
+        Raises:
+            CallTimedOutError: no broker was reached in time.
+        """
+        if self.was_reached:
+            yield
+            return
+        if self._waiting_since is None:
+            self._waiting_since = trio.current_time()
+        with trio.CancelScope(deadline=self._waiting_since + seconds) as scope:
+            self._scopes.add(scope)
+            try:
+                yield
+            finally:
+                self._scopes.discard(scope)
+        if scope.cancelled_caught:
+            self._waiting_since = None
+            if why := problem():
+                raise CallTimedOutError(
+                    "no broker of the cluster could be reached within default.api.timeout.ms ="
+                    f" {seconds * 1000:.0f}: {why}"
+                )
+
+
+def _key(node: Node) -> int:
+    """Return a node's key, which a broker shares with its coordinator connections."""
+    return node.id if node.broker_id is None else node.broker_id
+
+
+def _counted(texts: list[str], separator: str) -> str:
+    shown = separator.join(texts[:_NAMED_MAX])
+    more = len(texts) - _NAMED_MAX
+    return f"{shown} and {more} more" if more > 0 else shown

@@ -1,1 +1,0 @@
-"""In-flight requests, responses, API versions and throttling."""

@@ -1,0 +1,438 @@
+"""The operations on a broker under test.
+
+:class:`Controls` has the methods that do not wait. The methods that wait have the same names for
+trio tests and for blocking tests: they are coroutines in :class:`BrokerControl`, whose broker runs
+in the test's own loop, and blocking methods in :class:`~trionet.testing.ThreadedBroker`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from operator import itemgetter
+
+import attrs
+
+from .._util._text import counted
+from ..broker import Broker
+from ..broker.log import Log
+from ..server._connection import Connection
+from . import _operations as operations
+from ._internals import InLoop, NodeInternals, call_directly, internals_of
+from ._operations import Condition, GroupView, group_view
+from ._records import Record, Seed, records_in
+from ._seen_requests import SeenRequest, Which, api_keys_of
+from .faults._faults import Apis, Faults
+from .faults._interception import Interception
+
+# How many lines :meth:`Controls.log` returns at most.
+LOG_LINES_MAX = 200
+
+
+@attrs.frozen
+class ConnectionView:
+    """A snapshot of an open connection to a broker.
+
+    Attributes:
+        id: the connection id, as in :class:`~trionet.testing.SeenRequest` and in faults.
+        node: the ``node.id`` of the broker.
+        peer: the address and port of the client.
+        software: the name and version of the client's software.
+        principal: the authenticated principal, such as ``User:ANONYMOUS``.
+        requests: the number of requests received on the connection.
+    """
+
+    id: str
+    node: int
+    peer: str
+    software: tuple[str, str]
+    principal: str
+    requests: int
+
+
+class Controls:
+    """The base class for inspecting and controlling a running broker under test.
+
+    Args:
+        broker: the broker; its requests are intercepted from now on.
+        in_loop: calls a function in the broker's loop.
+
+    Attributes:
+        faults: injects faults; see :class:`~trionet.testing.Faults`.
+    """
+
+    def __init__(self, broker: Broker, in_loop: InLoop) -> None:
+        self._internals = internals_of(broker)
+        self._in_loop = in_loop
+        self._interception = Interception(self._internals)
+        self.faults: Faults = Faults(self._interception, in_loop)
+
+    # The broker's contents.
+
+    def topics(self) -> dict[str, int]:
+        """Return each topic's number of partitions, keyed by topic name."""
+        topics = self._internals.cluster.topics
+        return self._in_loop(lambda: {topic.name: topic.partitions for topic in topics})
+
+    def records(self, topic: str, partition: int | None = None) -> list[Record]:
+        """Return the records that a consumer can read from a topic, or from one partition.
+
+        The records are ordered by partition and offset. Records of open and aborted transactions
+        are included.
+
+        Raises:
+            LookupError: the topic or partition does not exist.
+        """
+        return self._in_loop(lambda: self._records(topic, partition))
+
+    def values(self, topic: str, partition: int | None = None) -> list[bytes | None]:
+        """Return the values of a topic's records; see :meth:`records`."""
+        return [record.value for record in self.records(topic, partition)]
+
+    def _records(self, topic: str, partition: int | None) -> list[Record]:
+        return [record for log in self._logs(topic, partition) for record in records_in(log)]
+
+    def _logs(self, topic: str, partition: int | None) -> list[Log]:
+        state = self._internals.nodes[0].state
+        known = state.topics.get(topic)
+        if known is None:
+            names = ", ".join(sorted(each.name for each in state.topics)) or "none"
+            raise LookupError(f"topic {topic} does not exist; topics: {names}")
+        if partition is not None and not 0 <= partition < known.partitions:
+            there = counted(known.partitions, "partition")
+            raise LookupError(f"partition {partition} does not exist; topic {topic} has {there}")
+        indexes = range(known.partitions) if partition is None else [partition]
+        logs = (state.get_log(topic, index) for index in indexes)
+        return [log for log in logs if log is not None]
+
+    def group(self, id: str) -> GroupView:
+        """Return a consumer group's current state, members and committed offsets."""
+        return self._in_loop(lambda: group_view(self._internals, id))
+
+    def groups(self) -> list[str]:
+        """Return the ids of all consumer groups, sorted."""
+        coordinators = self._internals.coordinators()
+        return self._in_loop(lambda: sorted(id for each in coordinators for id in each.groups))
+
+    def connections(self) -> list[ConnectionView]:
+        """Return the currently open connections."""
+        return self._in_loop(
+            lambda: [
+                _connection(node, channel.id, channel.attachment, str(channel.principal))
+                for node in self._internals.nodes
+                for _, channel in node.channels()
+            ]
+        )
+
+    # The requests it received.
+
+    def requests(
+        self,
+        apis: Apis = None,
+        *,
+        topic: str | None = None,
+        group: str | None = None,
+        client_id: str | None = None,
+        connection: str | None = None,
+        node: int | None = None,
+    ) -> list[SeenRequest]:
+        """Return the received requests, oldest first.
+
+        Only the most recent requests are kept: at most 10,000, and at most 64 MiB in total.
+
+        Args:
+            apis: one API or several, by name or number; None for all.
+            topic: only requests about this topic.
+            group: only requests about this consumer group.
+            client_id: only requests from clients with this id.
+            connection: only requests on the connection with this id.
+            node: only requests to the broker with this ``node.id``.
+
+        Raises:
+            ValueError: an API is unknown.
+        """
+        which = Which(
+            api_keys=api_keys_of(apis),
+            topic=topic,
+            group=group,
+            client_id=client_id,
+            connection=connection,
+            node=node,
+        )
+        return [request for request in self._interception.seen if which.matches(request)]
+
+    def forget_requests(self) -> None:
+        """Discard all recorded requests."""
+        self._in_loop(self._interception.seen.clear)
+
+    def log(self, *, since_ms: int = 0) -> str:
+        """Return the most recent requests and their outcomes, one per line.
+
+        For a :class:`~trionet.testing.ThreadedBroker`, this includes the broker's log lines. At
+        most 200 lines are returned. This method can still be called after the broker has stopped.
+
+        Args:
+            since_ms: the earliest time to include, in ms since the epoch.
+        """
+        # A time in ms that was divided by 1000 and multiplied again may be a little smaller.
+        lines = [line for line in self._log_lines() if round(line[0] * 1000, 3) >= since_ms]
+        lines.sort(key=itemgetter(0))
+        return "\n".join(line for _, line in lines[-LOG_LINES_MAX:])
+
+    def _log_lines(self) -> list[tuple[float, str]]:
+        """Return (time, line) pairs; times are in seconds since the epoch."""
+        seen = self._interception.seen
+        return [(request.time_ms / 1000, request.as_line()) for request in seen]
+
+    # Immediate operations.
+
+    def expire_members(self, group: str, member_ids: Iterable[str] | None = None) -> None:
+        """Remove members from a group, as if their session timeouts had expired.
+
+        Args:
+            group: the group id.
+            member_ids: the ids of the members to expire; None for all members.
+
+        Raises:
+            LookupError: the group does not exist.
+        """
+        ids = None if member_ids is None else list(member_ids)
+
+        def expire() -> None:
+            groups = self._internals.groups_of(group)
+            if groups is None:
+                raise LookupError(f"group {group} does not exist")
+            groups.expire_members(group, ids)
+
+        self._in_loop(expire)
+
+    # Conditions to wait for.
+
+    def _enough_records(
+        self, topic: str, count: int, partition: int | None
+    ) -> Condition[list[Record]]:
+        last: list[tuple[Log, int]] = []
+
+        def logs() -> list[Log]:
+            known = self._internals.cluster.topics.get(topic)
+            return self._logs(topic, partition) if known is not None else []
+
+        def records() -> list[Record]:
+            return [record for log in logs() for record in records_in(log)]
+
+        def poll() -> list[Record] | None:
+            nonlocal last
+            # Decoding is slow: records are decoded only if there may be enough, and only once.
+            if count > sum(log.high_watermark - log.start_offset for log in logs()):
+                return None
+            current = [(log, log.high_watermark) for log in logs()]
+            if current and current == last:
+                return None
+            last = current
+            found = records()
+            return found if len(found) >= count else None
+
+        return Condition(
+            f"{counted(count, 'record')} in {topic}", poll, lambda: f"found {len(records())}"
+        )
+
+    def _enough_requests(
+        self, apis: Apis, count: int, topic: str | None
+    ) -> Condition[list[SeenRequest]]:
+        which = Which(api_keys=api_keys_of(apis), topic=topic)
+        found: list[SeenRequest] = []
+        beginning = position = self._interception.seen.beginning
+
+        def poll() -> list[SeenRequest] | None:
+            nonlocal beginning, position
+            seen = self._interception.seen
+            if beginning != seen.beginning:  # requests were forgotten meanwhile
+                beginning = seen.beginning
+                found.clear()
+            found.extend(each for each in seen.since(position) if which.matches(each))
+            position = seen.total
+            return found if len(found) >= count else None
+
+        return Condition(
+            f"{counted(count, 'request')} of {apis or 'any API'}",
+            poll,
+            lambda: f"received {len(found)}",
+        )
+
+    def _group_in_state(self, id: str, state: str, members: int | None) -> Condition[GroupView]:
+        def poll() -> GroupView | None:
+            found = group_view(self._internals, id)
+            is_there = found.state == state and members in (None, len(found.members))
+            return found if is_there else None
+
+        with_members = "" if members is None else f" with {counted(members, 'member')}"
+        return Condition(
+            f"group {id} in state {state}{with_members}",
+            poll,
+            lambda: f"current state: {group_view(self._internals, id)}",
+        )
+
+    def _committed(self, id: str, topic: str, partition: int, offset: int) -> Condition[GroupView]:
+        def poll() -> GroupView | None:
+            found = group_view(self._internals, id)
+            return found if found.offsets.get((topic, partition), -1) >= offset else None
+
+        return Condition(
+            f"offset {offset} of {topic}-{partition} committed by group {id}",
+            poll,
+            lambda: f"committed offsets: {group_view(self._internals, id).offsets}",
+        )
+
+
+def _connection(
+    node: NodeInternals, id: str, connection: Connection, principal: str
+) -> ConnectionView:
+    return ConnectionView(
+        id, node.id, connection.peer, connection.client_software, principal, connection.requests
+    )
+
+
+class BrokerControl(Controls):
+    """A handle for controlling a broker from a trio program; created by :func:`control`.
+
+    Every async method is a checkpoint. To put a timeout on a wait, use ``trio.fail_after``.
+
+    Attributes:
+        broker: the broker under test.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        super().__init__(broker, call_directly)
+        self.broker = broker
+
+    async def create_topic(
+        self, name: str, partitions: int | None = None, **configs: object
+    ) -> None:
+        """Create a topic.
+
+        Args:
+            name: the name of the topic.
+            partitions: the number of partitions; None for ``num.partitions``.
+            configs: topic configs, with underscores instead of dots.
+
+        Raises:
+            ApiError: the topic exists, or an argument is invalid.
+        """
+        await operations.create_topic(self._internals, name, partitions, configs)
+
+    async def delete_topic(self, name: str) -> None:
+        """Delete a topic and its records.
+
+        Raises:
+            ApiError: the topic does not exist.
+        """
+        await operations.delete_topic(self._internals, name)
+
+    async def seed(self, topic: str, records: Iterable[Seed]) -> list[Record]:
+        """Append records to a topic, creating it if needed.
+
+        Args:
+            topic: the name of the topic.
+            records: the records; each is a value, a tuple of a key and a value, or a dict with
+                any of ``partition``, ``key``, ``value``, ``headers`` and ``timestamp``. The key
+                determines the partition, as in Kafka's own producer; records without a key are
+                distributed round-robin.
+
+        Returns:
+            The appended records, ordered by partition and offset.
+
+        Raises:
+            ApiError: the broker rejected a batch; earlier batches were appended.
+            TypeError: a record is invalid; nothing was appended.
+            ValueError: a field is invalid, or the partition does not exist; nothing was appended.
+        """
+        return await operations.seed(self._internals, topic, records)
+
+    async def load(self, path: str | os.PathLike[str]) -> dict[str, list[Record]]:
+        """Append the records in a JSON Lines file to their topics; see :meth:`seed`.
+
+        Raises:
+            OSError: the file cannot be read.
+            ValueError: a line is invalid; nothing was appended.
+        """
+        return await operations.load(self._internals, path)
+
+    async def apply_retention(self) -> None:
+        """Apply retention now, without waiting for ``log.retention.check.interval.ms``."""
+        await operations.apply_retention(self._internals)
+
+    async def wait_for_records(
+        self, topic: str, count: int = 1, *, partition: int | None = None
+    ) -> list[Record]:
+        """Wait until a topic has at least ``count`` records. Returns the records.
+
+        Args:
+            topic: the topic name; the topic need not exist yet.
+            count: the minimum number of records, including those of open and aborted transactions.
+            partition: the partition whose records are counted; None for all partitions.
+
+        Raises:
+            LookupError: the topic exists, but the partition does not.
+
+        Safe to cancel: waiting has no side effects.
+        """
+        return await operations.wait(self._internals, self._enough_records(topic, count, partition))
+
+    async def wait_for_requests(
+        self, apis: Apis = None, count: int = 1, *, topic: str | None = None
+    ) -> list[SeenRequest]:
+        """Wait until at least ``count`` requests have been received. Returns the requests.
+
+        Args:
+            apis: one API or several, by name or number; None for all.
+            count: the minimum number of requests.
+            topic: the topic that the requests must be about; None for any.
+
+        Raises:
+            ValueError: an API is unknown.
+
+        Safe to cancel: waiting has no side effects.
+        """
+        return await operations.wait(self._internals, self._enough_requests(apis, count, topic))
+
+    async def wait_for_group(
+        self, id: str, state: str = "Stable", *, members: int | None = None
+    ) -> GroupView:
+        """Wait until a group has the given state and number of members. Returns the group.
+
+        Args:
+            id: the group id; the group need not exist yet.
+            state: the state, by Kafka's name.
+            members: the exact number of members; None for any number.
+
+        Safe to cancel: waiting has no side effects.
+        """
+        return await operations.wait(self._internals, self._group_in_state(id, state, members))
+
+    async def wait_for_offset(
+        self, group: str, topic: str, offset: int, *, partition: int = 0
+    ) -> GroupView:
+        """Wait until a group's committed offset is at least ``offset``. Returns the group.
+
+        Args:
+            group: the group id; the group need not exist yet.
+            topic: the name of the topic.
+            offset: the minimum committed offset.
+            partition: the partition number.
+
+        Safe to cancel: waiting has no side effects.
+        """
+        return await operations.wait(
+            self._internals, self._committed(group, topic, partition, offset)
+        )
+
+
+def control(broker: Broker) -> BrokerControl:
+    """Take control of a broker opened with :func:`trionet.open_broker`.
+
+    After this call, the broker's requests are recorded and faults can be injected.
+
+    Raises:
+        LocalProtocolError: the broker is already under control; call this function once per broker.
+    """
+    return BrokerControl(broker)

@@ -1,0 +1,236 @@
+"""The operations that tests perform on a broker: topics, records, retention, groups and waits."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Generic, TypeVar
+
+import attrs
+import trio
+
+from ..broker.groups._group_state import GroupState
+from ..broker.groups._members import Member
+from ..broker.run._upkeep import apply_retention as apply_retention_of
+from ..errors import ApiError, WireFormatError
+from ..protocol import error_codes
+from ..protocol.messages.consumer_protocol_assignment import MESSAGES
+from ._internals import BrokerInternals
+from ._records import NewRecord, Record, Seed, append, assign_partitions, new_record, read_records
+
+Topics = Mapping[str, int | Mapping[str, object] | None] | Iterable[str]
+"""Names; or a dict that maps each name to a number of partitions or to a dict of ``partitions`` and
+topic configs, with underscores instead of dots."""
+
+NewTopics = dict[str, tuple[int | None, dict[str, object]]]
+"""Each topic's number of partitions and topic configs, keyed by name."""
+
+
+def parse_topics(topics: Topics | None) -> NewTopics:
+    """Parse the ``topics`` argument of :func:`trionet.testing.broker`.
+
+    Raises:
+        TypeError: ``topics`` is invalid.
+    """
+    if topics is None:
+        return {}
+    if isinstance(topics, Mapping):
+        return {_name(name): _topic(name, value) for name, value in topics.items()}
+    if isinstance(topics, str) or not isinstance(topics, Iterable):
+        raise _wrong(topics)
+    return {_name(name): (None, {}) for name in topics}
+
+
+def _topic(name: str, value: object) -> tuple[int | None, dict[str, object]]:
+    if isinstance(value, Mapping):
+        settings = dict(value)
+        return _topic(name, settings.pop("partitions", None))[0], settings
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value, {}
+    raise _wrong({name: value})
+
+
+def _name(name: object) -> str:
+    if isinstance(name, str):
+        return name
+    raise _wrong(name)
+
+
+def _wrong(topics: object) -> TypeError:
+    return TypeError(
+        f"invalid topics={topics!r}; expected a list of names, or a dict that maps each name to a"
+        ' number of partitions, such as {"orders": 3}, or to a dict of topic configs'
+    )
+
+
+_decode = MESSAGES[0][0]
+_VERSION_BYTES = 2
+
+
+@attrs.frozen
+class GroupMember:
+    """A member of a group.
+
+    Attributes:
+        id: the member id assigned by the broker.
+        instance_id: the ``group.instance.id`` of a static member; None for a dynamic member.
+        client_id: the client id of the member.
+        client_host: the address from which the member connects.
+        assignment: the numbers of the assigned partitions, keyed by topic.
+    """
+
+    id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    assignment: dict[str, list[int]]
+
+
+@attrs.frozen
+class GroupView:
+    """A snapshot of a consumer group.
+
+    Attributes:
+        id: the group id.
+        state: Kafka's name for the state; ``Dead`` if the group does not exist.
+        generation: the generation, incremented by each rebalance; 0 before the first rebalance.
+        protocol: the selected assignor; None if none is selected.
+        members: the members of the group.
+        offsets: the committed offsets, keyed by topic and partition.
+    """
+
+    id: str
+    state: str = GroupState.DEAD.value
+    generation: int = 0
+    protocol: str | None = None
+    members: list[GroupMember] = attrs.Factory(list)
+    offsets: dict[tuple[str, int], int] = attrs.Factory(dict)
+
+
+def group_view(inside: BrokerInternals, id: str) -> GroupView:
+    """Return a snapshot of a group."""
+    groups = inside.groups_of(id)
+    if groups is None:
+        return GroupView(id)
+    group = groups.groups[id]
+    return GroupView(
+        id,
+        group.state.value,
+        group.generation,
+        group.protocol_name,
+        [_member(each) for each in group.members],
+        {partition: each.offset for partition, each in groups.offsets.of(id).items()},
+    )
+
+
+def _member(member: Member) -> GroupMember:
+    assignment: dict[str, list[int]] = {}
+    try:
+        if member.assignment:
+            for topic in _decode(member.assignment, _VERSION_BYTES).assigned_partitions:
+                assignment[topic.topic] = sorted(topic.partitions)
+    except WireFormatError:
+        pass  # of a protocol other than that of consumers
+    return GroupMember(
+        member.id, member.instance_id, member.client_id, member.client_host, assignment
+    )
+
+
+T = TypeVar("T")
+
+
+@attrs.frozen
+class Condition(Generic[T]):
+    """A condition that a test waits for.
+
+    Attributes:
+        what: a description of the condition.
+        poll: returns the result, or None while the condition is not met.
+        so_far: returns a description of the current state.
+    """
+
+    what: str
+    poll: Callable[[], T | None]
+    so_far: Callable[[], str]
+
+
+async def wait(inside: BrokerInternals, condition: Condition[T]) -> T:
+    """Wait for a condition, and return its result. Always a checkpoint."""
+    await trio.lowlevel.checkpoint()
+    while (found := condition.poll()) is None:
+        await inside.changes.park()
+    return found
+
+
+async def wait_with_timeout(inside: BrokerInternals, condition: Condition[T], seconds: float) -> T:
+    """Wait for a condition with a timeout, and return its result.
+
+    Raises:
+        TimeoutError: the timeout expired; the message describes the current state.
+    """
+    with trio.move_on_after(seconds):
+        return await wait(inside, condition)
+    raise TimeoutError(
+        f"timed out after {seconds} s waiting for {condition.what}; {condition.so_far()}"
+    )
+
+
+async def create_topic(
+    inside: BrokerInternals, name: str, partitions: int | None, configs: Mapping[str, object]
+) -> None:
+    """Create a topic; the keys of configs may have underscores instead of dots."""
+    await inside.cluster.create_topic(
+        name,
+        partitions=-1 if partitions is None else partitions,
+        configs=tuple((key.replace("_", "."), _setting(value)) for key, value in configs.items()),
+    )
+
+
+def _setting(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+async def delete_topic(inside: BrokerInternals, name: str) -> None:
+    """Delete a topic and its records."""
+    topic = inside.cluster.topics.get(name)
+    if topic is None:
+        raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} does not exist")
+    await inside.cluster.delete_topic(topic)
+
+
+async def seed(inside: BrokerInternals, topic: str, records: Iterable[Seed]) -> list[Record]:
+    """Append records to a topic, creating it if needed. Returns the appended records."""
+    return await _store(inside, topic, [new_record(each) for each in records])
+
+
+async def load(inside: BrokerInternals, path: str | os.PathLike[str]) -> dict[str, list[Record]]:
+    """Append the records in a file to their topics. Returns the appended records by topic."""
+    if inside.cluster.network.is_virtual:  # threads are not part of virtual time
+        await trio.lowlevel.checkpoint()
+        by_topic = read_records(path)
+    else:
+        by_topic = await trio.to_thread.run_sync(read_records, path)
+    return {topic: await _store(inside, topic, records) for topic, records in by_topic.items()}
+
+
+async def _store(inside: BrokerInternals, name: str, records: list[NewRecord]) -> list[Record]:
+    state = inside.nodes[0].state
+    topic = await inside.cluster.get_or_create_topic(name)
+    stored: list[Record] = []
+    for index, assigned in sorted(assign_partitions(records, topic.partitions).items()):
+        log = state.get_log(name, index)
+        if log is None:  # the topic was deleted meanwhile
+            raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} does not exist")
+        before = log.size
+        stored += await append(log, assigned, state.now_ms())
+        if log.must_flush:
+            await log.flush()
+        state.appended(log, log.size - before)
+        inside.changed()
+    return stored
+
+
+async def apply_retention(inside: BrokerInternals) -> None:
+    """Apply retention now, as the broker does periodically."""
+    await trio.lowlevel.checkpoint()
+    await apply_retention_of(inside.cluster)

@@ -1,1 +1,0 @@
-"""Records the requests that a broker receives, with their topics and groups, for assertions."""
