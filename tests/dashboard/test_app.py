@@ -21,7 +21,7 @@ from trionet.dashboard.model._model import Model
 from trionet.dashboard.model._rows import ConnectionRow
 from trionet.dashboard.sources._actions import Actions
 from trionet.dashboard.terminal._tty import Tty
-from trionet.dashboard.ui._ordering import ROWS_PER_STEP
+from trionet.dashboard.ui._view_state import ROWS_PER_STEP
 from trionet.dashboard.views import all_views
 
 HANGUP = 128 + signal.SIGHUP

@@ -14,7 +14,7 @@ import trio
 
 from trionet.cli._dashboard import add_arguments, open_source
 from trionet.dashboard._app import DashboardSettings, run_dashboard
-from trionet.dashboard.drawing._pen import Line, Pen
+from trionet.dashboard.drawing._cells import Line, Pen
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.sources._source import Source
 from trionet.dashboard.ui._view import View

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import trio
 
 from trionet.dashboard.model._model import Model
-from trionet.dashboard.sources._joined_sources import Part
+from trionet.dashboard.sources._source import Part
 
 #: How often a source looks in tests, in seconds.
 INTERVAL_SECONDS = 0.05

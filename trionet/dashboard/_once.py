@@ -15,10 +15,9 @@ from .._util._raising import raise_single_error
 from ..errors import TrionetError
 from .drawing import _figure_lines as figure_lines
 from .drawing import _palette as palette
-from .drawing._cells import ASCII, UNICODE, Glyphs, wrapped
+from .drawing._cells import ASCII, UNICODE, Frame, Glyphs, Line, Pen, wrapped
 from .drawing._export import FRAME_FORMS, TABLE_FORMS, as_text
-from .drawing._pen import Frame, Line, Pen
-from .drawing._table_lines import exactly, heading_line, layout, row_line
+from .drawing._table import exactly, heading_line, layout, row_line
 from .model._figures import FIGURES
 from .model._model import Model
 from .model._pipeline import Pipeline

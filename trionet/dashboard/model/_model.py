@@ -9,8 +9,8 @@ The choice: one mutable model, without I/O, where time is a parameter. Each sour
 with plain calls. Data that two sources report (groups, quotas) is kept per source and merged on
 each update, so that either source may fail alone. Absence is explicit: every :class:`.Section`
 records whether the rows are missing (the source has none), stale (the last read failed) or
-incomplete. :mod:`._broker_rates` computes rates and histories from counters, and drops them when a
-counter or the broker's clock goes backwards. :mod:`._history` bounds histories, and lists are as
+incomplete. :mod:`._rates` computes rates and histories from counters, and drops them when a
+counter or the broker's clock goes backwards. :mod:`._figures` bounds histories, and lists are as
 long as in the source.
 
 Rejected: immutable snapshots swapped per update (copying 10,000 partitions costs more than drawing
@@ -26,11 +26,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from . import _network_figures as network_figures
-from ._broker_rates import BrokerRates
 from ._figures import Figures
-from ._group_rows import from_internals, with_internals
 from ._pipeline import Pipeline
+from ._rates import BrokerRates
 from ._rows import (
     About,
     ApiRow,
@@ -47,10 +45,12 @@ from ._rows import (
     QuotaRow,
     TaskRow,
     TopicRow,
+    from_internals,
     row_factory,
+    with_internals,
 )
 from ._section import Section
-from ._snapshot import MALFORMED, BrokerSnapshot
+from ._snapshot import COUNTS, LEVELS, MALFORMED, BrokerSnapshot, counters, gauges, read_figures
 from ._tail import RECORDS_MAX, TailRow
 
 if TYPE_CHECKING:
@@ -263,16 +263,16 @@ class Model:
     def _update_figures(self, snapshot: BrokerSnapshot, now: float) -> set[str]:
         """Update the figures, and return the names of parts in an unknown format."""
         # Histories use this loop's clock, since other sources add figures too; rates the broker's.
-        values, unknown = network_figures.read(network_figures.LEVELS, snapshot.about)
-        counts, unknown_counts = network_figures.read(network_figures.COUNTS, snapshot.about)
-        counts |= network_figures.counters(snapshot.readings)
+        values, unknown = read_figures(LEVELS, snapshot.about)
+        counts, unknown_counts = read_figures(COUNTS, snapshot.about)
+        counts |= counters(snapshot.readings)
         is_known = self.apis.missing is None and self.apis.failure is None
         counts["errors"] = sum(row.errors for row in self.apis.values()) if is_known else None
         for name, count in counts.items():
             values[name] = (
                 None if count is None else self._rates.rate(("figure", name), snapshot.at, count)
             )
-        values |= network_figures.gauges(snapshot.readings)
+        values |= gauges(snapshot.readings)
         for name, value in values.items():
             self.figures.put(name, now, value)
         self._network_figures = values.keys()

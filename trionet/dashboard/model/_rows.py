@@ -1,4 +1,4 @@
-"""The rows of the model. A value that the source does not report is None."""
+"""The rows of the model, and how they are made from JSON. A value that is not reported is None."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import attrs
 
-from ._history import History
+from ._figures import History
 
 R = TypeVar("R")
 
@@ -46,7 +46,7 @@ class ApiRow:
         errors: the number of error codes in responses since the broker started.
         error_rate: the number of recent error codes per second.
         phases_ms: the mean time of each of Kafka's seven phases within the window of
-            :mod:`._api_times`, in the order of :data:`trionet.metrics._request_times.PHASES`; empty
+            :mod:`._rates`, in the order of :data:`trionet.metrics._request_times.PHASES`; empty
             if no request was completed within the window.
         p50_ms, p99_ms, max_ms: the median, the 99th percentile and the maximum of the total time
             within the window; None if no request was completed in it.
@@ -55,7 +55,7 @@ class ApiRow:
         mean_bytes: the mean size of requests within the window.
         history: the history of ``rate``.
         spreads: the distributions of total times between reads, the oldest first; see
-            :func:`._api_times.spread`. None where unknown.
+            :func:`._rates.spread`. None where unknown.
     """
 
     name: str
@@ -381,3 +381,53 @@ def row_factory(row: Callable[..., R]) -> Callable[[Mapping[str, Any]], R]:
         return row(*map(values.get, names))
 
     return make
+
+
+def with_internals(row: GroupRow, values: Mapping[str, Any]) -> GroupRow:
+    """Merge the row of a group with its entry in a broker's snapshot.
+
+    Args:
+        row: the row reported by the cluster.
+        values: the group's entry under ``groups`` in ``/snapshot``.
+    """
+    detail = row.detail
+    if detail is not None:
+        inside = {member["id"]: member for member in values["members"]}
+        detail = tuple(_member_with_internals(member, inside.get(member.id)) for member in detail)
+    return attrs.evolve(
+        row,
+        state=values["state"],
+        state_seconds=values["state_seconds"],
+        generation=values["generation"],
+        members=len(values["members"]),
+        detail=detail,
+    )
+
+
+def _member_with_internals(member: MemberRow, values: Mapping[str, Any] | None) -> MemberRow:
+    if values is None:
+        return member
+    return attrs.evolve(
+        member,
+        is_leader=values["is_leader"],
+        phase=values["phase"],
+        expires_seconds=values["expires_seconds"],
+    )
+
+
+def from_internals(values: Mapping[str, Any]) -> GroupRow:
+    """Return the row of a group that only the broker's snapshot contains."""
+    row = GroupRow(
+        values["id"],
+        "classic",
+        values["state"],
+        values["protocol_type"] or "",
+        values["protocol"],
+        detail=tuple(
+            MemberRow(
+                member["id"], member["instance_id"], member["client_id"], member["client_host"], ()
+            )
+            for member in values["members"]
+        ),
+    )
+    return with_internals(row, values)

@@ -15,8 +15,8 @@ from ...client.admin.groups._groups import Committed, GroupCalls, GroupListing
 from ...errors import TrionetError
 from ..model._model import Model
 from ..model._rows import GroupRow, LagRow, MemberRow, PartitionRow
-from ._offset_reader import EARLIEST, LATEST, Key, read_offsets
-from ._pacing import Pace
+from ._source import Pace
+from ._topic_reader import EARLIEST, LATEST, Key, read_offsets
 
 #: The maximum number of groups per request.
 GROUPS_PER_REQUEST: Final = 50

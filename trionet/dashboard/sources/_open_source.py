@@ -13,11 +13,8 @@ from ...net.wire._endpoint import SecurityProtocol
 from ..model._model import Model
 from ._actions import Actions
 from ._http_client import HttpClient
-from ._joined_sources import DeferredSource, JoinedSource, Part
-from ._network_source import NetworkSource
-from ._snapshot_readers import InProcessReader, MetricsListenerReader
-from ._source import Source
-from ._task_source import TaskSource
+from ._network_source import InProcessReader, MetricsListenerReader, NetworkSource, TaskSource
+from ._source import DeferredSource, JoinedSource, Part, Source
 
 if TYPE_CHECKING:
     from ...broker.run._broker import Broker
@@ -52,9 +49,9 @@ def cluster_parts(
     }
     return [
         DeferredSource("_cluster_source", "ClusterSource", where),
-        DeferredSource("_tail_source", "TailSource", where, ("tail",)),
+        DeferredSource("_record_sources", "TailSource", where, ("tail",)),
         DeferredSource(
-            "_pipeline_source",
+            "_record_sources",
             "PipelineSource",
             {**where, "topic": pipeline_topic, "now_ms": now_ms},
             ("pipeline",),
