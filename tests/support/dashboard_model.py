@@ -18,8 +18,7 @@ from trionet.dashboard.model import _rows as row_types
 from trionet.dashboard.model._figures import History
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.model._pipeline import AnomalyRow, MinuteRow, SeriesRow, TalkerRow
-from trionet.dashboard.model._rows import ConnectionRow, LogRow
-from trionet.dashboard.model._section import Section
+from trionet.dashboard.model._rows import ConnectionRow, LogRow, Section
 from trionet.dashboard.model._snapshot import (
     HANDLERS_IDLE,
     LOOP_IDLE_SECONDS,

@@ -48,6 +48,7 @@ async def watching(
     found = Watching(Model())
     source.interval_seconds = interval_seconds
     async with trio.open_nursery() as nursery:
-        await nursery.start(source.run, found.model, found.changed)
+        found.model.changed = found.changed
+        await nursery.start(source.run, found.model)
         yield found
         nursery.cancel_scope.cancel()

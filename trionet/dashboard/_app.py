@@ -130,6 +130,7 @@ class Dashboard:
         self._source = source
         self._tty = tty
         self._model = Model()
+        self._model.changed = self._changed
         # The first frame is drawn before the source runs, and shows its name.
         self._model.about = attrs.evolve(self._model.about, source=source.name)
         self._ui = Ui(views, settings.view, settings.refresh_seconds)
@@ -174,7 +175,7 @@ class Dashboard:
     async def _feed(self) -> None:
         """Run the source after the first frame, because loading the source would delay it."""
         await self._has_drawn.wait()
-        await self._source.run(self._model, self._changed)
+        await self._source.run(self._model)
 
     def _stop(self, status: int, nursery: trio.Nursery) -> None:
         self._status = status

@@ -277,7 +277,8 @@ async def test_a_large_cluster_is_read_in_slices() -> None:
         model, sizes = Model(), [0]
         source = ClusterSource(broker.bootstrap_servers)
         async with trio.open_nursery() as nursery:
-            await nursery.start(source.run, model, lambda: sizes.append(len(model.partitions)))
+            model.changed = lambda: sizes.append(len(model.partitions))
+            await nursery.start(source.run, model)
             nursery.cancel_scope.cancel()
 
     assert (1000, 1) == (model.topics["large"].partitions, model.topics["small"].partitions)
@@ -335,7 +336,8 @@ async def test_no_step_of_reading_a_large_cluster_holds_others_up(
         counts: list[int] = [0]
         trio.lowlevel.add_instrument(steps)
         async with trio.open_nursery() as nursery:
-            await nursery.start(source.run, model, lambda: counts.append(len(model.groups)))
+            model.changed = lambda: counts.append(len(model.groups))
+            await nursery.start(source.run, model)
             nursery.cancel_scope.cancel()
         trio.lowlevel.remove_instrument(steps)
 

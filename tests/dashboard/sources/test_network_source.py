@@ -177,7 +177,8 @@ async def test_a_list_is_only_read_while_it_is_looked_at() -> None:
                     news.set()
 
             async with trio.open_nursery() as nursery:
-                await nursery.start(source.run, model, changed)
+                model.changed = changed
+                await nursery.start(source.run, model)
                 assert 1 == model.figures["connections"]
                 assert None is model.connections.updated_at
                 source.focus("connections")
@@ -287,7 +288,8 @@ async def test_a_list_does_not_wait_for_the_rest_of_another_one() -> None:
                     news.set()
 
             async with trio.open_nursery() as nursery:
-                await nursery.start(source.run, model, changed)
+                model.changed = changed
+                await nursery.start(source.run, model)
                 source.focus("connections")
                 await reader.asked.wait()
                 source.focus("log")
@@ -401,7 +403,7 @@ async def test_a_listener_that_is_not_there_is_an_alarm_and_is_tried_again() -> 
         model = Model()
         source = NetworkSource(MetricsListenerReader(client), url)
         source.interval_seconds = 0.02
-        await nursery.start(source.run, model, lambda: None)
+        await nursery.start(source.run, model)
 
         assert [url] == list(model.alarms)
         assert url in f"{model.apis.missing}"

@@ -19,7 +19,7 @@ from ...net._network import SYSTEM, Network
 from ..model._model import Model
 from ..model._rows import BrokerRow, ConfigRow, QuotaRow
 from ._group_reader import GroupReader
-from ._source import INTERVAL_SECONDS, SHARE, Pace, start_in
+from ._source import INTERVAL_SECONDS, SHARE, Pace, Started, start_in
 from ._topic_reader import TopicReader
 
 if TYPE_CHECKING:
@@ -81,13 +81,7 @@ class ClusterSource:
             wake, self._wake = self._wake, trio.Event()
             wake.set()
 
-    async def run(
-        self,
-        model: Model,
-        changed: Callable[[], None],
-        *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
+    async def run(self, model: Model, *, task_status: Started = trio.TASK_STATUS_IGNORED) -> None:
         """Update the model until cancelled; see :class:`.Source`."""
         settings = {"client.id": "trionet-dashboard", **self._settings}
         if not _CALL_MS.keys() & settings.keys():
@@ -95,16 +89,16 @@ class ClusterSource:
         async with open_calls(
             self._bootstrap_servers, admin_settings(settings, {}), network=self._network
         ) as calls:
-            reads = _Reads(calls, model, changed)
+            reads = _Reads(calls, model)
             # Concurrently, so that a slow read delays no other.
             async with trio.open_nursery() as nursery:
                 async with trio.open_nursery() as starting:
                     for read in (reads.topics, reads.groups, reads.others):
-                        starting.start_soon(start_in, nursery, self._repeat, read, changed)
+                        starting.start_soon(start_in, nursery, self._repeat, read, model)
                 task_status.started()
 
     async def _repeat(
-        self, read: Read, changed: Callable[[], None], *, task_status: trio.TaskStatus[None]
+        self, read: Read, model: Model, *, task_status: trio.TaskStatus[None]
     ) -> None:
         due_at = -math.inf
         is_started = False
@@ -116,7 +110,7 @@ class ClusterSource:
             if is_due:
                 due_at = began + min((RARELY - 0.5) * self.interval_seconds, RARELY_SECONDS)
             if await read(self._section, self._key, is_due, pace):
-                changed()
+                model.changed()
             if not is_started:
                 is_started = True
                 task_status.started()
@@ -131,12 +125,11 @@ def _unless(event: trio.Event) -> Callable[[], bool]:
 class _Reads:
     """The reads of the cluster: shown data in every round, and other data when it is due."""
 
-    def __init__(self, calls: Calls, model: Model, changed: Callable[[], None]) -> None:
+    def __init__(self, calls: Calls, model: Model) -> None:
         self._calls = calls
         self._model = model
-        self._changed = changed
-        self._topics = TopicReader(model, changed)
-        self._groups = GroupReader(model, changed, self._topics.partition)
+        self._topics = TopicReader(model)
+        self._groups = GroupReader(model, self._topics.partition)
         self._began = trio.current_time()
         self._succeeded_at: dict[str, float] = {}
 
@@ -183,7 +176,7 @@ class _Reads:
         model = self._model
         if isinstance(key, tuple) and section == "configs" and key != model.configs_of:
             model.select_configs(key)
-            self._changed()
+            self._model.changed()
         await self._topics.was_read.wait()
         # If nothing else is read regularly, this read notices when the cluster is unreachable.
         is_alone = section not in _FOCUSED and model.apis.updated_at is None
@@ -256,7 +249,6 @@ class _Reads:
         model.about = attrs.evolve(
             model.about, cluster_id=cluster.id or model.about.cluster_id, controller=controller
         )
-        model.version += 1
 
     async def _configs(self, key: object) -> None:
         assert isinstance(key, tuple)
@@ -278,7 +270,6 @@ class _Reads:
             for entry in sorted(entries.values(), key=lambda entry: entry.name)
         }
         self._model.configs.replace(rows, trio.current_time())
-        self._model.version += 1
 
     async def _quotas(self) -> None:
         from ...client.admin.access._quotas import QuotaCalls

@@ -7,7 +7,7 @@ in this process, or has a metrics listener for HTTP or HTTPS. Tasks are read whi
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import quote
 
@@ -18,7 +18,7 @@ from ..model._model import Model
 from ..model._rows import TaskRow
 from ..model._snapshot import MALFORMED, BrokerSnapshot, from_json, from_snapshot
 from ._http_client import HttpClient
-from ._source import INTERVAL_SECONDS
+from ._source import INTERVAL_SECONDS, Started
 
 if TYPE_CHECKING:
     from ...broker.telemetry._broker_metrics import BrokerMetrics
@@ -65,13 +65,7 @@ class NetworkSource:
             self._list, self._list_due_at = name, 0.0
             self._wake.set()
 
-    async def run(
-        self,
-        model: Model,
-        changed: Callable[[], None],
-        *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
+    async def run(self, model: Model, *, task_status: Started = trio.TASK_STATUS_IGNORED) -> None:
         """Update the model until cancelled; see :class:`.Source`."""
         is_started = has_succeeded = False
         succeeded_at = trio.current_time()
@@ -90,7 +84,7 @@ class NetworkSource:
             else:
                 has_succeeded, succeeded_at = True, trio.current_time()
                 model.set_alarm(self._what, problem)
-            changed()
+            model.changed()
             if not is_started:
                 is_started = True
                 task_status.started()
@@ -279,13 +273,7 @@ class TaskSource:
         if self._is_needed:
             self._has_changed.set()
 
-    async def run(
-        self,
-        model: Model,
-        changed: Callable[[], None],
-        *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
+    async def run(self, model: Model, *, task_status: Started = trio.TASK_STATUS_IGNORED) -> None:
         """Update the model until cancelled; see :class:`.Source`."""
         task_status.started()
         while True:
@@ -295,8 +283,7 @@ class TaskSource:
                 continue
             rows, total = task_rows()
             model.tasks.replace(rows, trio.current_time(), total)
-            model.version += 1
-            changed()
+            model.changed()
             await trio.sleep(self.interval_seconds)
 
 

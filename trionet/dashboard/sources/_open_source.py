@@ -86,7 +86,10 @@ def watch_broker(
             address or broker.bootstrap_servers, settings, close=reader.close_connection
         )
         name = ",".join(map(str, broker.endpoints))
-        yield JoinedSource(name, parts, actions, _all_available if address else _without_clients)
+        if address is None:
+            yield JoinedSource(name, parts, actions, _without_clients)
+        else:
+            yield JoinedSource(name, parts, actions)
 
 
 def _plaintext_address(broker: Broker) -> str | None:
@@ -140,10 +143,6 @@ async def open_remote(
         actions = Actions(bootstrap_servers, settings, close=close, network=network)
         parts.insert(0, NetworkSource(reader, metrics_url))
         yield JoinedSource(bootstrap_servers, parts, actions, _without_tasks)
-
-
-def _all_available(model: Model) -> None:
-    """Leave the model unchanged, because the parts can read all data."""
 
 
 def _without_clients(model: Model) -> None:

@@ -14,7 +14,7 @@ from ...errors import TrionetError
 from ...net._network import SYSTEM, Network
 from ..model._model import Model
 from ..model._pipeline import MINUTES_MAX
-from ._source import INTERVAL_SECONDS, Pace
+from ._source import INTERVAL_SECONDS, Pace, Started
 
 #: The initial number of records per partition.
 FIRST_RECORDS: Final = 20
@@ -67,13 +67,7 @@ class TailSource:
             self._scope.cancel(reason="another topic is shown")
             self._has_changed.set()
 
-    async def run(
-        self,
-        model: Model,
-        changed: Callable[[], None],
-        *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
+    async def run(self, model: Model, *, task_status: Started = trio.TASK_STATUS_IGNORED) -> None:
         """Update the model until cancelled; see :class:`.Source`."""
         task_status.started()
         while True:
@@ -81,15 +75,13 @@ class TailSource:
             self._has_changed = trio.Event()
             focus = self._focus
             model.select_tail(focus)
-            changed()
+            model.changed()
             if focus is None:
                 continue
             with trio.CancelScope() as self._scope:
-                await self._follow(model, changed, *focus)
+                await self._follow(model, *focus)
 
-    async def _follow(
-        self, model: Model, changed: Callable[[], None], topic: str, partition: int | None
-    ) -> None:
+    async def _follow(self, model: Model, topic: str, partition: int | None) -> None:
         while True:
             try:
                 async with open_consumer(
@@ -97,11 +89,11 @@ class TailSource:
                 ) as consumer:
                     await self._begin(consumer, topic, partition)
                     model.append_tail([], 0, trio.current_time())
-                    changed()
-                    await self._read(consumer, model, changed)
+                    model.changed()
+                    await self._read(consumer, model)
             except (TrionetError, OSError) as error:
                 model.tail.mark_failed(f"{topic} could not be read: {error}")
-                changed()
+                model.changed()
             await trio.sleep(RETRY_SECONDS)
 
     async def _begin(self, consumer: Consumer, topic: str, partition: int | None) -> None:
@@ -116,7 +108,7 @@ class TailSource:
             if each in ends:
                 consumer.seek(each, max(starts.get(each, 0), ends[each] - FIRST_RECORDS))
 
-    async def _read(self, consumer: Consumer, model: Model, changed: Callable[[], None]) -> None:
+    async def _read(self, consumer: Consumer, model: Model) -> None:
         pace = Pace()
         while True:
             batch = await consumer.next_batch()
@@ -128,7 +120,7 @@ class TailSource:
                 skipped = lag - FIRST_RECORDS
                 consumer.seek(partition, position + skipped)
             model.append_tail(list(batch), skipped, trio.current_time())
-            changed()
+            model.changed()
             await pace.rest()
 
 
@@ -178,13 +170,7 @@ class PipelineSource:
         if section == "pipeline":
             self._is_needed.set()
 
-    async def run(
-        self,
-        model: Model,
-        changed: Callable[[], None],
-        *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
+    async def run(self, model: Model, *, task_status: Started = trio.TASK_STATUS_IGNORED) -> None:
         """Update the model until cancelled; see :class:`.Source`."""
         task_status.started()
         await self._is_needed.wait()
@@ -198,12 +184,11 @@ class PipelineSource:
                     )
                 else:
                     model.pipeline.topic = topic
-                    await self._read(topic, model, changed)
+                    await self._read(topic, model)
             except (TrionetError, OSError) as error:
                 for section in model.pipeline.sections:
                     section.mark_failed(f"{error}")
-            model.version += 1
-            changed()
+            model.changed()
             await trio.sleep(SEARCH_SECONDS)
 
     async def _find(self) -> str | None:
@@ -213,7 +198,7 @@ class PipelineSource:
             topics = await admin.list_topics(internal=True)
         return results_topic(topics)
 
-    async def _read(self, topic: str, model: Model, changed: Callable[[], None]) -> None:
+    async def _read(self, topic: str, model: Model) -> None:
         settings = {**_PIPELINE_SETTINGS, **self._settings}
         async with open_consumer(
             self._bootstrap_servers, settings, network=self._network
@@ -227,8 +212,7 @@ class PipelineSource:
                 for key, value in zip(batch.keys, batch.values, strict=True):
                     model.pipeline.put(key, value)
                 model.pipeline.show(trio.current_time())
-                model.version += 1
-                changed()
+                model.changed()
                 await pace.rest()
 
     async def _begin(self, consumer: Consumer, topic: str) -> None:

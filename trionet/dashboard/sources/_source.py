@@ -24,6 +24,9 @@ INTERVAL_SECONDS: Final = 1.0
 INTERVAL_SECONDS_MIN: Final = 0.2
 INTERVAL_SECONDS_MAX: Final = 60.0
 
+Started = trio.TaskStatus[None]
+"""Reports that a source has started."""
+
 
 class Part(Protocol):
     """A source of data for a part of the model.
@@ -34,13 +37,7 @@ class Part(Protocol):
 
     interval_seconds: float
 
-    async def run(
-        self,
-        model: Model,
-        changed: Callable[[], None],
-        *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
+    async def run(self, model: Model, *, task_status: Started = trio.TASK_STATUS_IGNORED) -> None:
         """Update the model until cancelled.
 
         Reports ``started`` after the first read, even if the read failed. Failures are
@@ -48,7 +45,6 @@ class Part(Protocol):
 
         Args:
             model: the model to update.
-            changed: called after each change to the model.
             task_status: passed by :meth:`trio.Nursery.start`.
         """
         ...
@@ -116,20 +112,14 @@ class JoinedSource:
         for part in self._parts:
             part.focus(section, key)
 
-    async def run(
-        self,
-        model: Model,
-        changed: Callable[[], None],
-        *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
+    async def run(self, model: Model, *, task_status: Started = trio.TASK_STATUS_IGNORED) -> None:
         """Update the model until cancelled; see :class:`.Source`."""
         model.about = attrs.evolve(model.about, source=self.name)
         self._prepare(model)
         async with trio.open_nursery() as nursery:
             async with trio.open_nursery() as starting:
                 for part in self._parts:
-                    starting.start_soon(start_in, nursery, part.run, model, changed)
+                    starting.start_soon(start_in, nursery, part.run, model)
             task_status.started()
 
 
@@ -185,11 +175,7 @@ class DeferredSource:
             self._part.focus(section, key)
 
     async def run(  # noqa: ASYNC128 - the loaded part reports when it has started
-        self,
-        model: Model,
-        changed: Callable[[], None],
-        *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+        self, model: Model, *, task_status: Started = trio.TASK_STATUS_IGNORED
     ) -> None:
         """Update the model until cancelled; see :class:`.Source`."""
         if self._sections:
@@ -199,7 +185,7 @@ class DeferredSource:
         part.interval_seconds = self._interval_seconds
         part.focus(*self._focus)
         async with trio.open_nursery() as nursery:
-            await nursery.start(part.run, model, changed)
+            await nursery.start(part.run, model)
             if not self._sections:
                 task_status.started()
 

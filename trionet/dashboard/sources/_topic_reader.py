@@ -136,7 +136,6 @@ class TopicReader:
 
     Args:
         model: the model to update.
-        changed: called after each change.
 
     Attributes:
         shown: the topic whose partitions are shown; None for all.
@@ -144,9 +143,8 @@ class TopicReader:
         was_read: set after the first attempt to read the list, even if it failed.
     """
 
-    def __init__(self, model: Model, changed: Callable[[], None]) -> None:
+    def __init__(self, model: Model) -> None:
         self._model = model
-        self._changed = changed
         self._topics: dict[str, _Topic] = {}
         self._rates: dict[Key, Rate] = {}
         self._readings = 0
@@ -174,7 +172,6 @@ class TopicReader:
         self._model.partitions.replace(rows, trio.current_time())
         # Their offsets and sizes are as old as those of all topics.
         self._model.partitions.as_of = self._model.topics.as_of
-        self._model.version += 1
 
     async def read(self, calls: Calls) -> None:
         """Read the list of topics and partitions, with their leaders.
@@ -197,7 +194,7 @@ class TopicReader:
         self._forget(seen)
         self.has_all = True
         self._count()
-        self._changed()
+        self._model.changed()
 
     def _add(self, listed: ListedTopic) -> _Topic:
         topic = self._topics.get(listed.name)
@@ -222,8 +219,7 @@ class TopicReader:
         if shown:
             rows = {(t.name, row.number): row for t in shown for row in t.partitions.values()}
             model.partitions.update(rows, now)
-        model.version += 1
-        self._changed()
+        self._model.changed()
 
     def _forget(self, seen: Mapping[str, set[int]]) -> None:
         """Drop topics that no longer exist. A partition is only deleted with its topic."""
