@@ -9,7 +9,7 @@ from demo.analysis import Analysis
 from demo.board import Result, minutes
 from trionet.dashboard.drawing import _palette as palette
 from trionet.dashboard.drawing import _units as units
-from trionet.dashboard.drawing._pen import Line, Pen
+from trionet.dashboard.drawing._cells import Line, Pen
 from trionet.dashboard.drawing._table import Column, Table
 from trionet.dashboard.ui._view import View
 

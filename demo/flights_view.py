@@ -12,8 +12,7 @@ from demo.dataset import FIRST_DAY
 from demo.figures import Figures
 from demo.front import Shown
 from trionet.dashboard.drawing import _palette as palette
-from trionet.dashboard.drawing._cells import bar, sparkline, wrapped
-from trionet.dashboard.drawing._pen import Line, Pen
+from trionet.dashboard.drawing._cells import Line, Pen, bar, sparkline, wrapped
 from trionet.dashboard.ui._view import View
 
 if TYPE_CHECKING:

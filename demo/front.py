@@ -95,7 +95,7 @@ def front_for(broker: trionet.Broker, pipeline_topic: str | None = None) -> Fron
         pipeline_topic: of the results of the telemetry pipeline, if it runs.
     """
     # Loaded here, while the producer and the consumers start beside us.
-    from trionet.dashboard.terminal._capabilities import is_interactive
+    from trionet.dashboard.terminal._ansi import is_interactive
 
     if not is_interactive():
         return PlainLines()

@@ -57,7 +57,7 @@ async def pictures() -> list[tuple[View, str]]:
         with watch_broker(broker) as source:
             model = Model()
             source.interval_seconds = INTERVAL_SECONDS
-            await nursery.start(source.run, model, lambda: None)
+            await nursery.start(source.run, model)
             await work(nursery, broker.bootstrap_servers)
             await trio.sleep(WORK_SECONDS)
             found = [(view, await picture(source, model, view)) for view in all_views()]

@@ -38,7 +38,7 @@ from trionet import open_admin, open_broker
 from trionet.dashboard.drawing._cells import UNICODE
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.model._rows import ConnectionRow, TopicRow
-from trionet.dashboard.sources._snapshot_readers import InProcessReader
+from trionet.dashboard.sources._network_source import InProcessReader
 from trionet.dashboard.terminal._ansi import Painter
 from trionet.dashboard.ui._screen import draw
 from trionet.dashboard.ui._ui import Ui

@@ -7,7 +7,7 @@ import os
 import signal
 import struct
 import termios
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -20,8 +20,9 @@ from trionet.dashboard._app import Dashboard, DashboardSettings, write_new_file
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.model._rows import ConnectionRow
 from trionet.dashboard.sources._actions import Actions
+from trionet.dashboard.sources._source import Started
 from trionet.dashboard.terminal._tty import Tty
-from trionet.dashboard.ui._ordering import ROWS_PER_STEP
+from trionet.dashboard.ui._view_state import ROWS_PER_STEP
 from trionet.dashboard.views import all_views
 
 HANGUP = 128 + signal.SIGHUP
@@ -41,18 +42,12 @@ class Silent:
     def focus(self, section: str | None, key: object = None) -> None:
         self.wanted.append(section)
 
-    async def run(
-        self,
-        model: Model,
-        changed: Callable[[], None],
-        *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
+    async def run(self, model: Model, *, task_status: Started = trio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
-        await self.tell(model, changed)
+        await self.tell(model)
         await trio.sleep_forever()
 
-    async def tell(self, model: Model, changed: Callable[[], None]) -> None:
+    async def tell(self, model: Model) -> None:
         """Feed the model, then return or go on for good."""
         await trio.lowlevel.checkpoint()
 
@@ -66,11 +61,11 @@ class Ticking(Silent):
         self.has_looked = trio.Event()
         self._pause_seconds = pause_seconds
 
-    async def tell(self, model: Model, changed: Callable[[], None]) -> None:
+    async def tell(self, model: Model) -> None:
         while True:
             # Each frame is another one, and large.
             model.set_alarm("look", f"{self.looked} " * 40)
-            changed()
+            model.changed()
             self.looked += 1
             if self.looked == MANY_CHANGES:
                 self.has_looked.set()
@@ -116,13 +111,11 @@ def screen(columns: int = 200, lines: int = 60) -> Iterator[Screen]:
 
 
 @asynccontextmanager
-async def dashboard(
-    screen: Screen, source: Silent, *results: int
-) -> AsyncIterator[tuple[Dashboard, list[int]]]:
+async def dashboard(screen: Screen, source: Silent) -> AsyncIterator[tuple[Dashboard, list[int]]]:
     """A dashboard that runs; its exit status is in the list when it has ended."""
     tty = Tty(screen.path)
     found = Dashboard(source, DashboardSettings(ascii=False), tty, all_views())
-    status = list(results)
+    status: list[int] = []
 
     async def run(*, task_status: trio.TaskStatus[None]) -> None:
         task_status.started()
@@ -134,6 +127,17 @@ async def dashboard(
             yield found, status
     finally:
         tty.close()
+
+
+async def play(source: Silent, *steps: tuple[bytes, bytes]) -> None:
+    """Press keys as soon as each text is on the screen, until the dashboard has ended well."""
+    with screen() as played:
+        async with dashboard(played, source) as (_, status):
+            for text, keys in steps:
+                await played.read_until(text)
+                played.press(keys)
+
+        assert [0] == status
 
 
 async def test_a_terminal_without_a_reader_holds_up_nothing() -> None:
@@ -174,14 +178,11 @@ async def test_the_line_of_the_terminal_is_as_before() -> None:
 
 
 async def test_keys_have_an_effect_although_the_source_never_reports() -> None:
-    with screen() as played:
-        async with dashboard(played, Silent()) as (_, status):
-            await played.read_until(b"Overview")
-            played.press(b"2")
-            await played.read_until(b"Connections")
-            played.press(b"q")
-
-        assert [0] == status
+    await play(
+        Silent(),
+        (b"Overview", b"2"),
+        (b"Connections", b"q"),
+    )
 
 
 async def test_the_source_begins_when_the_first_frame_is_out() -> None:
@@ -193,7 +194,7 @@ async def test_the_source_begins_when_the_first_frame_is_out() -> None:
             self.seen: bytes | None = None
             self.has_begun = trio.Event()
 
-        async def tell(self, model: Model, changed: Callable[[], None]) -> None:
+        async def tell(self, model: Model) -> None:
             self.seen = played.read_rest()
             self.has_begun.set()
             await trio.lowlevel.checkpoint()
@@ -219,10 +220,10 @@ async def test_a_filter_over_many_rows_does_not_hold_up_what_is_typed() -> None:
     """Each key is echoed, and the rows that are left come a little later."""
 
     class Crowded(Silent):
-        async def tell(self, model: Model, changed: Callable[[], None]) -> None:
+        async def tell(self, model: Model) -> None:
             rows = {number: row(f"client-{number}") for number in range(5 * ROWS_PER_STEP)}
             model.connections.replace(rows, 1.0)
-            changed()
+            model.changed()
             await trio.lowlevel.checkpoint()
 
     with screen() as played:
@@ -276,75 +277,60 @@ async def test_the_source_learns_what_is_looked_at_and_how_often() -> None:
 class Wrong(Silent):
     """A source whose connections are none."""
 
-    async def tell(self, model: Model, changed: Callable[[], None]) -> None:
+    async def tell(self, model: Model) -> None:
         await trio.lowlevel.checkpoint()
         model.connections.replace({0: cast(ConnectionRow, None)}, 0.0)
-        changed()
+        model.changed()
 
 
 async def test_a_view_that_fails_leaves_the_others_alone(caplog: pytest.LogCaptureFixture) -> None:
-    with screen() as played:
-        async with dashboard(played, Wrong()) as (_, status):
-            await played.read_until(b"Overview")
-            played.press(b"2")
-            await played.read_until(b"The view connections failed; see the log.")
-            played.press(b"j3")
-            await played.read_until(b"APIs")
-            played.press(b"q")
-
-        assert [0] == status
+    await play(
+        Wrong(),
+        (b"Overview", b"2"),
+        (b"The view connections failed; see the log.", b"j3"),
+        (b"APIs", b"q"),
+    )
     assert ["view connections failed"] == [each.message for each in caplog.records]
 
 
 async def test_a_view_that_fails_hides_no_message() -> None:
-    with screen() as played:
-        async with dashboard(played, Wrong()):
-            await played.read_until(b"Overview")
-            played.press(b"2")
-            await played.read_until(b"The view connections failed; see the log.")
-            played.press(b":nonsense\r")
-            await played.read_until(b"! nonsense: unknown command")
-            played.press(b"q")
+    await play(
+        Wrong(),
+        (b"Overview", b"2"),
+        (b"The view connections failed; see the log.", b":nonsense\r"),
+        (b"! nonsense: unknown command", b"q"),
+    )
 
 
 class WrongAtTheEnd(Silent):
     """A source whose connections are all right, but for the last one."""
 
-    async def tell(self, model: Model, changed: Callable[[], None]) -> None:
+    async def tell(self, model: Model) -> None:
         await trio.lowlevel.checkpoint()
         rows = {number: row(f"client-{number}") for number in range(ROWS_PER_STEP)}
         model.connections.replace({**rows, -1: cast(ConnectionRow, None)}, 0.0)
-        changed()
+        model.changed()
 
 
 async def test_a_view_that_fails_while_it_filters_leaves_the_others_alone() -> None:
-    with screen() as played:
-        async with dashboard(played, WrongAtTheEnd()) as (_, status):
-            await played.read_until(b"Overview")
-            played.press(b"2")
-            await played.read_until(b"client-0")
-            played.press(b"/client")
-            await played.read_until(b"The view connections failed; see the log.")
-            played.press(b"\r3")
-            await played.read_until(b"APIs")
-            played.press(b"q")
-
-        assert [0] == status
+    await play(
+        WrongAtTheEnd(),
+        (b"Overview", b"2"),
+        (b"client-0", b"/client"),
+        (b"The view connections failed; see the log.", b"\r3"),
+        (b"APIs", b"q"),
+    )
 
 
 async def test_an_export_of_a_view_that_fails_says_so(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with screen() as played:
-        async with dashboard(played, WrongAtTheEnd()) as (_, status):
-            await played.read_until(b"Overview")
-            played.press(b"2")
-            await played.read_until(b"client-0")
-            played.press(f":export {tmp_path}/rows.csv\r".encode())
-            await played.read_until(b"export: the view connections failed")
-            played.press(b"q")
-
-        assert [0] == status
+    await play(
+        WrongAtTheEnd(),
+        (b"Overview", b"2"),
+        (b"client-0", f":export {tmp_path}/rows.csv\r".encode()),
+        (b"export: the view connections failed", b"q"),
+    )
     assert not os.listdir(tmp_path)
     assert ["view connections failed"] == [each.message for each in caplog.records]
 

@@ -14,8 +14,7 @@ from support.client import connect
 from support.dashboard_model import busy_model
 from trionet import open_broker
 from trionet.dashboard._once import NotATableError, OnceOptions, render_once, roll, whole_view
-from trionet.dashboard.drawing._cells import ASCII, UNICODE, Glyphs
-from trionet.dashboard.drawing._pen import Pen
+from trionet.dashboard.drawing._cells import ASCII, UNICODE, Glyphs, Pen
 from trionet.dashboard.model._figures import FIGURES
 from trionet.dashboard.sources._open_source import open_remote, watch_broker
 from trionet.dashboard.sources._source import Source

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from support import failing_dashboard
 from support.seen_dashboard import FOOT, assert_restored, start, status
 from support.terminal import PROMPT, Terminal, needs_tmux
 from support.trionet_process import trionet_broker_process
@@ -66,43 +67,19 @@ def test_a_signal_gives_the_terminal_back(
     assert_restored(screen, modes)
 
 
-def test_a_crash_gives_the_terminal_back_and_reports_why(screen: Terminal, tmp_path: Path) -> None:
-    program = tmp_path / "crash.py"
-    program.write_text(CRASHING)
+def test_a_crash_gives_the_terminal_back_and_reports_why(
+    screen: Terminal, broker: list[str]
+) -> None:
     modes = screen.modes()
-    screen.run([sys.executable, program])
+    screen.run([sys.executable, failing_dashboard.__file__, *broker, "--view", "overview"])
     screen.wait_for(FOOT)
 
     screen.press("+")  # the source fails when it is to look more often
 
     assert "1" == status(screen)
-    assert "ValueError: a source that fails" in screen.text()
-    assert "ExceptionGroup" not in screen.text()
+    assert "ValueError: a source that fails" in screen.history()
+    assert "ExceptionGroup" not in screen.history()
     assert_restored(screen, modes)
-
-
-CRASHING = """
-import sys
-import trio
-from trionet.dashboard._app import run_dashboard
-
-
-class Failing:
-    name = "failing"
-    interval_seconds = 1.0
-
-    def focus(self, section, key=None):
-        pass
-
-    async def run(self, model, changed, *, task_status=trio.TASK_STATUS_IGNORED):
-        while self.interval_seconds == 1.0:
-            changed()
-            await trio.sleep(0.01)
-        raise ValueError("a source that fails")
-
-
-sys.exit(trio.run(run_dashboard, Failing()))
-"""
 
 
 @pytest.mark.terminal

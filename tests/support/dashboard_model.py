@@ -8,16 +8,17 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import cache
 from itertools import accumulate
+from operator import attrgetter
 from random import Random
 from typing import Any, Final
 
 import attrs
 
 from trionet.dashboard.model import _rows as row_types
-from trionet.dashboard.model._history import History
+from trionet.dashboard.model._figures import History
 from trionet.dashboard.model._model import Model
-from trionet.dashboard.model._rows import ConnectionRow, LogRow
-from trionet.dashboard.model._section import Section
+from trionet.dashboard.model._pipeline import AnomalyRow, MinuteRow, SeriesRow, TalkerRow
+from trionet.dashboard.model._rows import ConnectionRow, LogRow, Section
 from trionet.dashboard.model._snapshot import (
     HANDLERS_IDLE,
     LOOP_IDLE_SECONDS,
@@ -81,6 +82,10 @@ ROWS: Final[dict[str, Any]] = {
     "configs": row_types.ConfigRow,
     "quotas": row_types.QuotaRow,
     "tail": TailRow,
+    "pipeline.minutes": MinuteRow,
+    "pipeline.series": SeriesRow,
+    "pipeline.talkers": TalkerRow,
+    "pipeline.anomalies": AnomalyRow,
 }
 
 
@@ -88,7 +93,7 @@ def full_model(name: str) -> Model:
     """A model in which every list has rows, and every text is the name."""
     model = busy_model(name)
     for attribute, row in ROWS.items():
-        section: Section[Any, Any] = getattr(model, attribute)
+        section: Section[Any, Any] = attrgetter(attribute)(model)
         section.replace({0: filled(row, name)}, 60.0)
     for attribute in ("apis", "connections", "processors", "log"):
         section = getattr(model, attribute)

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 import trio
 
 from trionet.cli._dashboard import add_arguments, open_source
 from trionet.dashboard._app import DashboardSettings, run_dashboard
-from trionet.dashboard.drawing._pen import Line, Pen
+from trionet.dashboard.drawing._cells import Line, Pen
 from trionet.dashboard.model._model import Model
-from trionet.dashboard.sources._source import Source
+from trionet.dashboard.sources._source import Source, Started
 from trionet.dashboard.ui._view import View
 from trionet.dashboard.views import VIEWS
 
@@ -51,15 +51,9 @@ class Hurried:
     def focus(self, section: str | None, key: object = None) -> None:
         self._source.focus(section, key)
 
-    async def run(
-        self,
-        model: Model,
-        changed: Callable[[], None],
-        *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
+    async def run(self, model: Model, *, task_status: Started = trio.TASK_STATUS_IGNORED) -> None:
         async with trio.open_nursery() as nursery:
-            await nursery.start(self._source.run, model, changed)
+            await nursery.start(self._source.run, model)
             task_status.started()
             await self._is_hurried.wait()
             raise ValueError("a source that fails")

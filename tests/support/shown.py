@@ -8,11 +8,10 @@ from trionet.dashboard.drawing._cells import UNICODE, Glyphs
 from trionet.dashboard.drawing._export import as_text
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.terminal._keys import Key
-from trionet.dashboard.ui._effects import Effect
 from trionet.dashboard.ui._key_handler import KeyHandler
 from trionet.dashboard.ui._screen import draw
 from trionet.dashboard.ui._ui import Ui
-from trionet.dashboard.ui._view import View
+from trionet.dashboard.ui._view import Effect, View
 from trionet.dashboard.views import all_views
 
 

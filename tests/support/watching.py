@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import trio
 
 from trionet.dashboard.model._model import Model
-from trionet.dashboard.sources._joined_sources import Part
+from trionet.dashboard.sources._source import Part
 
 #: How often a source looks in tests, in seconds.
 INTERVAL_SECONDS = 0.05
@@ -48,6 +48,7 @@ async def watching(
     found = Watching(Model())
     source.interval_seconds = interval_seconds
     async with trio.open_nursery() as nursery:
-        await nursery.start(source.run, found.model, found.changed)
+        found.model.changed = found.changed
+        await nursery.start(source.run, found.model)
         yield found
         nursery.cancel_scope.cancel()

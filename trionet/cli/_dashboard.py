@@ -117,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command and return the exit status: 0, 2 on invalid usage, 128 + N after signal N."""
     import trio
 
-    from trionet.dashboard.terminal._capabilities import is_interactive
+    from trionet.dashboard.terminal._ansi import is_interactive
 
     _check(arguments)
     with logging_to_stderr(arguments):

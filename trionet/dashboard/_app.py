@@ -32,19 +32,16 @@ import trio
 
 from .._util._raising import raise_single_error
 from ..errors import TrionetError
+from .drawing._cells import Frame
 from .drawing._export import FRAME_FORMS, TABLE_FORMS
-from .drawing._pen import Frame
 from .model._model import Model
-from .terminal._ansi import Painter
-from .terminal._capabilities import color_system, terminal_glyphs
+from .terminal._ansi import Painter, color_system, terminal_glyphs
 from .terminal._keys import KeyDecoder
-from .terminal._screen_log import hold_terminal_logging
-from .terminal._tty import LEAVE_SECONDS, TerminalGoneError, Tty
-from .ui._effects import Act, Effect, Export, Quit, Redraw, UseMouse
+from .terminal._tty import LEAVE_SECONDS, TerminalGoneError, Tty, hold_terminal_logging
 from .ui._key_handler import KeyHandler
 from .ui._screen import STALE_SECONDS, draw, failed_frame
 from .ui._ui import Ui
-from .ui._view import View
+from .ui._view import Act, Effect, Export, Quit, Redraw, UseMouse, View
 from .views import all_views
 
 if TYPE_CHECKING:
@@ -133,6 +130,7 @@ class Dashboard:
         self._source = source
         self._tty = tty
         self._model = Model()
+        self._model.changed = self._changed
         # The first frame is drawn before the source runs, and shows its name.
         self._model.about = attrs.evolve(self._model.about, source=source.name)
         self._ui = Ui(views, settings.view, settings.refresh_seconds)
@@ -177,7 +175,7 @@ class Dashboard:
     async def _feed(self) -> None:
         """Run the source after the first frame, because loading the source would delay it."""
         await self._has_drawn.wait()
-        await self._source.run(self._model, self._changed)
+        await self._source.run(self._model)
 
     def _stop(self, status: int, nursery: trio.Nursery) -> None:
         self._status = status

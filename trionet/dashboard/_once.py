@@ -15,14 +15,13 @@ from .._util._raising import raise_single_error
 from ..errors import TrionetError
 from .drawing import _figure_lines as figure_lines
 from .drawing import _palette as palette
-from .drawing._cells import ASCII, UNICODE, Glyphs, wrapped
+from .drawing._cells import ASCII, UNICODE, Frame, Glyphs, Line, Pen, wrapped
 from .drawing._export import FRAME_FORMS, TABLE_FORMS, as_text
-from .drawing._pen import Frame, Line, Pen
-from .drawing._table_lines import exactly, heading_line, layout, row_line
+from .drawing._table import exactly, heading_line, layout, row_line
 from .model._figures import FIGURES
 from .model._model import Model
 from .model._pipeline import Pipeline
-from .model._section import Section
+from .model._rows import Section
 from .ui._screen import draw
 from .ui._ui import Ui
 from .ui._view import View
@@ -143,10 +142,11 @@ async def _read(source: Source, model: Model, view: View, nursery: trio.Nursery)
         changed.set()
         changed = trio.Event()
 
+    model.changed = on_change
     source.interval_seconds = LOOK_SECONDS
     source.focus(view.section, view.section_key)
     with trio.move_on_after(WAIT_SECONDS):
-        await nursery.start(source.run, model, on_change)
+        await nursery.start(source.run, model)
         began = trio.current_time()
         while not (
             has_data(model, view)
@@ -231,7 +231,7 @@ async def roll(
     with raise_single_error():
         async with trio.open_nursery() as nursery:
             with trio.move_on_after(WAIT_SECONDS):
-                await nursery.start(source.run, model, lambda: None)
+                await nursery.start(source.run, model)
             written = 0
             while count is None or written < count:
                 await trio.sleep(interval_seconds)  # rates need two looks

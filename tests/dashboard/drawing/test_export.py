@@ -8,9 +8,8 @@ from xml.etree import ElementTree
 import attrs
 
 from support.dashboard_model import HOSTILE_NAMES, busy_model, full_model
-from trionet.dashboard.drawing._cells import UNICODE
+from trionet.dashboard.drawing._cells import UNICODE, Frame
 from trionet.dashboard.drawing._export import as_csv, as_html, as_json, as_svg, as_text
-from trionet.dashboard.drawing._pen import Frame
 from trionet.dashboard.drawing._table import Column, Table
 from trionet.dashboard.ui._screen import draw
 from trionet.dashboard.ui._ui import Ui
@@ -28,7 +27,7 @@ TABLE: Table[Row] = Table(
         Column("name", "NAME", 4, lambda row: row.name),
         Column("size", "SIZE", 4, lambda row: row.size, lambda size: f"{size} B"),
         Column("hidden", "HIDDEN", 0, lambda row: len(row.name)),
-        Column("chart", "CHART", 4, draw=lambda row, width, pen: []),
+        Column("chart", "CHART", 4, None, draw=lambda row, width, pen: []),
     ),
     [Row("ä", 1), Row("=1+1", None)],
     key=lambda row: row.name,

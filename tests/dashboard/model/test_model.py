@@ -1,14 +1,15 @@
-"""The model, told by hand."""
+"""The model and its lists, told by hand."""
 
 from __future__ import annotations
 
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import pytest
 
 from trionet.dashboard.model import _snapshot as readings
 from trionet.dashboard.model._model import Model
-from trionet.dashboard.model._rows import GroupRow, MemberRow, QuotaRow
+from trionet.dashboard.model._rows import GroupRow, MemberRow, QuotaRow, Section
 from trionet.dashboard.model._snapshot import BrokerSnapshot
 from trionet.metrics._request_times import PHASES
 
@@ -65,27 +66,13 @@ def test_what_grows_is_reported_by_how_fast() -> None:
     model.update_network(BrokerSnapshot(1002.0, about(300, errors=3), {}), 7.0)
 
     figures = model.figures
-    assert (100, 1000, 2000, 100, 0) == (
-        figures["requests"],
-        figures["bytes_in"],
-        figures["bytes_out"],
-        figures["connections_closed"],
-        figures["connections_created"],
-    )
+    assert (100, 1000, 2000, 100, 0) == itemgetter(
+        "requests", "bytes_in", "bytes_out", "connections_closed", "connections_created"
+    )(figures)
     assert 1.5 == figures["errors"]
-    assert (300, 100, 3) == (
-        model.apis["Fetch"].requests,
-        model.apis["Fetch"].rate,
-        model.apis["Fetch"].errors,
-    )
-    assert (100, 1000) == (
-        model.processors[0].request_rate,
-        model.processors[0].bytes_received_rate,
-    )
-    assert (300, 100) == (
-        model.close_reasons["PEER_CLOSED"].count,
-        model.close_reasons["PEER_CLOSED"].rate,
-    )
+    assert (300, 100, 3) == attrgetter("requests", "rate", "errors")(model.apis["Fetch"])
+    assert (100, 1000) == attrgetter("request_rate", "bytes_received_rate")(model.processors[0])
+    assert (300, 100) == attrgetter("count", "rate")(model.close_reasons["PEER_CLOSED"])
 
 
 def test_how_idle_the_loop_is_comes_of_the_seconds_that_it_waited() -> None:
@@ -126,24 +113,15 @@ def test_what_stays_as_it_is_is_reported_as_such() -> None:
     )
 
     figures = model.figures
-    assert (4, 500, 1, 2) == (
-        figures["request_queue"],
-        figures["request_queue_max"],
-        figures["response_queue"],
-        figures["in_flight"],
-    )
-    assert (0.75, 0.004, 0.4, 5) == (
-        figures["processors_idle"],
-        figures["loop_lag_p99"],
-        figures["acceptor_blocked"],
-        figures["failed_authentications"],
-    )
-    assert ("trionet 1.0", 7, "abc", 12.0) == (
-        model.about.software,
-        model.about.node_id,
-        model.about.cluster_id,
-        model.about.uptime_seconds,
-    )
+    assert (4, 500, 1, 2) == itemgetter(
+        "request_queue", "request_queue_max", "response_queue", "in_flight"
+    )(figures)
+    assert (0.75, 0.004, 0.4, 5) == itemgetter(
+        "processors_idle", "loop_lag_p99", "acceptor_blocked", "failed_authentications"
+    )(figures)
+    assert ("trionet 1.0", 7, "abc", 12.0) == attrgetter(
+        "software", "node_id", "cluster_id", "uptime_seconds"
+    )(model.about)
 
 
 #: The figures that are of each part of what a broker reports.
@@ -233,13 +211,9 @@ def test_a_row_of_an_older_broker_lacks_what_it_does_not_report() -> None:
     model.replace_rows("connections", model.make_rows("connections", [CONNECTION]), 9, 1.0)
 
     [row] = model.connections.values()
-    assert (3, "librdkafka", True, None, None) == (
-        row.number,
-        row.software,
-        row.is_muted,
-        row.phase,
-        row.staged,
-    )
+    assert (3, "librdkafka", True, None, None) == attrgetter(
+        "number", "software", "is_muted", "phase", "staged"
+    )(row)
     assert (9, False) == (model.connections.total, model.connections.is_whole)
 
 
@@ -295,12 +269,9 @@ def test_a_group_is_what_two_sources_report_of_it(inside_first: bool) -> None:
     assert (12, 7, 4.0, 1) == (group.generation, group.lag, group.state_seconds, group.members)
     assert group.detail is not None
     [found] = group.detail
-    assert ((("t", 0),), True, "stable", 40.0) == (
-        found.assignment,
-        found.is_leader,
-        found.phase,
-        found.expires_seconds,
-    )
+    assert ((("t", 0),), True, "stable", 40.0) == attrgetter(
+        "assignment", "is_leader", "phase", "expires_seconds"
+    )(found)
 
 
 def test_a_group_that_only_the_broker_reports_is_there() -> None:
@@ -308,11 +279,7 @@ def test_a_group_that_only_the_broker_reports_is_there() -> None:
 
     model.update_group_internals([INSIDE], 1.0)
 
-    assert ("Stable", 12, None) == (
-        model.groups["g"].state,
-        model.groups["g"].generation,
-        model.groups["g"].lag,
-    )
+    assert ("Stable", 12, None) == attrgetter("state", "generation", "lag")(model.groups["g"])
 
 
 def test_a_group_that_is_gone_is_forgotten() -> None:
@@ -391,3 +358,56 @@ def test_of_quotas_of_a_broker_that_is_gone_the_limits_stay() -> None:
     assert 6.0 == model.quotas.updated_at
     model.update_client_quotas(clients, None, 7.0)
     assert expected == list(model.quotas.values())
+
+
+def test_rows_are_replaced_and_each_change_is_a_version() -> None:
+    section: Section[str, int] = Section()
+    before = section.version
+
+    section.replace({"a": 1, "b": 2}, 5.0)
+
+    assert {"a": 1, "b": 2} == dict(section)
+    assert (2, 5.0, True) == (section.total, section.updated_at, section.is_whole)
+    assert section.version > before
+
+
+def test_a_list_that_is_being_read_is_not_whole() -> None:
+    section: Section[str, int] = Section()
+
+    section.replace({"a": 1}, 5.0, total=3)
+    found = [section.is_whole]
+    section.update({"b": 2, "c": 3}, 6.0)
+    found.append(section.is_whole)
+
+    assert [False, True] == found
+    assert ["a", "b", "c"] == list(section)
+
+
+def test_what_is_gone_is_forgotten() -> None:
+    section: Section[str, int] = Section()
+    section.replace({"a": 1, "b": 2, "c": 3}, 5.0)
+
+    section.retain({"a", "c"}, 6.0)
+
+    assert {"a": 1, "c": 3} == dict(section)
+    assert 2 == section.total
+
+
+def test_a_list_that_cannot_be_had_says_why_and_has_no_rows() -> None:
+    section: Section[str, int] = Section()
+    section.replace({"a": 1}, 5.0)
+
+    section.mark_missing("the broker does not tell")
+
+    assert ("the broker does not tell", {}, 0) == (section.missing, dict(section), section.total)
+
+
+def test_a_list_that_could_not_be_read_once_keeps_its_rows() -> None:
+    section: Section[str, int] = Section()
+    section.replace({"a": 1}, 5.0)
+
+    section.mark_failed("no answer")
+    assert ("no answer", {"a": 1}) == (section.failure, dict(section))
+    section.replace({"a": 2}, 6.0)
+
+    assert (None, None) == (section.failure, section.missing)

@@ -11,11 +11,11 @@ from trio.testing import wait_all_tasks_blocked
 from support.watching import watching
 from trionet import open_admin, open_broker, open_consumer, open_producer
 from trionet.client.admin import NewTopic
-from trionet.dashboard.model._api_times import quantile
 from trionet.dashboard.model._model import Model
+from trionet.dashboard.model._rates import quantile
 from trionet.dashboard.sources._cluster_source import ClusterSource
 from trionet.dashboard.sources._http_client import HttpClient
-from trionet.dashboard.sources._snapshot_readers import InProcessReader, MetricsListenerReader
+from trionet.dashboard.sources._network_source import InProcessReader, MetricsListenerReader
 
 RECORDS = 300
 REQUESTS = "kafka_network_requestmetrics_"

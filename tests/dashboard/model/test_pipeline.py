@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from operator import attrgetter
 
 from trionet.dashboard.model._pipeline import MINUTES_MAX, Pipeline
 
@@ -35,12 +36,7 @@ def test_rows_have_what_key_and_value_say() -> None:
     pipeline.show(1.0)
 
     [window] = pipeline.minutes.values()
-    assert (minute(5), 60, 1, 3) == (
-        window.window,
-        window.requests,
-        window.errors,
-        window.clients,
-    )
+    assert (minute(5), 60, 1, 3) == attrgetter("window", "requests", "errors", "clients")(window)
     [series] = pipeline.series.values()
     assert ("Fetch", "c", 1500) == (series.api, series.client_id, series.total_p99_us)
     [talker] = pipeline.talkers.values()

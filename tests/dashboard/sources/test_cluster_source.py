@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from itertools import pairwise
+from operator import attrgetter
 from types import FrameType
 
 import pytest
@@ -49,13 +50,9 @@ async def test_topics_are_reported_with_their_records_and_sizes() -> None:
             )
 
         a, b = model.topics["a"], model.topics["b"]
-        assert (3, 1, 0, 0, 8) == (
-            a.partitions,
-            a.replicas,
-            a.under_replicated,
-            a.leaderless,
-            a.records,
-        )
+        assert (3, 1, 0, 0, 8) == attrgetter(
+            "partitions", "replicas", "under_replicated", "leaderless", "records"
+        )(a)
         assert (1, 0, 0) == (b.partitions, b.records, b.bytes)
         assert a.bytes == broker.statistics().log_bytes
         first = model.partitions["a", 0]
@@ -136,13 +133,9 @@ async def test_groups_are_reported_with_their_members_and_lag() -> None:
             row = model.groups["g"]
             source.focus("group", "g")
 
-            assert ("classic", "Stable", "consumer", 1, 2) == (
-                row.type,
-                row.state,
-                row.protocol_type,
-                row.members,
-                row.lag,
-            )
+            assert ("classic", "Stable", "consumer", 1, 2) == attrgetter(
+                "type", "state", "protocol_type", "members", "lag"
+            )(row)
             assert row.detail is not None
             [member] = row.detail
             assert ("reader", (("t", 0), ("t", 1))) == (member.client_id, member.assignment)
@@ -161,9 +154,8 @@ async def test_settings_are_shown_of_what_is_looked_at() -> None:
         async with watching(source) as watched:
             source.focus("configs", ("topic", "t"))
             model = await watched.until(lambda model: "retention.ms" in model.configs)
-            assert ("1000", False) == (
-                model.configs["retention.ms"].value,
-                model.configs["retention.ms"].is_default,
+            assert ("1000", False) == attrgetter("value", "is_default")(
+                model.configs["retention.ms"]
             )
             assert model.configs["cleanup.policy"].is_default
             source.focus("configs", ("broker", "1"))
@@ -285,7 +277,8 @@ async def test_a_large_cluster_is_read_in_slices() -> None:
         model, sizes = Model(), [0]
         source = ClusterSource(broker.bootstrap_servers)
         async with trio.open_nursery() as nursery:
-            await nursery.start(source.run, model, lambda: sizes.append(len(model.partitions)))
+            model.changed = lambda: sizes.append(len(model.partitions))
+            await nursery.start(source.run, model)
             nursery.cancel_scope.cancel()
 
     assert (1000, 1) == (model.topics["large"].partitions, model.topics["small"].partitions)
@@ -343,7 +336,8 @@ async def test_no_step_of_reading_a_large_cluster_holds_others_up(
         counts: list[int] = [0]
         trio.lowlevel.add_instrument(steps)
         async with trio.open_nursery() as nursery:
-            await nursery.start(source.run, model, lambda: counts.append(len(model.groups)))
+            model.changed = lambda: counts.append(len(model.groups))
+            await nursery.start(source.run, model)
             nursery.cancel_scope.cancel()
         trio.lowlevel.remove_instrument(steps)
 

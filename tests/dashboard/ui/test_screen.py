@@ -10,9 +10,8 @@ from rich.cells import cell_len
 
 from support import frames
 from support.dashboard_model import HOSTILE_NAMES, busy_model, filled, full_model
-from trionet.dashboard.drawing._cells import ASCII, UNICODE, Glyphs
+from trionet.dashboard.drawing._cells import ASCII, UNICODE, Frame, Glyphs
 from trionet.dashboard.drawing._export import as_text
-from trionet.dashboard.drawing._pen import Frame
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.model._rows import TopicRow
 from trionet.dashboard.terminal._keys import Key

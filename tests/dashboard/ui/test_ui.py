@@ -12,11 +12,20 @@ from trionet.dashboard.drawing._table import Column, Table
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.sources._source import Source
 from trionet.dashboard.terminal._keys import Event, Key, Mouse, Paste
-from trionet.dashboard.ui._effects import Act, Effect, Export, Quit, Redraw, UseMouse
 from trionet.dashboard.ui._key_handler import KeyHandler
 from trionet.dashboard.ui._screen import draw
 from trionet.dashboard.ui._ui import Mode, Ui
-from trionet.dashboard.ui._view import Action, Field, View
+from trionet.dashboard.ui._view import (
+    Act,
+    Action,
+    Effect,
+    Export,
+    Field,
+    Quit,
+    Redraw,
+    UseMouse,
+    View,
+)
 
 
 @attrs.frozen

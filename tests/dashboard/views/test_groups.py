@@ -7,7 +7,7 @@ import pytest
 from support.shown import Shown, wanted_by
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.model._rows import GroupRow, LagRow, MemberRow
-from trionet.dashboard.ui._effects import Act
+from trionet.dashboard.ui._view import Act
 
 MEMBER = MemberRow(
     "m-1", None, "reader", "/10.0.0.7", (("orders", 0), ("orders", 2)), None, True, "syncing", 40.0

@@ -1,13 +1,13 @@
-"""Quotas, close reasons, brokers, settings, fetch sessions and results of the pipeline."""
+"""Views without a module of tests, as they are seen."""
 
 from __future__ import annotations
 
 import json
 
-import pytest
-
+from support.dashboard_model import busy_model
 from support.shown import Shown, wanted_by
-from trionet.dashboard.drawing._cells import ASCII, UNICODE, Glyphs
+from trionet.dashboard.drawing._cells import ASCII, UNICODE, Frame, Pen
+from trionet.dashboard.drawing._export import as_text
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.model._rows import (
     BrokerRow,
@@ -20,14 +20,12 @@ from trionet.dashboard.model._rows import (
     QuotaRow,
     TopicRow,
 )
-from trionet.dashboard.views import VIEWS
-
-#: What would clear the screen, break the line, or turn it around.
-HOSTILE = "\x1b[2J\x07a\nb\t\u202ec\u200b[red]你好"
+from trionet.dashboard.views._apis import heat_lines
 
 
-def filled(name: str = "orders") -> Model:
+def filled() -> Model:
     """A model that knows something of everything, all of it of the same name."""
+    name = "orders"
     model = Model()
     model.topics.replace({name: TopicRow(name, "AAAA", False, 1, 1, 0, 0)}, 1.0)
     partition = PartitionRow(name, 0, 1, 0, (1,), (1,), ())
@@ -135,15 +133,38 @@ def test_the_pipelines_minutes_lead_to_their_series_talkers_and_anomalies() -> N
     assert ["11:45", "8.5", "Fetch", "orders", "requests_per_s"] == shown.line("8.5")[:5]
 
 
-@pytest.mark.parametrize("view", [view.name for view in VIEWS])
-@pytest.mark.parametrize(("width", "height"), [(60, 15), (80, 24), (200, 60)])
-@pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
-def test_a_hostile_name_harms_no_view(view: str, width: int, height: int, glyphs: Glyphs) -> None:
-    shown = Shown(filled(HOSTILE), view, width, height, glyphs)
+def heat(*spreads: dict[int, int] | None, width: int = 22) -> list[str]:
+    pen = Pen(width, 10, UNICODE)
+    return as_text(Frame(width, list(heat_lines(spreads, pen)))).splitlines()
 
-    seen = [shown.text, shown.press("enter"), shown.press("enter"), shown.press("?")]
-    for text in seen:
-        lines = text.split("\n")
-        assert len(lines) <= height + 1
-        assert all(line.isprintable() for line in lines)
-        assert glyphs is UNICODE or text.isascii()
+
+def test_latencies_are_warmer_where_more_requests_were_look_by_look() -> None:
+    lines = heat({0: 10}, {0: 9, 2: 1}, None, {}, {2: 5, 3: 5})
+
+    assert [
+        "   8.0 ms          ▒",
+        "   4.0 ms       ░  ▒",
+        "   2.0 ms",
+        "   1.0 ms      ██",
+    ] == [line.rstrip() for line in lines]
+
+
+def test_the_newest_looks_are_those_that_there_is_room_for() -> None:
+    spreads = [{0: 1}] * 50 + [{1: 1}] * 4
+
+    assert ["   2.0 ms       ████", "   1.0 ms ██████"] == [
+        line.rstrip() for line in heat(*spreads, width=22)
+    ]
+
+
+def test_without_requests_there_is_a_sentence() -> None:
+    assert ["no requests"] == [line.strip() for line in heat(None, {})]
+
+
+def test_an_api_is_shown_with_its_phases_its_latencies_and_how_they_changed() -> None:
+    shown = Shown(busy_model(), "apis", 120, 60)
+    text = shown.press("enter")
+
+    assert "── Total time by read ──" in text
+    assert "░" in text.partition("by read")[2]
+    assert Shown(busy_model(), "apis", 120, 60, ASCII).press("enter").isascii()

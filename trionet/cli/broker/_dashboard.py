@@ -7,7 +7,7 @@ import logging
 from ...broker.run._broker import Broker
 from ...dashboard._app import run_dashboard
 from ...dashboard.sources._open_source import watch_broker
-from ...dashboard.terminal._capabilities import is_interactive
+from ...dashboard.terminal._ansi import is_interactive
 from ...errors import ConfigError
 from ...metrics._log_ring import LogRing
 

@@ -1,4 +1,4 @@
-"""Formats text and small charts to an exact width in terminal cells.
+"""Text and small charts of an exact width in terminal cells, and the pen with which views draw.
 
 Text from external sources passes through :func:`sanitized` first. An escape sequence in a client id
 must not reach the terminal, and a newline must not break a row.
@@ -11,8 +11,11 @@ from typing import Final
 
 import attrs
 from rich.cells import cell_len, chop_cells, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
 
 from ..._util._text import printable
+from . import _palette as palette
 
 #: The ASCII replacements for the other characters in the dashboard's own texts.
 _IN_ASCII: Final = str.maketrans({"µ": "u", "…": "~"})
@@ -22,7 +25,7 @@ CHARS_MAX: Final = 600
 
 @attrs.frozen
 class Glyphs:
-    """The characters for drawing charts.
+    """The characters for drawing, by default Unicode.
 
     Attributes:
         is_ascii: whether only ASCII can be shown.
@@ -39,34 +42,21 @@ class Glyphs:
         dot: the separator between words.
     """
 
-    is_ascii: bool
-    ramp: str
-    shades: str
-    parts: str
-    full: str
-    rest: str
-    ellipsis: str
-    rising: str
-    falling: str
-    into: str
-    rule: str
-    dot: str
+    is_ascii: bool = False
+    ramp: str = "▁▂▃▄▅▆▇█"
+    shades: str = " ░▒▓█"
+    parts: str = "█▓▒░▞▚"
+    full: str = "█"
+    rest: str = "░"
+    ellipsis: str = "…"
+    rising: str = "▲"
+    falling: str = "▼"
+    into: str = "→"
+    rule: str = "─"
+    dot: str = "·"
 
 
-UNICODE: Final = Glyphs(
-    is_ascii=False,
-    ramp="▁▂▃▄▅▆▇█",
-    shades=" ░▒▓█",
-    parts="█▓▒░▞▚",
-    full="█",
-    rest="░",
-    ellipsis="…",
-    rising="▲",
-    falling="▼",
-    into="→",
-    rule="─",
-    dot="·",
-)
+UNICODE: Final = Glyphs()
 ASCII: Final = Glyphs(
     is_ascii=True,
     ramp="_.:-=+*#",
@@ -227,3 +217,64 @@ def heat(values: Iterable[float], top: float, glyphs: Glyphs = UNICODE) -> str:
     """Draw one cell per value; the larger the value, up to ``top``, the denser the cell."""
     steps = len(glyphs.shades) - 1
     return "".join(glyphs.shades[_step(value, top, steps) if value > 0 else 0] for value in values)
+
+
+Line = list[Segment]
+"""A line of the screen; it may be shorter than the screen is wide."""
+
+
+@attrs.frozen
+class Frame:
+    """The lines of a full screen.
+
+    Attributes:
+        width: the width of every line, in cells.
+        lines: the lines from top to bottom.
+    """
+
+    width: int
+    lines: list[Line]
+
+
+@attrs.frozen
+class Pen:
+    """The size and the characters for drawing a view.
+
+    Attributes:
+        width: the width of the screen, in cells.
+        height: the number of lines for the view; a view of lines scrolls if it returns more.
+        glyphs: the characters for drawing.
+    """
+
+    width: int
+    height: int
+    glyphs: Glyphs
+
+    def text(self, text: object, style: Style = palette.PLAIN) -> Segment:
+        """Return a segment with sanitized text."""
+        return Segment(sanitized(str(text), self.glyphs), style)
+
+    def cell(
+        self, text: object, width: int, style: Style = palette.PLAIN, *, right: bool = False
+    ) -> Segment:
+        """Return a segment of exactly ``width`` cells with sanitized text."""
+        return Segment(fit_sanitized(str(text), width, right=right, glyphs=self.glyphs), style)
+
+    def sentences(self, text: str, style: Style = palette.PLAIN) -> list[Line]:
+        """Sanitize and wrap a text, indented by a cell."""
+        lines = wrapped(text, self.width - 2, self.glyphs)
+        return [[Segment(f" {line}", style)] for line in lines]
+
+    def rule(self, title: str) -> Line:
+        """Draw a sanitized heading, followed by a rule up to the right edge of the screen."""
+        shown = sanitized(title, self.glyphs)
+        cells = cell_len(shown)
+        if cells > self.width - 4:
+            cells = max(0, self.width - 4)
+            shown = fit(shown, cells, glyphs=self.glyphs)
+        rest = max(0, self.width - cells - 4)
+        return [
+            Segment(self.glyphs.rule * 2, palette.DIM),
+            Segment(f" {shown} ", palette.TITLE),
+            Segment(self.glyphs.rule * rest, palette.DIM),
+        ]

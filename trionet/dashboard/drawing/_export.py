@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.segment import SegmentLines
 from rich.terminal_theme import TerminalTheme
 
-from ._pen import Frame
+from ._cells import Frame
 from ._table import Table, Value
 
 if TYPE_CHECKING:

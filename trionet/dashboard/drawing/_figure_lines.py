@@ -10,9 +10,8 @@ from rich.segment import Segment
 from ..model._figures import FIGURES, Unit
 from . import _palette as palette
 from . import _units as units
-from ._cells import bar
-from ._pen import Line, Pen
-from ._table_lines import LABEL_CELLS, NUMBER_CELLS, chart_line, exactly
+from ._cells import Line, Pen, bar
+from ._table import LABEL_CELLS, NUMBER_CELLS, chart_line, exactly
 
 if TYPE_CHECKING:
     from ..model._model import Model

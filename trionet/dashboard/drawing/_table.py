@@ -1,20 +1,31 @@
-"""The tables of views: columns, and rows from sections of the model."""
+"""The tables of views: columns, rows from a section of the model, and both as lines.
+
+A line has an exact width, and shows a row in the columns that fit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
-from typing import Any, Final, Generic, TypedDict, TypeVar
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from operator import attrgetter
+from typing import Any, Final, Generic, TypeVar
 
 import attrs
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
 from rich.style import Style
 
-from ..model._section import Section
-from ._pen import Line, Pen
+from ..model._rows import Section
+from . import _palette as palette
+from ._cells import Line, Pen, fit_sanitized, shares, sparkline
 
 R = TypeVar("R")
 
 Value = str | int | float | bool | None
 """The value that a cell is sorted by and exported as."""
+
+
+def _attribute(column: Column[Any]) -> Callable[[Any], Value]:
+    return attrgetter(column.name)
 
 
 @attrs.frozen
@@ -25,8 +36,8 @@ class Column(Generic[R]):
         name: the name in JSON, CSV and ``:sort``, such as ``idle_seconds``.
         title: the heading, no wider than the column.
         width: the minimum width in cells; 0 to only export the column and sort by it.
-        value: returns the value of a row for sorting and export, where None sorts last; without
-            it, the column supports neither.
+        value: returns the value of a row for sorting and export, where None sorts last; by default
+            the row's attribute with the name of the column. If None, the column supports neither.
         text: formats a value; ``str`` by default.
         right: whether the column is right-aligned, as numbers are.
         priority: if space is short, columns with the highest priority are dropped first, from the
@@ -41,7 +52,7 @@ class Column(Generic[R]):
     name: str
     title: str
     width: int
-    value: Callable[[R], Value] | None = None
+    value: Callable[[R], Value] | None = attrs.Factory(_attribute, takes_self=True)
     text: Callable[[Any], str] = str
     right: bool = False
     priority: int = 0
@@ -101,34 +112,226 @@ class Table(Generic[R]):
 UNREAD: Final = "Loading."
 
 
-class TableRows(TypedDict, Generic[R]):
-    """The arguments of a :class:`Table` that come from a section of the model."""
+def table_of(
+    section: Section[Any, R],
+    columns: Sequence[Column[R]],
+    *key: str,
+    sort: str | None = None,
+    descending: bool = False,
+    ages: bool = True,
+) -> Table[R]:
+    """Return the table that shows a section of the model.
 
-    rows: Collection[R]
-    missing: str | None
-    total: int | None
-    version: Hashable
-    as_of: float | None
-    is_failing: bool
-
-
-def rows_of(section: Section[Any, R]) -> TableRows[R]:
-    """Return the arguments of a :class:`Table` that shows a section."""
+    Args:
+        section: the section.
+        columns: the columns from left to right.
+        key: the names of the attributes that identify a row.
+        sort: the default sort column; None to keep the order.
+        descending: whether the default order starts with the largest value.
+        ages: whether the rows have an age even if reading succeeds; False for rows that rarely
+            arrive.
+    """
     unread = None if section.updated_at is not None else section.failure or UNREAD
-    return {
-        "rows": section.values(),
-        "missing": section.missing or unread,
-        "total": section.total,
+    is_failing = section.failure is not None
+    as_of = section.updated_at if section.as_of is None else section.as_of
+    return Table(
+        columns,
+        section.values(),
+        attrgetter(*key),
+        missing=section.missing or unread,
+        sort=sort,
+        descending=descending,
+        total=section.total,
         # A section may be replaced by another, whose versions start again.
-        "version": (id(section), section.version),
-        "as_of": section.updated_at if section.as_of is None else section.as_of,
-        "is_failing": section.failure is not None,
-    }
+        version=(id(section), section.version),
+        as_of=as_of if ages or is_failing else None,
+        is_failing=is_failing,
+    )
 
 
-def without_age(rows: TableRows[R]) -> TableRows[R]:
-    """Return the rows without an age unless reading fails, for rows that rarely arrive."""
-    found = rows.copy()
-    if not found["is_failing"]:
-        found["as_of"] = None
+def alarm_if(name: str) -> Callable[[Any], Style | None]:
+    """Return the style of a column that is an alarm if an attribute of the row is not zero."""
+    value = attrgetter(name)
+    return lambda row: palette.ALARM if value(row) else None
+
+
+def draw_history(row: Any, width: int, pen: Pen) -> Line:
+    """Draw the history of a row as a sparkline."""
+    values = [] if row.history is None else row.history.values(width)
+    return [Segment(sparkline(values, width, pen.glyphs), palette.CHART)]
+
+
+#: The number of cells between two columns.
+GAP: Final = 1
+_GAP: Final = " " * GAP
+
+
+def layout(columns: Sequence[Column[Any]], width: int) -> list[tuple[Column[Any], int]]:
+    """Choose the columns that fit, and return each column with a width.
+
+    The least important columns are dropped from the right, and columns that grow share spare width.
+    If the columns that are never dropped are too wide, they are cut off on the right.
+    """
+    kept = [column for column in columns if column.width]
+    while _needed(kept) > width and any(column.priority for column in kept):
+        least = max(column.priority for column in kept)
+        last = max(index for index, column in enumerate(kept) if column.priority == least)
+        del kept[last]
+    spare = max(0, width - _needed(kept))
+    grown = shares([float(column.grow) for column in kept], spare)
+    found: list[tuple[Column[Any], int]] = []
+    left = width
+    for column, more in zip(kept, grown, strict=True):
+        cells = min(column.width + more, left)
+        if cells > 0:
+            found.append((column, cells))
+        left -= cells + GAP
     return found
+
+
+def _needed(columns: Sequence[Column[Any]]) -> int:
+    return sum(column.width for column in columns) + GAP * max(0, len(columns) - 1)
+
+
+def heading_line(
+    columns: Sequence[tuple[Column[Any], int]], pen: Pen, sort: str | None, *, descending: bool
+) -> Line:
+    """Draw the column titles, with a mark at the sort column."""
+    mark = pen.glyphs.falling if descending else pen.glyphs.rising
+    line: Line = []
+    for column, width in columns:
+        title = column.title + mark if column.name == sort else column.title
+        if len(title) > width:  # the mark is more important than the last letter
+            title = title[: width - 1] + mark if column.name == sort else title[:width]
+        line.append(Segment(f"{title:>{width}}" if column.right else f"{title:<{width}}"))
+        line.append(Segment(" " * GAP))
+    return [Segment(segment.text, palette.HEADING) for segment in line[:-1]]
+
+
+def row_line(
+    table: Table[Any],
+    columns: Sequence[tuple[Column[Any], int]],
+    row: Any,
+    pen: Pen,
+    *,
+    is_selected: bool,
+) -> Line:
+    """Draw a row with the width of the columns, or the selected row as a bar of full width."""
+    plain = palette.PLAIN
+    base = plain if table.style is None else table.style(row) or plain
+    line: Line = []
+    # Adjacent plain cells are merged into one segment, since each segment costs. Text beyond ASCII
+    # stays separate: after it the painter positions the cursor again.
+    plain_cells: list[str] = []
+    for column, width in columns:
+        if column.draw is not None:
+            _flush(line, plain_cells)
+            line.extend(exactly(column.draw(row, width, pen), width))
+        else:
+            style = base
+            if column.style is not None:
+                style = column.style(row) or base
+            text = fit_sanitized(column.shown(row), width, right=column.right, glyphs=pen.glyphs)
+            if style is plain and text.isascii():
+                plain_cells.append(text)
+            else:
+                _flush(line, plain_cells)
+                line.append(Segment(text, style))
+        plain_cells.append(_GAP)
+    del plain_cells[-1]
+    _flush(line, plain_cells)
+    if not is_selected:
+        return line
+    # Without colours: reversed ones are hard to read.
+    text = "".join(segment.text for segment in line)
+    return exactly([Segment(text, palette.CURSOR)], pen.width)
+
+
+def _flush(line: Line, plain_cells: list[str]) -> None:
+    """Move the plain cells to the line as one segment."""
+    if plain_cells:
+        line.append(Segment("".join(plain_cells), palette.PLAIN))
+        plain_cells.clear()
+
+
+def exactly(
+    line: Iterable[Segment], width: int, style: Style | None = None, *, mark: str = ""
+) -> Line:
+    """Truncate or pad a line to an exact width.
+
+    Args:
+        line: the line to show.
+        width: the width in cells.
+        style: the style of the padding.
+        mark: a text of one cell that replaces the last cell if anything but blanks is cut off.
+    """
+    found: Line = []
+    left = width
+    segments = iter(line)
+    for segment in segments:
+        text = segment.text
+        length = len(text) if text.isascii() else cell_len(text)
+        if length > left:
+            kept = set_cell_size(text, left)
+            is_cut = bool(text[len(kept.rstrip()) :].strip())
+            segment, length = Segment(kept, segment.style), left
+        else:
+            is_cut = False
+        if text:
+            found.append(segment)
+        left -= length
+        if left <= 0:
+            is_cut = is_cut or any(each.text.strip() for each in segments)
+            return _marked(found, mark) if is_cut and mark else found
+    if left:
+        found.append(Segment(" " * left, style))
+    return found
+
+
+def _marked(line: Line, mark: str) -> Line:
+    """Replace the last cell of a line with a mark."""
+    last = line[-1]
+    return [
+        *line[:-1],
+        Segment(set_cell_size(last.text, cell_len(last.text) - 1) + mark, last.style),
+    ]
+
+
+def chart_line(
+    label: str, values: Sequence[float | None], text: str, pen: Pen, style: Style = palette.CHART
+) -> Line:
+    """Draw a name, a sparkline over the available width, and the newest value."""
+    width = max(0, pen.width - LABEL_CELLS - NUMBER_CELLS - 2)
+    return [
+        pen.cell(label, LABEL_CELLS, palette.BOLD),
+        Segment(" "),
+        Segment(sparkline(values, width, pen.glyphs), style),
+        Segment(" "),
+        pen.cell(text, NUMBER_CELLS, right=True),
+    ]
+
+
+LABEL_CELLS: Final = 18
+NUMBER_CELLS: Final = 12
+
+
+def stacked_bar(parts: Sequence[float], width: int, pen: Pen) -> Line:
+    """Draw the parts of a whole side by side, each with a different glyph and colour."""
+    return [
+        Segment(pen.glyphs.parts[index % len(pen.glyphs.parts)] * cells, _part_style(index))
+        for index, cells in enumerate(shares(parts, width))
+        if cells
+    ]
+
+
+def legend(names: Sequence[str], pen: Pen) -> Line:
+    """Return a line that explains the parts of a stacked bar."""
+    line: Line = []
+    for index, name in enumerate(names):
+        glyph = pen.glyphs.parts[index % len(pen.glyphs.parts)]
+        line += [Segment(glyph * 2, _part_style(index)), Segment(f" {name}  ")]
+    return line
+
+
+def _part_style(index: int) -> Style:
+    return palette.PARTS[index % len(palette.PARTS)]

@@ -81,3 +81,13 @@ def percent(fraction: float | None) -> str:
         return "-"
     value = fraction * 100
     return f"{value:.1f} %" if 0 < value < 9.95 else f"{value:.0f} %"
+
+
+def milliseconds(ms: float | None) -> str:
+    """Format a duration in milliseconds as :func:`duration` does."""
+    return "-" if ms is None else duration(ms / 1000)
+
+
+def yes(value: object) -> str:
+    """Format a boolean as ``yes`` or an empty text."""
+    return "yes" if value else ""

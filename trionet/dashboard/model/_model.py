@@ -9,8 +9,8 @@ The choice: one mutable model, without I/O, where time is a parameter. Each sour
 with plain calls. Data that two sources report (groups, quotas) is kept per source and merged on
 each update, so that either source may fail alone. Absence is explicit: every :class:`.Section`
 records whether the rows are missing (the source has none), stale (the last read failed) or
-incomplete. :mod:`._broker_rates` computes rates and histories from counters, and drops them when a
-counter or the broker's clock goes backwards. :mod:`._history` bounds histories, and lists are as
+incomplete. :mod:`._rates` computes rates and histories from counters, and drops them when a
+counter or the broker's clock goes backwards. :mod:`._figures` bounds histories, and lists are as
 long as in the source.
 
 Rejected: immutable snapshots swapped per update (copying 10,000 partitions costs more than drawing
@@ -26,11 +26,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from . import _network_figures as network_figures
-from ._broker_rates import BrokerRates
 from ._figures import Figures
-from ._group_rows import from_internals, with_internals
 from ._pipeline import Pipeline
+from ._rates import BrokerRates
 from ._rows import (
     About,
     ApiRow,
@@ -45,12 +43,14 @@ from ._rows import (
     PartitionRow,
     ProcessorRow,
     QuotaRow,
+    Section,
     TaskRow,
     TopicRow,
+    from_internals,
     row_factory,
+    with_internals,
 )
-from ._section import Section
-from ._snapshot import MALFORMED, BrokerSnapshot
+from ._snapshot import COUNTS, LEVELS, MALFORMED, BrokerSnapshot, counters, gauges, read_figures
 from ._tail import RECORDS_MAX, TailRow
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Model:
 
     Attributes:
         about: the broker or cluster that is shown.
-        version: incremented with every change.
+        changed: called by sources after each change.
         figures: the figures of the overview, keyed by name, with histories.
         apis: request counts and times, keyed by API name.
         connections: the open connections, keyed by number.
@@ -101,8 +101,8 @@ class Model:
     """
 
     def __init__(self) -> None:
+        self.changed: Callable[[], None] = lambda: None
         self.about = About()
-        self.version = 0
         self.figures = Figures()
         self.apis: Section[str, ApiRow] = Section()
         self.connections: Section[int, ConnectionRow] = Section()
@@ -126,6 +126,13 @@ class Model:
         self.pipeline = Pipeline()
         self.alarms: dict[str, str] = {}
         self.failing: dict[str, float] = {}
+        # The sections of the lists in ``/snapshot``, keyed by list name.
+        self._lists: Mapping[str, Section[int, Any]] = {
+            "connections": self.connections,
+            "recently_closed": self.closed,
+            "fetch_sessions": self.fetch_sessions,
+            "log": self.log,
+        }
         self._network_figures: Collection[str] = ()
         self._rates = BrokerRates()
         self._client_quotas: Mapping[tuple[str, str], QuotaRow] = {}
@@ -139,7 +146,6 @@ class Model:
         """Mark the broker's network layer as unavailable from this source."""
         for section in self._network_sections():
             section.mark_missing(why)
-        self.version += 1
 
     def mark_network_failed(self, why: str) -> None:
         """Mark the broker's network layer as currently unreadable.
@@ -164,26 +170,15 @@ class Model:
         is_known = self.topics.updated_at is not None and self.topics.failure is None
         by_others = ("topics", "partitions") if is_known else ()
         self.figures.mark_unknown(name for name in self._network_figures if name not in by_others)
-        self.version += 1
 
     def _network_sections(self) -> list[Section[Any, Any]]:
         """Return all sections that come from the broker's network layer."""
-        return [self.apis, self.processors, self.close_reasons, *self._lists().values()]
-
-    def _lists(self) -> Mapping[str, Section[int, Any]]:
-        """Return the sections of the lists in ``/snapshot``, keyed by list name."""
-        return {
-            "connections": self.connections,
-            "recently_closed": self.closed,
-            "fetch_sessions": self.fetch_sessions,
-            "log": self.log,
-        }
+        return [self.apis, self.processors, self.close_reasons, *self._lists.values()]
 
     def mark_cluster_failed(self, names: Iterable[str]) -> None:
         """Mark figures of the cluster as unknown, unless a broker's snapshot has them."""
         reported = () if self.apis.failure is not None else self._network_figures
         self.figures.mark_unknown(name for name in names if name not in reported)
-        self.version += 1
 
     def set_alarm(self, about: str, alarm: str | None, since: float | None = None) -> None:
         """Set or clear the alarm about a subject.
@@ -201,7 +196,6 @@ class Model:
             self.alarms[about] = alarm
             if since is not None:
                 self.failing.setdefault(about, since)
-        self.version += 1
 
     # The broker's network layer.
 
@@ -213,7 +207,7 @@ class Model:
             now: the current time in seconds on this loop's clock.
         """
         about, at = snapshot.about, snapshot.at
-        for section in self._lists().values():
+        for section in self._lists.values():
             section.clear_errors()
         self._rates.begin(at, about.get("uptime_seconds"))
         self.about = attrs.evolve(
@@ -229,7 +223,6 @@ class Model:
         unknown |= self._update_figures(snapshot, now)
         names = ", ".join(sorted(unknown))
         self.set_alarm("parts", f"{_UNKNOWN_FORMAT}: {names}" if unknown else None)
-        self.version += 1
 
     def _update_parts(self, snapshot: BrokerSnapshot, now: float) -> set[str]:
         """Update each part, and return the names of parts in an unknown format."""
@@ -263,16 +256,16 @@ class Model:
     def _update_figures(self, snapshot: BrokerSnapshot, now: float) -> set[str]:
         """Update the figures, and return the names of parts in an unknown format."""
         # Histories use this loop's clock, since other sources add figures too; rates the broker's.
-        values, unknown = network_figures.read(network_figures.LEVELS, snapshot.about)
-        counts, unknown_counts = network_figures.read(network_figures.COUNTS, snapshot.about)
-        counts |= network_figures.counters(snapshot.readings)
+        values, unknown = read_figures(LEVELS, snapshot.about)
+        counts, unknown_counts = read_figures(COUNTS, snapshot.about)
+        counts |= counters(snapshot.readings)
         is_known = self.apis.missing is None and self.apis.failure is None
         counts["errors"] = sum(row.errors for row in self.apis.values()) if is_known else None
         for name, count in counts.items():
             values[name] = (
                 None if count is None else self._rates.rate(("figure", name), snapshot.at, count)
             )
-        values |= network_figures.gauges(snapshot.readings)
+        values |= gauges(snapshot.readings)
         for name, value in values.items():
             self.figures.put(name, now, value)
         self._network_figures = values.keys()
@@ -300,8 +293,7 @@ class Model:
                 the list was not read completely.
             now: the current time in seconds on this loop's clock.
         """
-        self._lists()[section].replace(rows, now, total)
-        self.version += 1
+        self._lists[section].replace(rows, now, total)
 
     def mark_list_failed(self, section: str, why: str) -> None:
         """Mark a list as currently unreadable, keeping its rows, which are shown with an age.
@@ -313,8 +305,7 @@ class Model:
         if section == "groups":
             self._group_internals = {}  # what the cluster reports about them is newer from now on
         else:
-            self._lists()[section].mark_failed(why)
-        self.version += 1
+            self._lists[section].mark_failed(why)
 
     # The configs that are shown.
 
@@ -330,7 +321,6 @@ class Model:
         """Switch to the records of another topic or partition, or of none."""
         self.tail_of, self.tail_skipped = of, 0
         self.tail = Section()
-        self.version += 1
 
     def append_tail(self, records: Sequence[ConsumerRecord], skipped: int, now: float) -> None:
         """Append records to the tail, dropping the oldest if there are too many.
@@ -346,7 +336,6 @@ class Model:
         newest = {row.number: row for row in reversed(rows[-RECORDS_MAX:])}
         self.tail.replace({**newest, **dict(kept)}, now)
         self.tail_skipped += skipped
-        self.version += 1
 
     # Quotas and groups, which two sources report.
 
@@ -356,7 +345,6 @@ class Model:
         """Replace the client quotas, or record why client quotas are unavailable."""
         self._client_quotas, self.client_quotas_missing = rows or {}, missing
         self._show_quotas(now)
-        self.version += 1
 
     def _show_quotas(self, now: float) -> None:
         rows = {**self._connection_quotas, **self._client_quotas}
@@ -395,7 +383,6 @@ class Model:
             self._groups = {id: row for id, row in self._groups.items() if id in all_of}
             self.groups.retain(all_of | inside.keys(), now)
             self._groups_changed(now)
-        self.version += 1
 
     def update_group_internals(self, groups: Iterable[Mapping[str, Any]], now: float) -> None:
         """Update the groups from a broker's snapshot, which may be partial."""
@@ -418,7 +405,6 @@ class Model:
 
     def _groups_changed(self, now: float) -> None:
         self.figures.put("groups", now, len(self.groups))
-        self.version += 1
 
     def group(self, id: str) -> GroupRow | None:
         """Return the row last reported by the cluster, or None if the group is unknown."""

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 import attrs
 
-from ._rows import row_factory
-from ._section import Section
+from ._rows import Section, row_factory
 
 #: The maximum number of minutes kept.
 MINUTES_MAX: Final = 60

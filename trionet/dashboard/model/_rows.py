@@ -1,15 +1,111 @@
-"""The rows of the model. A value that the source does not report is None."""
+"""The lists of the model and their rows. A value that the source does not report is None."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence, ValuesView
+from typing import Any, Generic, TypeVar
 
 import attrs
 
-from ._history import History
+from ._figures import History
 
+K = TypeVar("K")
 R = TypeVar("R")
+
+
+class Section(Mapping[K, R], Generic[K, R]):
+    """A mapping from keys to rows, in the order of the source.
+
+    Attributes:
+        missing: why the source does not have this list, as a sentence; None if it has the list.
+        failure: why the last read failed, in which case the rows are from an earlier read; None if
+            it succeeded.
+        total: the number of rows in the source, some of which may not have been read yet.
+        version: incremented with every change, so that rows need not be sorted for each frame.
+        updated_at: the time of the last read, in seconds on the loop's clock; None before the first
+            read.
+        as_of: the time when the oldest values were read, if rows are read one after another.
+    """
+
+    def __init__(self, missing: str | None = None) -> None:
+        self.missing = missing
+        self.failure: str | None = None
+        self.total = 0
+        self.version = 0
+        self.updated_at: float | None = None
+        self.as_of: float | None = None
+        self._rows: dict[K, R] = {}
+
+    def __getitem__(self, key: K) -> R:
+        return self._rows[key]
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def values(self) -> ValuesView[R]:
+        """Return the rows. Iterating over this view is much faster than over Mapping's."""
+        return self._rows.values()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rows of the source have been read."""
+        return self.updated_at is not None and len(self._rows) >= self.total
+
+    def replace(self, rows: dict[K, R], at: float, total: int | None = None) -> None:
+        """Replace all rows.
+
+        Args:
+            rows: the rows by their keys; the section takes ownership of the dict.
+            at: the time in seconds on the loop's clock.
+            total: the number of rows in the source, if ``rows`` is incomplete.
+        """
+        self._rows = rows
+        self.total = len(rows) if total is None else max(total, len(rows))
+        self._changed(at)
+
+    def update(self, rows: Mapping[K, R], at: float, total: int | None = None) -> None:
+        """Add rows, replacing rows with the same keys."""
+        self._rows.update(rows)
+        self.total = max(self.total if total is None else total, len(self._rows))
+        self._changed(at)
+
+    def retain(self, keys: Mapping[K, object] | set[K], at: float) -> None:
+        """Drop all rows whose key is not in ``keys``."""
+        if any(key not in keys for key in self._rows):
+            self._rows = {key: row for key, row in self._rows.items() if key in keys}
+        self.total = len(self._rows)
+        self._changed(at)
+
+    def mark_missing(self, why: str) -> None:
+        """Record why the source does not have this list, and drop the rows."""
+        if self.missing != why or self._rows:
+            self.missing, self._rows, self.total = why, {}, 0
+            self.version += 1
+
+    def mark_failed(self, why: str) -> None:
+        """Record why a read failed, keeping the rows."""
+        if self.failure != why:
+            self.failure = why
+            self.version += 1
+
+    def amend(self, rows: Mapping[K, R]) -> None:
+        """Replace rows without changing the time of the read, to remove values such as rates."""
+        self._rows.update(rows)
+        self.version += 1
+
+    def clear_errors(self) -> None:
+        """Clear the reasons for missing data and failed reads before a new read."""
+        if self.missing is not None or self.failure is not None:
+            self.missing = self.failure = None
+            self.version += 1
+
+    def _changed(self, at: float) -> None:
+        self.missing = self.failure = None
+        self.updated_at = at
+        self.version += 1
 
 
 @attrs.frozen
@@ -46,7 +142,7 @@ class ApiRow:
         errors: the number of error codes in responses since the broker started.
         error_rate: the number of recent error codes per second.
         phases_ms: the mean time of each of Kafka's seven phases within the window of
-            :mod:`._api_times`, in the order of :data:`trionet.metrics._request_times.PHASES`; empty
+            :mod:`._rates`, in the order of :data:`trionet.metrics._request_times.PHASES`; empty
             if no request was completed within the window.
         p50_ms, p99_ms, max_ms: the median, the 99th percentile and the maximum of the total time
             within the window; None if no request was completed in it.
@@ -55,7 +151,7 @@ class ApiRow:
         mean_bytes: the mean size of requests within the window.
         history: the history of ``rate``.
         spreads: the distributions of total times between reads, the oldest first; see
-            :func:`._api_times.spread`. None where unknown.
+            :func:`._rates.spread`. None where unknown.
     """
 
     name: str
@@ -381,3 +477,53 @@ def row_factory(row: Callable[..., R]) -> Callable[[Mapping[str, Any]], R]:
         return row(*map(values.get, names))
 
     return make
+
+
+def with_internals(row: GroupRow, values: Mapping[str, Any]) -> GroupRow:
+    """Merge the row of a group with its entry in a broker's snapshot.
+
+    Args:
+        row: the row reported by the cluster.
+        values: the group's entry under ``groups`` in ``/snapshot``.
+    """
+    detail = row.detail
+    if detail is not None:
+        inside = {member["id"]: member for member in values["members"]}
+        detail = tuple(_member_with_internals(member, inside.get(member.id)) for member in detail)
+    return attrs.evolve(
+        row,
+        state=values["state"],
+        state_seconds=values["state_seconds"],
+        generation=values["generation"],
+        members=len(values["members"]),
+        detail=detail,
+    )
+
+
+def _member_with_internals(member: MemberRow, values: Mapping[str, Any] | None) -> MemberRow:
+    if values is None:
+        return member
+    return attrs.evolve(
+        member,
+        is_leader=values["is_leader"],
+        phase=values["phase"],
+        expires_seconds=values["expires_seconds"],
+    )
+
+
+def from_internals(values: Mapping[str, Any]) -> GroupRow:
+    """Return the row of a group that only the broker's snapshot contains."""
+    row = GroupRow(
+        values["id"],
+        "classic",
+        values["state"],
+        values["protocol_type"] or "",
+        values["protocol"],
+        detail=tuple(
+            MemberRow(
+                member["id"], member["instance_id"], member["client_id"], member["client_host"], ()
+            )
+            for member in values["members"]
+        ),
+    )
+    return with_internals(row, values)

@@ -1,8 +1,8 @@
-"""A broker's ``/snapshot`` with selected metrics, from an object in this process or from JSON."""
+"""A broker's ``/snapshot`` with selected metrics, and the figures that are computed from both."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import attrs
@@ -16,18 +16,11 @@ Labels = tuple[str, ...]
 Readings = Mapping[str, Mapping[Labels, float]]
 """Values by metric name and label values, which are in the order of :data:`METRICS`."""
 
-_SERVER: Final = "kafka_server_socket_server_metrics_"
 PROCESSORS_IDLE: Final = "kafka_network_socketserver_networkprocessoravgidle_percent"
 HANDLERS_IDLE: Final = "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent"
 MEMORY_USED: Final = "kafka_network_socketserver_memorypoolused"
-MEMORY_LEFT: Final = "kafka_network_socketserver_memorypoolavailable"
 BLOCKED: Final = "kafka_network_acceptor_acceptorblocked_percent"
-ACCEPT_RATE: Final = f"{_SERVER}broker_connection_accept_rate"
-ACCEPT_RATES: Final = f"{_SERVER}connection_accept_rate"
-ACCEPT_DELAY: Final = f"{_SERVER}connection_accept_throttle_time"
-ADDRESS_DELAY: Final = f"{_SERVER}ip_connection_accept_throttle_time"
-REFUSED: Final = "trionet_connections_refused_total"
-FAILED_AUTHENTICATIONS: Final = f"{_SERVER}failed_authentication_total"
+FAILED_AUTHENTICATIONS: Final = "kafka_server_socket_server_metrics_failed_authentication_total"
 PARTITIONS: Final = "kafka_controller_kafkacontroller_globalpartitioncount"
 TOPICS: Final = "kafka_controller_kafkacontroller_globaltopiccount"
 FETCH_SESSIONS: Final = "kafka_server_fetchsessioncache_numincrementalfetchsessions"
@@ -39,33 +32,70 @@ LOOP_IDLE_SECONDS: Final = "trionet_loop_idle_seconds_total"
 CPU_SECONDS: Final = "process_cpu_seconds_total"
 RESIDENT_BYTES: Final = "process_resident_memory_bytes"
 OPEN_FDS: Final = "process_open_fds"
-REQUEST_LOG_DROPPED: Final = "trionet_request_log_dropped_total"
 
+_LABELS: Final[Mapping[str, tuple[str, ...]]] = {
+    BLOCKED: ("listener",),
+    FAILED_AUTHENTICATIONS: ("listener", "networkProcessor"),
+    PURGATORY: ("delayedOperation",),
+    LOOP_LAG: ("quantile",),
+}
+
+#: The figures shown without conversion, keyed by part of ``/snapshot``.
+LEVELS: Final[Mapping[str, Mapping[str, Callable[[Any], float]]]] = {
+    "processors": {
+        "connections": lambda processors: sum(each["connections"] for each in processors),
+        "in_flight": lambda processors: sum(each["in_flight"] for each in processors),
+    },
+    "queues": {
+        "request_queue": lambda queues: queues["requests"],
+        "request_queue_max": lambda queues: queues["requests_max"],
+        "response_queue": lambda queues: sum(queues["responses"].values()),
+    },
+}
+#: The counters, which are shown as rates, keyed by part of ``/snapshot``.
+COUNTS: Final[Mapping[str, Mapping[str, Callable[[Any], float]]]] = {
+    "totals": {
+        "requests": lambda totals: totals["requests"],
+        "bytes_in": lambda totals: totals["bytes_received"],
+        "bytes_out": lambda totals: totals["bytes_sent"],
+        "connections_created": lambda totals: totals["connections_created"],
+        "connections_closed": lambda totals: totals["connections_closed"],
+    },
+}
+#: The figure, metric and labels of each gauge.
+_GAUGES: Final[tuple[tuple[str, str, Labels], ...]] = (
+    ("delayed", PURGATORY, ("Fetch",)),
+    ("fetch_sessions", FETCH_SESSIONS, ()),
+    ("processors_idle", PROCESSORS_IDLE, ()),
+    ("handlers_idle", HANDLERS_IDLE, ()),
+    ("loop_lag_p50", LOOP_LAG, ("0.50",)),
+    ("loop_lag_p99", LOOP_LAG, ("0.99",)),
+    ("loop_lag_max", LOOP_LAG, ("1",)),
+    ("memory_used", MEMORY_USED, ()),
+    ("resident", RESIDENT_BYTES, ()),
+    ("open_files", OPEN_FDS, ()),
+    ("topics", TOPICS, ()),
+    ("partitions", PARTITIONS, ()),
+    ("log_bytes", LOG_BYTES, ()),
+)
+#: The figure and metric of each counter that is shown as a rate.
+_COUNTERS: Final = (
+    ("cpu", CPU_SECONDS),
+    ("loop_idle", LOOP_IDLE_SECONDS),
+    ("loop_passes", LOOP_PASSES),
+)
+
+
+#: The figure, the metric, and the function that combines the values of all labels.
+_COMBINED: Final[tuple[tuple[str, str, Callable[[Iterable[float]], float]], ...]] = (
+    ("acceptor_blocked", BLOCKED, max),
+    ("failed_authentications", FAILED_AUTHENTICATIONS, sum),
+)
 #: The label names of the metrics that are read.
 METRICS: Final[Mapping[str, tuple[str, ...]]] = {
-    PROCESSORS_IDLE: (),
-    HANDLERS_IDLE: (),
-    MEMORY_USED: (),
-    MEMORY_LEFT: (),
-    BLOCKED: ("listener",),
-    ACCEPT_RATE: (),
-    ACCEPT_RATES: ("listener", "ip"),
-    ACCEPT_DELAY: ("listener",),
-    ADDRESS_DELAY: ("listener",),
-    REFUSED: ("listener", "limit"),
-    FAILED_AUTHENTICATIONS: ("listener", "networkProcessor"),
-    PARTITIONS: (),
-    TOPICS: (),
-    FETCH_SESSIONS: (),
-    PURGATORY: ("delayedOperation",),
-    LOG_BYTES: (),
-    LOOP_LAG: ("quantile",),
-    LOOP_PASSES: (),
-    LOOP_IDLE_SECONDS: (),
-    CPU_SECONDS: (),
-    RESIDENT_BYTES: (),
-    OPEN_FDS: (),
-    REQUEST_LOG_DROPPED: (),
+    **{metric: _LABELS.get(metric, ()) for _, metric, _ in _GAUGES},
+    **{metric: () for _, metric in _COUNTERS},
+    **{metric: _LABELS.get(metric, ()) for _, metric, _ in _COMBINED},
 }
 
 
@@ -118,3 +148,41 @@ def _samples(metric: Mapping[str, Any], labels: tuple[str, ...]) -> dict[Labels,
 
 def _number(value: float | None) -> float:
     return 0.0 if value is None else value  # NaN, which JSON does not have: nothing was measured
+
+
+def read_figures(
+    figures: Mapping[str, Mapping[str, Callable[[Any], float]]], about: Mapping[str, Any]
+) -> tuple[dict[str, float | None], set[str]]:
+    """Return the values of figures, and the names of parts in an unknown format.
+
+    Args:
+        figures: :data:`LEVELS` or :data:`COUNTS`.
+        about: the parts of ``/snapshot`` as JSON; the figures of absent parts are None.
+    """
+    found: dict[str, float | None] = {}
+    unknown: set[str] = set()
+    for part, numbers in figures.items():
+        for name, number in numbers.items():
+            found[name] = None
+            if part in about:
+                try:
+                    found[name] = number(about[part])
+                except MALFORMED:
+                    unknown.add(part)
+    return found, unknown
+
+
+def gauges(readings: Readings) -> dict[str, float | None]:
+    """Return the current values of gauges, keyed by figure; None if a gauge is not reported."""
+    found = {name: readings.get(metric, {}).get(labels) for name, metric, labels in _GAUGES}
+    for name, metric, combine in _COMBINED:
+        if readings.get(metric):
+            found[name] = combine(readings[metric].values())
+    return found
+
+
+def counters(readings: Readings) -> dict[str, float]:
+    """Return the current values of counters, keyed by figure."""
+    return {
+        name: readings[metric][()] for name, metric in _COUNTERS if () in readings.get(metric, {})
+    }

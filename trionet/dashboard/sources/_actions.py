@@ -49,11 +49,6 @@ class Actions:
         self._close = close
         self._network = network
 
-    @property
-    def can_close(self) -> bool:
-        """Whether the dashboard can close connections of the broker."""
-        return self._close is not None
-
     # Topics.
 
     async def create_topic(
@@ -61,7 +56,6 @@ class Actions:
         name: str,
         partitions: int | None = None,
         replicas: int | None = None,
-        configs: Mapping[str, str] | None = None,
     ) -> str:
         """Create a topic.
 
@@ -69,7 +63,6 @@ class Actions:
             name: the name of the topic.
             partitions: the number of partitions; None for the broker's default.
             replicas: the replication factor; None for the broker's default.
-            configs: the configs of the topic.
 
         Raises:
             TrionetError: the topic was not created.
@@ -80,7 +73,6 @@ class Actions:
             name,
             -1 if partitions is None else partitions,
             -1 if replicas is None else replicas,
-            configs or {},
         )
         async with self._admin() as admin:
             made = (await admin.create_topics([topic])).checked()[name]
@@ -196,7 +188,6 @@ class Actions:
         topic: str,
         value: bytes | None,
         key: bytes | None = None,
-        partition: int | None = None,
     ) -> str:
         """Produce one record.
 
@@ -204,7 +195,6 @@ class Actions:
             topic: an existing topic.
             value: the value of the record; None for a tombstone.
             key: the key of the record.
-            partition: the partition; None to let the partitioner choose.
 
         Raises:
             TrionetError: the record was not written, or the outcome is unknown.
@@ -217,7 +207,7 @@ class Actions:
         async with open_producer(
             self._bootstrap_servers, self._settings, network=self._network
         ) as producer:
-            written = await producer.send(topic, value, key=key, partition=partition)
+            written = await producer.send(topic, value, key=key)
         return f"wrote {topic} partition {written.partition} offset {written.offset}"
 
     @asynccontextmanager

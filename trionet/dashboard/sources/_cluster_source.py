@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import trio
@@ -19,8 +19,7 @@ from ...net._network import SYSTEM, Network
 from ..model._model import Model
 from ..model._rows import BrokerRow, ConfigRow, QuotaRow
 from ._group_reader import GroupReader
-from ._pacing import SHARE, Pace
-from ._source import INTERVAL_SECONDS
+from ._source import INTERVAL_SECONDS, SHARE, Pace, Started, start_in
 from ._topic_reader import TopicReader
 
 if TYPE_CHECKING:
@@ -82,13 +81,7 @@ class ClusterSource:
             wake, self._wake = self._wake, trio.Event()
             wake.set()
 
-    async def run(
-        self,
-        model: Model,
-        changed: Callable[[], None],
-        *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
+    async def run(self, model: Model, *, task_status: Started = trio.TASK_STATUS_IGNORED) -> None:
         """Update the model until cancelled; see :class:`.Source`."""
         settings = {"client.id": "trionet-dashboard", **self._settings}
         if not _CALL_MS.keys() & settings.keys():
@@ -96,16 +89,16 @@ class ClusterSource:
         async with open_calls(
             self._bootstrap_servers, admin_settings(settings, {}), network=self._network
         ) as calls:
-            reads = _Reads(calls, model, changed)
+            reads = _Reads(calls, model)
             # Concurrently, so that a slow read delays no other.
             async with trio.open_nursery() as nursery:
                 async with trio.open_nursery() as starting:
                     for read in (reads.topics, reads.groups, reads.others):
-                        starting.start_soon(_start, nursery, self._repeat, read, changed)
+                        starting.start_soon(start_in, nursery, self._repeat, read, model)
                 task_status.started()
 
     async def _repeat(
-        self, read: Read, changed: Callable[[], None], *, task_status: trio.TaskStatus[None]
+        self, read: Read, model: Model, *, task_status: trio.TaskStatus[None]
     ) -> None:
         due_at = -math.inf
         is_started = False
@@ -117,7 +110,7 @@ class ClusterSource:
             if is_due:
                 due_at = began + min((RARELY - 0.5) * self.interval_seconds, RARELY_SECONDS)
             if await read(self._section, self._key, is_due, pace):
-                changed()
+                model.changed()
             if not is_started:
                 is_started = True
                 task_status.started()
@@ -125,31 +118,18 @@ class ClusterSource:
                 await wake.wait()
 
 
-async def _start(
-    nursery: trio.Nursery, task: Callable[..., Awaitable[None]], *arguments: object
-) -> None:
-    await nursery.start(task, *arguments)
-
-
 def _unless(event: trio.Event) -> Callable[[], bool]:
     return lambda: not event.is_set()
-
-
-class _Failing(Protocol):
-    """A section of the model for which a read may fail."""
-
-    def mark_failed(self, why: str) -> None: ...
 
 
 class _Reads:
     """The reads of the cluster: shown data in every round, and other data when it is due."""
 
-    def __init__(self, calls: Calls, model: Model, changed: Callable[[], None]) -> None:
+    def __init__(self, calls: Calls, model: Model) -> None:
         self._calls = calls
         self._model = model
-        self._changed = changed
-        self._topics = TopicReader(model, changed)
-        self._groups = GroupReader(model, changed, self._topics.partition)
+        self._topics = TopicReader(model)
+        self._groups = GroupReader(model, self._topics.partition)
         self._began = trio.current_time()
         self._succeeded_at: dict[str, float] = {}
 
@@ -163,7 +143,9 @@ class _Reads:
             return False
         if shown != topics.shown:
             topics.show(shown)
-        async with self._recording("topics", _OF_TOPICS, model.topics, model.partitions):
+        async with self._recording(
+            "topics", _OF_TOPICS, model.topics.mark_failed, model.partitions.mark_failed
+        ):
             await topics.read(self._calls)
         topics.was_read.set()
         if model.topics.failure is not None:
@@ -177,7 +159,7 @@ class _Reads:
         if not is_due and section not in _GROUPS:
             return False
         groups, model = self._groups, self._model
-        async with self._recording("groups", _OF_GROUPS, model.groups):
+        async with self._recording("groups", _OF_GROUPS, model.groups.mark_failed):
             await groups.read(self._calls)
             is_small = len(model.groups) <= SUMMED_GROUPS_MAX
             if section == "groups" or (section is None and is_small):
@@ -194,18 +176,18 @@ class _Reads:
         model = self._model
         if isinstance(key, tuple) and section == "configs" and key != model.configs_of:
             model.select_configs(key)
-            self._changed()
+            self._model.changed()
         await self._topics.was_read.wait()
         # If nothing else is read regularly, this read notices when the cluster is unreachable.
         is_alone = section not in _FOCUSED and model.apis.updated_at is None
         if is_due or section == "brokers" or is_alone:
-            async with self._recording("cluster", _OF_CLUSTER, model.brokers):
+            async with self._recording("cluster", _OF_CLUSTER, model.brokers.mark_failed):
                 if is_due or section == "brokers":
                     await self._brokers()
                 else:
                     await ClusterCalls(self._calls).describe()
         if section == "configs":
-            async with self._recording("configs", (), model.configs):
+            async with self._recording("configs", (), model.configs.mark_failed):
                 try:
                     await self._configs(key)
                 except (TrionetError, OSError):
@@ -219,20 +201,20 @@ class _Reads:
 
     @asynccontextmanager
     async def _recording(
-        self, what: str, figures: Sequence[str], *sections: _Failing
+        self, what: str, figures: Sequence[str], *mark_failed: Callable[[str], None]
     ) -> AsyncIterator[None]:
         """Record in the model whether the read in the block succeeds, suppressing its errors.
 
         Args:
             what: the subject of the read.
             figures: the figures that become unknown if the read fails.
-            sections: the sections that become stale if the read fails.
+            mark_failed: called with the reason if the read fails.
         """
         try:
             yield
         except (TrionetError, OSError) as error:
-            for section in sections:
-                section.mark_failed(f"{error}")
+            for mark in mark_failed:
+                mark(f"{error}")
             self._model.mark_cluster_failed(figures)
             since = self._succeeded_at.get(what, self._began)
             self._model.set_alarm(what, f"{what} could not be read: {error}", since)
@@ -267,7 +249,6 @@ class _Reads:
         model.about = attrs.evolve(
             model.about, cluster_id=cluster.id or model.about.cluster_id, controller=controller
         )
-        model.version += 1
 
     async def _configs(self, key: object) -> None:
         assert isinstance(key, tuple)
@@ -289,7 +270,6 @@ class _Reads:
             for entry in sorted(entries.values(), key=lambda entry: entry.name)
         }
         self._model.configs.replace(rows, trio.current_time())
-        self._model.version += 1
 
     async def _quotas(self) -> None:
         from ...client.admin.access._quotas import QuotaCalls

@@ -15,8 +15,8 @@ from ...client.admin.groups._groups import Committed, GroupCalls, GroupListing
 from ...errors import TrionetError
 from ..model._model import Model
 from ..model._rows import GroupRow, LagRow, MemberRow, PartitionRow
-from ._offset_reader import EARLIEST, LATEST, Key, read_offsets
-from ._pacing import Pace
+from ._source import Pace
+from ._topic_reader import EARLIEST, LATEST, Key, read_offsets
 
 #: The maximum number of groups per request.
 GROUPS_PER_REQUEST: Final = 50
@@ -31,18 +31,15 @@ class GroupReader:
 
     Args:
         model: the model to update.
-        changed: called after each change.
         partition: returns a partition with its leader; None if the partition is unknown.
     """
 
     def __init__(
         self,
         model: Model,
-        changed: Callable[[], None],
         partition: Callable[[Key], PartitionRow | None],
     ) -> None:
         self._model = model
-        self._changed = changed
         self._partition = partition
 
     async def read(self, calls: Calls) -> None:
@@ -56,10 +53,10 @@ class GroupReader:
         for first in range(0, len(groups), GROUPS_PER_STEP):
             rows = {each.id: self._row(each) for each in groups[first : first + GROUPS_PER_STEP]}
             self._model.update_groups(rows, trio.current_time(), total=len(groups))
-            self._changed()
+            self._model.changed()
             await pace.rest()
         self._model.update_groups({}, trio.current_time(), all_of=set(listed))
-        self._changed()
+        self._model.changed()
 
     def _row(self, group: GroupListing) -> GroupRow:
         before = self._model.group(group.id) or GroupRow(group.id, "", "", "")
@@ -136,7 +133,7 @@ class GroupReader:
                 _detailed(before, description, lags), failure=failure, read_at=now
             )
         self._model.update_groups(rows, now)
-        self._changed()
+        self._model.changed()
 
     def _sum_up(self) -> None:
         """Update the total lag of all groups, which is unknown if any group's lag is unknown."""

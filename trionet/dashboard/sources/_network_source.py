@@ -1,17 +1,28 @@
-"""A source for a broker's network layer: figures in each read, and a list while it is shown."""
+"""Sources for a broker's internals: its ``/snapshot``, and the trio tasks of this process.
+
+The figures of ``/snapshot`` are in each read, and a list is read while it is shown. The broker runs
+in this process, or has a metrics listener for HTTP or HTTPS. Tasks are read while they are shown.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import quote
 
 import trio
 
 from ...errors import TrionetError
 from ..model._model import Model
-from ..model._snapshot import MALFORMED
-from ._snapshot_readers import SnapshotReader
-from ._source import INTERVAL_SECONDS
+from ..model._rows import TaskRow
+from ..model._snapshot import MALFORMED, BrokerSnapshot, from_json, from_snapshot
+from ._http_client import HttpClient
+from ._source import INTERVAL_SECONDS, Started
+
+if TYPE_CHECKING:
+    from ...broker.telemetry._broker_metrics import BrokerMetrics
+
 
 #: The lists of ``/snapshot``, keyed by the section of the model that is shown.
 LISTS: Final[Mapping[str, str]] = {
@@ -54,13 +65,7 @@ class NetworkSource:
             self._list, self._list_due_at = name, 0.0
             self._wake.set()
 
-    async def run(
-        self,
-        model: Model,
-        changed: Callable[[], None],
-        *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
+    async def run(self, model: Model, *, task_status: Started = trio.TASK_STATUS_IGNORED) -> None:
         """Update the model until cancelled; see :class:`.Source`."""
         is_started = has_succeeded = False
         succeeded_at = trio.current_time()
@@ -79,7 +84,7 @@ class NetworkSource:
             else:
                 has_succeeded, succeeded_at = True, trio.current_time()
                 model.set_alarm(self._what, problem)
-            changed()
+            model.changed()
             if not is_started:
                 is_started = True
                 task_status.started()
@@ -126,3 +131,188 @@ def _reason(error: Exception) -> str:
     if isinstance(error, _UNREADABLE):
         return str(error)
     return f"unknown format: {error!r}"
+
+
+#: The number of rows to read before other tasks run, about a millisecond of work.
+#: The number of rows per page, the maximum that a listener returns.
+ROWS_PER_PAGE: Final = 500
+#: The supported version of ``/snapshot``.
+VERSION: Final = 1
+
+
+class SnapshotReader(Protocol):
+    """A reader of a broker's ``/snapshot``."""
+
+    async def take(self) -> BrokerSnapshot:
+        """Read the snapshot without the lists.
+
+        Raises:
+            TrionetError: the request failed, or the server is not a trionet broker.
+            OSError: the broker could not be reached.
+        """
+        ...
+
+    async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
+        """Read a list, newest row first, and return its rows and the total number of rows."""
+        ...
+
+
+class InProcessReader:
+    """A :class:`.SnapshotReader` for a broker in this process.
+
+    Args:
+        metrics: the metrics of the broker; see :meth:`trionet.Broker.watch`.
+    """
+
+    def __init__(self, metrics: BrokerMetrics) -> None:
+        self._metrics = metrics
+
+    async def take(self) -> BrokerSnapshot:
+        await trio.lowlevel.checkpoint()
+        return from_snapshot(self._metrics.snapshot_without_requests(), self._metrics.about())
+
+    async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
+        page_of = self._metrics.sections[section]
+        rows: list[Mapping[str, Any]] = []
+        before: int | None = None
+        while True:
+            await trio.lowlevel.checkpoint()
+            page = page_of(ROWS_PER_STEP, before)
+            rows += page.rows
+            if len(page.rows) < ROWS_PER_STEP:
+                return rows, page.total
+            before = page.rows[-1]["number"]  # type: ignore[assignment] # an int
+
+    async def close_connection(self, id: str) -> bool:
+        """Close a connection, and return whether it existed."""
+        await trio.lowlevel.checkpoint()
+        return self._metrics.close_connection(id)
+
+
+class MetricsPagesError(TrionetError):
+    """Raised when a metrics listener rejects a request or returns an invalid response."""
+
+
+class MetricsListenerReader:
+    """A :class:`.SnapshotReader` for a metrics listener, over HTTP or HTTPS.
+
+    Args:
+        client: the client for the listener.
+    """
+
+    def __init__(self, client: HttpClient) -> None:
+        self._client = client
+
+    async def take(self) -> BrokerSnapshot:
+        page = await self._page("/snapshot?limit=1")
+        if not isinstance(page.get("now"), int | float):
+            raise MetricsPagesError("the snapshot does not contain its time (now)")
+        return from_json(page)
+
+    async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
+        rows: list[Mapping[str, Any]] = []
+        path = f"/snapshot/{section}?limit={ROWS_PER_PAGE}"
+        before = ""
+        while True:
+            page = await self._page(path + before)
+            rows += page["rows"]
+            if page["next"] is None:
+                return rows, page["total"]
+            before = f"&before={page['next']}"
+
+    async def close_connection(self, id: str) -> bool:
+        """Close a connection, and return whether it existed.
+
+        Raises:
+            MetricsPagesError: the listener has no token or a different token.
+            OSError: the listener could not be reached.
+        """
+        status, body = await self._client.request(
+            "POST", f"/connections/close?id={quote(id, safe='')}"
+        )
+        if status == 404:
+            return False
+        self._check(status, body)
+        return True
+
+    async def _page(self, path: str) -> dict[str, Any]:
+        status, body = await self._client.request("GET", path)
+        self._check(status, body)
+        try:
+            found = json.loads(body)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict) or found.get("version") != VERSION:
+            raise MetricsPagesError("not a metrics listener of a trionet broker")
+        return found
+
+    def _check(self, status: int, body: bytes) -> None:
+        if status == 200:
+            return
+        why = body.decode("utf-8", "replace").strip()[:200]
+        if status == 401:
+            why = "a token is required (metrics.listener.token)"
+        raise MetricsPagesError(f"HTTP status {status}: {why}")
+
+
+#: The maximum number of tasks reported.
+TASKS_MAX: Final = 2000
+
+
+class TaskSource:
+    """A :class:`.Part` that reads the task tree of the current trio loop."""
+
+    def __init__(self) -> None:
+        self.interval_seconds = INTERVAL_SECONDS
+        self._is_needed = False
+        self._has_changed = trio.Event()
+
+    def focus(self, section: str | None, key: object = None) -> None:  # noqa: ARG002 - Source
+        """Select the data to show; see :meth:`.Source.focus`."""
+        self._is_needed = section == "tasks"
+        if self._is_needed:
+            self._has_changed.set()
+
+    async def run(self, model: Model, *, task_status: Started = trio.TASK_STATUS_IGNORED) -> None:
+        """Update the model until cancelled; see :class:`.Source`."""
+        task_status.started()
+        while True:
+            await self._has_changed.wait()
+            if not self._is_needed:
+                self._has_changed = trio.Event()
+                continue
+            rows, total = task_rows()
+            model.tasks.replace(rows, trio.current_time(), total)
+            model.changed()
+            await trio.sleep(self.interval_seconds)
+
+
+def task_rows() -> tuple[dict[int, TaskRow], int]:
+    """Return the tasks, parents before children, and the total number of tasks."""
+    root = trio.lowlevel.current_root_task()
+    rows: dict[int, TaskRow] = {}
+    pending: list[tuple[trio.lowlevel.Task, int]] = [] if root is None else [(root, 0)]
+    total = 0
+    while pending:
+        task, depth = pending.pop()
+        total += 1
+        children = [child for nursery in task.child_nurseries for child in nursery.child_tasks]
+        pending += [(child, depth + 1) for child in sorted(children, key=_name, reverse=True)]
+        if len(rows) < TASKS_MAX:
+            number = len(rows)
+            rows[number] = TaskRow(number, _name(task), depth, len(children), _waits_in(task))
+    return rows, total
+
+
+def _name(task: trio.lowlevel.Task) -> str:
+    return str(task.name)
+
+
+def _waits_in(task: trio.lowlevel.Task) -> str:
+    """Return the innermost function outside trio in which a task waits."""
+    found = ""
+    for frame, line in task.iter_await_frames():
+        module = frame.f_globals.get("__name__", "")
+        if not module.startswith("trio."):
+            found = f"{frame.f_code.co_qualname} ({module}:{line})"
+    return found

@@ -13,11 +13,8 @@ from ...net.wire._endpoint import SecurityProtocol
 from ..model._model import Model
 from ._actions import Actions
 from ._http_client import HttpClient
-from ._joined_sources import DeferredSource, JoinedSource, Part
-from ._network_source import NetworkSource
-from ._snapshot_readers import InProcessReader, MetricsListenerReader
-from ._source import Source
-from ._task_source import TaskSource
+from ._network_source import InProcessReader, MetricsListenerReader, NetworkSource, TaskSource
+from ._source import DeferredSource, JoinedSource, Part, Source
 
 if TYPE_CHECKING:
     from ...broker.run._broker import Broker
@@ -52,9 +49,9 @@ def cluster_parts(
     }
     return [
         DeferredSource("_cluster_source", "ClusterSource", where),
-        DeferredSource("_tail_source", "TailSource", where, ("tail",)),
+        DeferredSource("_record_sources", "TailSource", where, ("tail",)),
         DeferredSource(
-            "_pipeline_source",
+            "_record_sources",
             "PipelineSource",
             {**where, "topic": pipeline_topic, "now_ms": now_ms},
             ("pipeline",),
@@ -89,7 +86,10 @@ def watch_broker(
             address or broker.bootstrap_servers, settings, close=reader.close_connection
         )
         name = ",".join(map(str, broker.endpoints))
-        yield JoinedSource(name, parts, actions, _all_available if address else _without_clients)
+        if address is None:
+            yield JoinedSource(name, parts, actions, _without_clients)
+        else:
+            yield JoinedSource(name, parts, actions)
 
 
 def _plaintext_address(broker: Broker) -> str | None:
@@ -143,10 +143,6 @@ async def open_remote(
         actions = Actions(bootstrap_servers, settings, close=close, network=network)
         parts.insert(0, NetworkSource(reader, metrics_url))
         yield JoinedSource(bootstrap_servers, parts, actions, _without_tasks)
-
-
-def _all_available(model: Model) -> None:
-    """Leave the model unchanged, because the parts can read all data."""
 
 
 def _without_clients(model: Model) -> None:

@@ -1,12 +1,12 @@
 """Reads topics and partitions: leaders, sizes, start and end offsets.
 
 A large cluster is read in slices. Each slice is shown as soon as it is read, and other tasks run
-between slices.
+between slices. The offsets are read from the leaders of the partitions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -24,17 +24,22 @@ from ...protocol.messages.describe_topic_partitions import (
 from ...protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponsePartition as Described,
 )
+from ...protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from ...protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
     MetadataResponsePartition,
 )
-from ..model._history import History, Rate
+from ..model._figures import History, Rate
 from ..model._model import Model
 from ..model._rows import PartitionRow, TopicRow
-from ._offset_reader import EARLIEST, LATEST, PARTITIONS_PER_REQUEST, Key, read_offsets
-from ._pacing import Pace
+from ._source import Pace
 
 #: The number of reads of end offsets per read of start offsets.
 STARTS_EVERY: Final = 5
@@ -131,7 +136,6 @@ class TopicReader:
 
     Args:
         model: the model to update.
-        changed: called after each change.
 
     Attributes:
         shown: the topic whose partitions are shown; None for all.
@@ -139,9 +143,8 @@ class TopicReader:
         was_read: set after the first attempt to read the list, even if it failed.
     """
 
-    def __init__(self, model: Model, changed: Callable[[], None]) -> None:
+    def __init__(self, model: Model) -> None:
         self._model = model
-        self._changed = changed
         self._topics: dict[str, _Topic] = {}
         self._rates: dict[Key, Rate] = {}
         self._readings = 0
@@ -169,7 +172,6 @@ class TopicReader:
         self._model.partitions.replace(rows, trio.current_time())
         # Their offsets and sizes are as old as those of all topics.
         self._model.partitions.as_of = self._model.topics.as_of
-        self._model.version += 1
 
     async def read(self, calls: Calls) -> None:
         """Read the list of topics and partitions, with their leaders.
@@ -192,7 +194,7 @@ class TopicReader:
         self._forget(seen)
         self.has_all = True
         self._count()
-        self._changed()
+        self._model.changed()
 
     def _add(self, listed: ListedTopic) -> _Topic:
         topic = self._topics.get(listed.name)
@@ -217,8 +219,7 @@ class TopicReader:
         if shown:
             rows = {(t.name, row.number): row for t in shown for row in t.partitions.values()}
             model.partitions.update(rows, now)
-        model.version += 1
-        self._changed()
+        self._model.changed()
 
     def _forget(self, seen: Mapping[str, set[int]]) -> None:
         """Drop topics that no longer exist. A partition is only deleted with its topic."""
@@ -415,16 +416,7 @@ async def _with_cursor(calls: Calls, take: Take) -> None:
                 topics=[], response_partition_limit=PARTITIONS_PER_RESPONSE, cursor=cursor
             )
         )
-        await take(
-            ListedTopic(
-                topic.name or "",
-                uuid_text(topic.topic_id),
-                topic.is_internal,
-                [_row(topic.name or "", each) for each in topic.partitions],
-            )
-            for topic in response.topics
-            if not topic.error_code
-        )
+        await take(_listed(response))
         if response.next_cursor is None:
             return
         cursor = RequestCursor(
@@ -444,16 +436,17 @@ async def _by_names(calls: Calls, take: Take) -> None:
         response: MetadataResponse = await request(
             MetadataRequest(topics=part, allow_auto_topic_creation=False)
         )
-        await take(
-            ListedTopic(
-                topic.name or "",
-                uuid_text(topic.topic_id),
-                topic.is_internal,
-                [_row(topic.name or "", each) for each in topic.partitions],
-            )
-            for topic in response.topics
-            if not topic.error_code
-        )
+        await take(_listed(response))
+
+
+def _listed(
+    response: DescribeTopicPartitionsResponse | MetadataResponse,
+) -> Iterator[ListedTopic]:
+    for topic in response.topics:
+        if not topic.error_code:
+            name = topic.name or ""
+            rows = [_row(name, each) for each in topic.partitions]
+            yield ListedTopic(name, uuid_text(topic.topic_id), topic.is_internal, rows)
 
 
 def _row(topic: str, partition: Described | MetadataResponsePartition) -> PartitionRow:
@@ -466,3 +459,90 @@ def _row(topic: str, partition: Described | MetadataResponsePartition) -> Partit
         tuple(partition.isr_nodes),
         tuple(partition.offline_replicas),
     )
+
+
+Key = tuple[str, int]
+
+#: The special timestamps of ListOffsets: the end and the start of a partition.
+LATEST: Final = -1
+EARLIEST: Final = -2
+
+#: The maximum number of partitions per request.
+PARTITIONS_PER_REQUEST: Final = 250
+#: The number of partitions to examine before other tasks run, less than a millisecond of work.
+PARTITIONS_PER_STEP: Final = 1000
+# Version 1, of Kafka 0.10.1, was the first with a single offset; newer ones add nothing needed
+# here, and older ones fail.
+_VERSION_MAX: Final = 7
+_CONSUMER: Final = -1
+
+
+async def read_offsets(
+    calls: Calls,
+    partitions: Iterable[PartitionRow],
+    timestamp: int,
+    pace: Pace,
+    take: Callable[[Mapping[Key, int]], None],
+) -> None:
+    """Read the offsets of partitions from their leaders, and report them in slices.
+
+    Partitions without a leader, and partitions whose offset cannot be read, are omitted.
+
+    Args:
+        calls: sends the requests.
+        partitions: the partitions with their leaders; must not change during the call.
+        timestamp: :data:`LATEST` or :data:`EARLIEST`.
+        pace: rests between requests.
+        take: called with the offsets of each slice.
+    """
+    await trio.lowlevel.checkpoint()
+    pending: dict[int, list[PartitionRow]] = {}
+    unreachable: set[int] = set()
+
+    async def read(leader: int, rows: Sequence[PartitionRow]) -> None:
+        await trio.lowlevel.checkpoint()
+        if leader in unreachable or not pace.is_needed():
+            return
+        pace.begin()
+        try:
+            found = await _list_offsets(calls, leader, rows, timestamp)
+        except TrionetError:
+            unreachable.add(leader)  # others may still respond
+        else:
+            take(found)
+            await pace.rest()
+
+    for number, row in enumerate(partitions, 1):
+        if row.leader >= 0:
+            rows = pending.setdefault(row.leader, [])
+            rows.append(row)
+            if len(rows) == PARTITIONS_PER_REQUEST:
+                await read(row.leader, pending.pop(row.leader))
+        if number % PARTITIONS_PER_STEP == 0:
+            await trio.lowlevel.checkpoint()
+    for leader, rows in pending.items():
+        await read(leader, rows)
+
+
+async def _list_offsets(
+    calls: Calls, leader: int, rows: Sequence[PartitionRow], timestamp: int
+) -> Mapping[Key, int]:
+    topics: dict[str, list[ListOffsetsPartition]] = {}
+    for row in rows:
+        topics.setdefault(row.topic, []).append(
+            ListOffsetsPartition(partition_index=row.number, timestamp=timestamp)
+        )
+    request = ListOffsetsRequest(
+        replica_id=_CONSUMER,
+        isolation_level=0,
+        topics=[ListOffsetsTopic(name=name, partitions=each) for name, each in topics.items()],
+    )
+    response: ListOffsetsResponse = await calls.request(
+        request, broker_id=leader, version_max=_VERSION_MAX
+    )
+    return {
+        (topic.name, each.partition_index): each.offset
+        for topic in response.topics
+        for each in topic.partitions
+        if not each.error_code and each.offset >= 0
+    }

@@ -1,16 +1,16 @@
-"""Key, click and paste handling for the user interface; performs no I/O."""
+"""Handles keys, clicks, pasted text and the command line opened by ``:``; performs no I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from ..drawing._export import FORMS
 from ..terminal._keys import Event, Key, Mouse, Paste
-from ._commands import CommandError, Commands
-from ._effects import Act, Effect, Quit, Redraw
-from ._line_editor import ALT_KEYS
-from ._ui import Mode, Ui
+from ._ui import ALT_KEYS, REFRESH_SECONDS, Mode, Ui
+from ._view import Act, Effect, Export, Quit, Redraw
 from ._view_state import ViewState
 
 if TYPE_CHECKING:
@@ -87,40 +87,19 @@ class KeyHandler:
         return self._do(key)
 
     def _do(self, key: str) -> Effect | None:
-        match key:
-            case "q":
-                return Quit()
-            case "enter":
-                self._ui.open()
-            case "esc" | "backspace":
-                self._ui.back()
-            case "tab" | "backtab":
-                self._ui.show_next(1 if key == "tab" else -1)
-            case "`":
-                self._ui.show_before()
-            case "/":
-                self._filter_before = self._ui.current.filter
-                self._ui.begin_typing(Mode.FILTER, self._ui.current.filter, self._typed_filters)
-            case ":":
-                self._ui.begin_typing(Mode.COMMAND, "", self._typed_commands)
-            case "s":
-                self._ui.current.sort_by_next()
-            case "r":
-                self._ui.current.reverse()
-            case "p" | " ":
-                self._ui.pause()
-            case "+" | "=":
-                self._ui.change_refresh(-1)
-            case "-":
-                self._ui.change_refresh(1)
-            case "x":
-                self._ui.begin_typing(Mode.COMMAND, f"export {self._ui.current.view.name}.svg", ())
-            case "m":
-                return self._ui.use_mouse(not self._ui.uses_mouse)
-            case "?" | "f1":
-                self._ui.show_help()
-            case _:
-                pass
+        if key == "q":
+            return Quit()
+        if key == "m":
+            return self._ui.use_mouse(not self._ui.uses_mouse)
+        if key == "/":
+            self._filter_before = self._ui.current.filter
+            self._ui.begin_typing(Mode.FILTER, self._ui.current.filter, self._typed_filters)
+        elif key == ":":
+            self._ui.begin_typing(Mode.COMMAND, "", self._typed_commands)
+        elif key == "x":
+            self._ui.begin_typing(Mode.COMMAND, f"export {self._ui.current.view.name}.svg", ())
+        elif key in _OPERATIONS:
+            _OPERATIONS[key](self._ui)
         return None
 
     def _read_help(self, key: str) -> Effect | None:
@@ -212,6 +191,21 @@ class KeyHandler:
                     place.move_to(index)
 
 
+_OPERATIONS: Final[Mapping[str, Callable[[Ui], None]]] = {
+    "enter": Ui.open,
+    **dict.fromkeys(("esc", "backspace"), Ui.back),
+    "tab": lambda ui: ui.show_next(1),
+    "backtab": lambda ui: ui.show_next(-1),
+    "`": Ui.show_before,
+    "s": lambda ui: ui.current.sort_by_next(),
+    "r": lambda ui: ui.current.reverse(),
+    **dict.fromkeys(("p", " "), Ui.pause),
+    **dict.fromkeys(("+", "="), lambda ui: ui.change_refresh(-1)),
+    "-": lambda ui: ui.change_refresh(1),
+    **dict.fromkeys(("?", "f1"), Ui.show_help),
+}
+
+
 def _steps(place: ViewState) -> dict[str, Callable[[], None]]:
     page = max(1, place.height - 1)
     moves = {
@@ -237,3 +231,161 @@ def _add_to_history(lines: list[str], text: str) -> None:
     if text.strip() and (not lines or lines[-1] != text):
         lines.append(text)
         del lines[:-100]
+
+
+# The command line.
+
+
+class CommandError(Exception):
+    """Raised when a command or an argument is invalid. The message says what is allowed."""
+
+
+class Commands:
+    """The commands of the user interface.
+
+    Args:
+        ui: the state that the commands change.
+    """
+
+    def __init__(self, ui: Ui) -> None:
+        self._ui = ui
+        self._commands: dict[str, Callable[[Sequence[str]], Effect | None]] = {
+            "quit": self._quit,
+            "filter": self._filter,
+            "sort": self._sort,
+            "pause": self._pause,
+            "refresh": self._refresh,
+            "export": self._export,
+            "mouse": self._mouse,
+            "help": self._help,
+        }
+
+    def names(self) -> list[str]:
+        """Return the commands available in the current view."""
+        views = [view.name for view in self._ui.views]
+        view = self._ui.current.view
+        actions = [action.name for action in view.actions]
+        links = [link.name for link in view.links]
+        return [*views, *actions, *links, *self._commands]
+
+    def run(self, text: str, model: Model) -> Effect | None:
+        """Run a command line, and return the effect that the application must carry out, or None.
+
+        Raises:
+            CommandError: the command is unknown or has invalid arguments.
+        """
+        try:
+            words = shlex.split(text)
+        except ValueError as error:
+            raise CommandError(f"{text}: {error}") from error
+        if not words:
+            return None
+        name, rest = self._meant(words[0]), words[1:]
+        ui = self._ui
+        if name in self._commands:
+            return self._commands[name](rest)
+        for action in ui.current.view.actions:
+            if action.name == name:
+                return ui.begin(action, rest, model)
+        for link in ui.current.view.links:
+            if link.name == name and not rest:
+                ui.follow(link)
+                return None
+        if rest:
+            raise CommandError(f"{name}: takes no arguments; to filter, use /{' '.join(rest)}")
+        ui.show(name)
+        return None
+
+    def completed(self, text: str) -> str:
+        """Complete a command or a column name up to the first ambiguous character."""
+        word, space, rest = text.partition(" ")
+        if space:
+            if self._meant_or_none(word) != "sort":
+                return text
+            return f"{word} {_common(rest, self._columns())}"
+        return _common(word, self.names())
+
+    def _meant(self, word: str) -> str:
+        name = self._meant_or_none(word)
+        if name is None:
+            known = [each for each in self.names() if each.startswith(word)] or self.names()
+            raise CommandError(f"{word}: unknown command; available: {', '.join(known)}")
+        return name
+
+    def _meant_or_none(self, word: str) -> str | None:
+        """Return the command with this name or unambiguous abbreviation, or None."""
+        names = self.names()
+        if word == "q":
+            return "quit"
+        if word in names:
+            return word
+        found = [name for name in names if name.startswith(word)]
+        return found[0] if len(found) == 1 else None
+
+    def _columns(self) -> list[str]:
+        table = self._ui.current.table
+        return [] if table is None else table.sortable()
+
+    def _quit(self, words: Sequence[str]) -> Effect:
+        _none("quit", words)
+        return Quit()
+
+    def _filter(self, words: Sequence[str]) -> None:
+        self._ui.current.filter = " ".join(words)
+
+    def _sort(self, words: Sequence[str]) -> None:
+        columns = self._columns()
+        if not columns:
+            raise CommandError("sort: this view has no table")
+        orders = {"asc": False, "desc": True}
+        column, order = [*words, "", ""][:2]
+        if len(words) > 2 or column not in columns or (order and order not in orders):
+            raise CommandError(f"sort: usage: COLUMN [asc|desc]; columns: {', '.join(columns)}")
+        self._ui.current.sort_by(column, descending=orders.get(order))
+
+    def _pause(self, words: Sequence[str]) -> None:
+        _none("pause", words)
+        self._ui.pause()
+
+    def _refresh(self, words: Sequence[str]) -> None:
+        least, most = REFRESH_SECONDS[0], REFRESH_SECONDS[-1]
+        try:
+            seconds = float(words[0]) if len(words) == 1 else 0.0
+        except ValueError:
+            seconds = 0.0
+        if not least <= seconds <= most:
+            raise CommandError(f"refresh: usage: SECONDS, from {least:g} to {most:g}")
+        self._ui.refresh_seconds = seconds
+
+    def _export(self, words: Sequence[str]) -> Effect:
+        if len(words) != 1 or words[0].rpartition(".")[2].lower() not in FORMS:
+            forms = ", ".join(f".{form}" for form in FORMS)
+            raise CommandError(f"export: usage: FILE, with the extension {forms}")
+        return Export(words[0])
+
+    def _mouse(self, words: Sequence[str]) -> Effect:
+        if words not in (["on"], ["off"], []):
+            raise CommandError("mouse: usage: on or off")
+        return self._ui.use_mouse(words == ["on"] if words else not self._ui.uses_mouse)
+
+    def _help(self, words: Sequence[str]) -> None:
+        _none("help", words)
+        self._ui.show_help()
+
+
+def _none(name: str, words: Sequence[str]) -> None:
+    if words:
+        raise CommandError(f"{name}: takes no arguments")
+
+
+def _common(prefix: str, names: Sequence[str]) -> str:
+    """Return the longest common prefix of all names that start with ``prefix``."""
+    found = [name for name in names if name.startswith(prefix)]
+    if not found:
+        return prefix
+    first, last = min(found), max(found)
+    length = next(
+        (n for n, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]),
+        min(len(first), len(last)),
+    )
+    return first[:length] + (" " if len(found) == 1 else "")

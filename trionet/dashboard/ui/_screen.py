@@ -1,7 +1,8 @@
-"""Draws frames, each of which is the whole screen as lines of an exact width."""
+"""Draws frames, each of which is the whole screen, or the help page, as lines of an exact width."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -11,16 +12,14 @@ from rich.style import Style
 
 from ..drawing import _palette as palette
 from ..drawing import _units as units
-from ..drawing._cells import Glyphs, fit, wrapped
-from ..drawing._pen import Frame, Line, Pen
-from ..drawing._table import UNREAD, Table
-from ..drawing._table_lines import GAP, exactly, heading_line, layout, row_line
-from ._help import help_lines
+from ..drawing._cells import Frame, Glyphs, Line, Pen, fit, wrapped
+from ..drawing._table import GAP, UNREAD, Table, exactly, heading_line, layout, row_line
 from ._ui import Hits, Mode, Ui
 from ._view import View
 
 if TYPE_CHECKING:
     from ..model._model import Model
+
 
 #: The minimum size of the screen.
 COLUMNS_MIN: Final = 60
@@ -375,3 +374,62 @@ def _sentence(text: str, pen: Pen) -> list[Line]:
     return [
         [Segment(f" {line}", palette.NOTE)] for line in wrapped(text, pen.width - 2, pen.glyphs)
     ]
+
+
+KEYS: Final = (
+    ("j k, arrows", "move the cursor"),
+    ("PgUp PgDn, ctrl-u ctrl-d", "move by pages"),
+    ("g G, Home End", "first row, last row"),
+    ("enter", "open the selected row"),
+    ("esc, backspace", "clear the filter, or go back"),
+    ("tab, shift-tab", "next view, previous view"),
+    ("`", "the view shown before"),
+    ("/", "filter: rows with all of these words; !word excludes"),
+    ("s, r", "sort by the next column; reverse the order"),
+    ("p, space", "pause: freeze the screen while data is still read"),
+    ("+ -", "refresh more often, less often"),
+    ("x", "export the view: .svg, .html, .txt, .json, .csv"),
+    ("m", "mouse on or off; while it is off, it selects text"),
+    (":", "a command: a view, an action, sort, filter, export, refresh, quit; tab completes"),
+    ("ctrl-l", "redraw the screen"),
+    ("q, ctrl-c", "quit"),
+)
+_KEY_CELLS: Final = 26
+
+
+def help_lines(
+    view: View, views: Sequence[View], alarms: Sequence[str], pen: Pen
+) -> Iterator[Line]:
+    """Return the lines of the help page: problems, the current view, the keys and all views."""
+    if alarms:
+        yield pen.rule("Problems")
+        for alarm in alarms:
+            for line in wrapped(f"! {alarm}", pen.width - 2, pen.glyphs):
+                yield [Segment(f" {line}", palette.ALARM)]
+        yield []
+    yield pen.rule(view.title)
+    for line in wrapped(view.help, pen.width - 2, pen.glyphs):
+        yield [Segment(f" {line}")]
+    if view.actions:
+        yield []
+        for action in view.actions:
+            yield from _row(action.key, f"{action.label} (:{action.name})", pen)
+    for link in view.links:
+        yield from _row(link.key, f"{link.label} (:{link.name})", pen)
+    yield []
+    yield pen.rule("Keys")
+    for key, meaning in KEYS:
+        yield from _row(key, meaning, pen)
+    yield []
+    yield pen.rule("Views")
+    for each in views:
+        yield from _row(each.key, f"{each.title} (:{each.name})", pen)
+    yield []
+    yield [Segment(" esc closes this page", palette.DIM)]
+
+
+def _row(key: str, meaning: str, pen: Pen) -> Iterator[Line]:
+    first, *others = wrapped(meaning, pen.width - _KEY_CELLS - 2, pen.glyphs)
+    yield [Segment(" "), pen.cell(key, _KEY_CELLS, palette.KEY), Segment(first)]
+    for line in others:
+        yield [Segment(" " * (_KEY_CELLS + 1)), Segment(line)]

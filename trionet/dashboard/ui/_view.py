@@ -1,9 +1,9 @@
-"""The base class of views, which are pages of the dashboard.
+"""The base class of views, which are pages of the dashboard, and what their keys do.
 
-Each view is a module in :mod:`trionet.dashboard.views`, which lists all views. A view has a summary
-on top, followed by either a :class:`Table`, which the dashboard sorts, filters and scrolls, or
-lines. A view keeps no data and never waits. The dashboard sanitizes the text of cells, and a view
-must create the text of lines with :meth:`Pen.text`.
+The views are in :mod:`trionet.dashboard.views`, which lists them. A view has a summary on top,
+followed by either a :class:`Table`, which the dashboard sorts, filters and scrolls, or lines. A
+view keeps no data and never waits. The dashboard sanitizes the text of cells, and a view must
+create the text of lines with :meth:`Pen.text`.
 
 A minimal view::
 
@@ -13,14 +13,16 @@ A minimal view::
         help = "All widgets of the factory."
 
         def table(self, model: Model) -> Table[Widget]:
-            return Table(
-                columns=(
-                    Column("name", "NAME", 20, lambda widget: widget.name, grow=1),
-                    Column("size", "SIZE", 8, lambda widget: widget.size, units.size, right=True),
-                ),
-                key=lambda widget: widget.name,
-                **rows_of(model.widgets),
-            )
+            return table_of(model.widgets, COLUMNS, "name")
+
+
+    COLUMNS = (
+        Column("name", "NAME", 20, grow=1),
+        Column("size", "SIZE", 8, text=units.size, right=True),
+    )
+
+This module also has the effects that the user interface, which does no I/O, requests from the
+application.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from ..drawing._pen import Line, Pen
+from ..drawing._cells import Line, Pen
 from ..drawing._table import Table
 
 if TYPE_CHECKING:
@@ -144,3 +146,39 @@ class View:
     def opened(self, row: Any) -> View | None:  # noqa: ARG002 - none by default
         """Return the view that ``enter`` opens for a row, or None if there is none."""
         return None
+
+
+@attrs.frozen
+class Quit:
+    """A request to quit the dashboard."""
+
+
+@attrs.frozen
+class Redraw:
+    """A request to redraw the whole screen."""
+
+
+@attrs.frozen
+class UseMouse:
+    """A request to turn the terminal's mouse reports on or off."""
+
+    on: bool
+
+
+@attrs.frozen
+class Export:
+    """A request to export the current view to a file, whose extension selects the format."""
+
+    path: str
+
+
+@attrs.frozen
+class Act:
+    """A request to run an action."""
+
+    action: Action
+    row: Any
+    answers: Sequence[str]
+
+
+Effect = Quit | Redraw | UseMouse | Export | Act

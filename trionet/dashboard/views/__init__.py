@@ -1,4 +1,4 @@
-"""All views in the order of the tabs, with one module each.
+"""All views in the order of the tabs.
 
 A new view must be added to :data:`VIEWS`. See :mod:`trionet.dashboard.ui._view` for how to
 write a view.
@@ -10,18 +10,14 @@ from typing import Final
 
 from ..ui._view import View
 from ._apis import ApisView
-from ._brokers import BrokersView
-from ._close_reasons import CloseReasonsView
-from ._connections import ConnectionsView
-from ._fetch_sessions import FetchSessionsView
+from ._cluster import BrokersView, QuotasView
+from ._connections import CloseReasonsView, ConnectionsView, FetchSessionsView
 from ._groups import GroupsView
 from ._log import LogView
 from ._overview import OverviewView
 from ._pipeline import PipelineView
-from ._processors import ProcessorsView
-from ._quotas import QuotasView
+from ._processors import ProcessorsView, TrioView
 from ._topics import TopicsView
-from ._trio_loop import TrioView
 
 VIEWS: Final[tuple[type[View], ...]] = (
     OverviewView,

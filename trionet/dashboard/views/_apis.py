@@ -11,11 +11,18 @@ from rich.segment import Segment
 
 from ..drawing import _palette as palette
 from ..drawing import _units as units
-from ..drawing._cells import columns_chart, heat, sparkline
-from ..drawing._pen import Line, Pen
-from ..drawing._table import Column, Table, rows_of
-from ..drawing._table_lines import chart_line, legend, stacked_bar
-from ..model._api_times import SHORTEST_MS
+from ..drawing._cells import Line, Pen, columns_chart, heat
+from ..drawing._table import (
+    Column,
+    Table,
+    alarm_if,
+    chart_line,
+    draw_history,
+    legend,
+    stacked_bar,
+    table_of,
+)
+from ..model._rates import SHORTEST_MS
 from ..ui._view import View
 
 if TYPE_CHECKING:
@@ -38,43 +45,30 @@ def _phase_ms(index: int, row: ApiRow) -> float | None:
     return row.phases_ms[index] if row.phases_ms else None
 
 
-def _history(row: ApiRow, width: int, pen: Pen) -> Line:
-    return [Segment(sparkline(row.history.values(width), width, pen.glyphs), palette.CHART)]
-
-
-def _duration(ms: float) -> str:
-    return units.duration(ms / 1000)
+def _mean_ms(row: ApiRow) -> float | None:
+    return row.phases_ms[-1] if row.phases_ms else None
 
 
 API_COLUMNS: Final[tuple[Column[ApiRow], ...]] = (
-    Column("name", "API", 16, lambda row: row.name, grow=1),
-    Column("rate", "REQ/S", 8, lambda row: row.rate, units.rate, right=True),
-    Column("requests", "TOTAL", 8, lambda row: row.requests, units.count, right=True, priority=3),
+    Column("name", "API", 16, grow=1),
+    Column("rate", "REQ/S", 8, text=units.rate, right=True),
+    Column("requests", "TOTAL", 8, text=units.count, right=True, priority=3),
     Column(
         "error_rate",
         "ERR/S",
         7,
-        lambda row: row.error_rate,
-        units.rate,
+        text=units.rate,
         right=True,
         priority=2,
-        style=lambda row: palette.ALARM if row.error_rate else None,
+        style=alarm_if("error_rate"),
     ),
-    Column("errors", "ERRORS", 8, lambda row: row.errors, units.count, right=True, priority=4),
-    Column("p50_ms", "P50", 8, lambda row: row.p50_ms, _duration, right=True),
-    Column("p99_ms", "P99", 8, lambda row: row.p99_ms, _duration, right=True),
-    Column("max_ms", "MAX", 8, lambda row: row.max_ms, _duration, right=True, priority=3),
-    Column("mean_bytes", "SIZE", 8, lambda row: row.mean_bytes, units.size, right=True, priority=4),
-    Column("trend", "TREND", 12, priority=5, draw=_history),
-    Column(
-        "mean_ms",
-        "WHERE THE TIME GOES",
-        20,
-        lambda row: row.phases_ms[-1] if row.phases_ms else None,
-        priority=1,
-        grow=3,
-        draw=_phase_bar,
-    ),
+    Column("errors", "ERRORS", 8, text=units.count, right=True, priority=4),
+    Column("p50_ms", "P50", 8, text=units.milliseconds, right=True),
+    Column("p99_ms", "P99", 8, text=units.milliseconds, right=True),
+    Column("max_ms", "MAX", 8, text=units.milliseconds, right=True, priority=3),
+    Column("mean_bytes", "SIZE", 8, text=units.size, right=True, priority=4),
+    Column("trend", "TREND", 12, None, priority=5, draw=draw_history),
+    Column("mean_ms", "WHERE THE TIME GOES", 20, _mean_ms, priority=1, grow=3, draw=_phase_bar),
     *(
         Column(f"{name.replace(' ', '_')}_ms", name, 0, partial(_phase_ms, index))
         for index, name in enumerate(PHASE_NAMES)
@@ -99,13 +93,7 @@ class ApisView(View):
         return [legend(PHASE_NAMES, pen)] if model.apis.missing is None else []
 
     def table(self, model: Model) -> Table[ApiRow]:
-        return Table(
-            API_COLUMNS,
-            key=lambda row: row.name,
-            sort="rate",
-            descending=True,
-            **rows_of(model.apis),
-        )
+        return table_of(model.apis, API_COLUMNS, "name", sort="rate", descending=True)
 
     def opened(self, row: ApiRow) -> View:
         return ApiView(row.name)
@@ -163,11 +151,11 @@ def _phases(row: ApiRow, pen: Pen) -> Iterator[Line]:
         glyph = pen.glyphs.parts[index]
         yield [
             pen.cell(f" {name}", 17, palette.BOLD),
-            pen.cell(_duration(ms), 9, right=True),
+            pen.cell(units.milliseconds(ms), 9, right=True),
             pen.cell(units.percent(share), 8, right=True),
             Segment(f"  {glyph * (filled or (1 if ms else 0))}", palette.PARTS[index]),
         ]
-    yield [pen.cell(" total", 17, palette.BOLD), pen.cell(_duration(total), 9, right=True)]
+    yield [pen.cell(" total", 17, palette.BOLD), pen.cell(units.milliseconds(total), 9, right=True)]
 
 
 def histogram(buckets: Sequence[tuple[float, int]], pen: Pen) -> Iterator[Line]:
@@ -187,7 +175,7 @@ def histogram(buckets: Sequence[tuple[float, int]], pen: Pen) -> Iterator[Line]:
     for index, text in enumerate(columns_chart(counts, HISTOGRAM_LINES, pen.glyphs)):
         label = units.count(most) if index == 0 else ""
         yield [pen.cell(label, 9, palette.DIM, right=True), Segment(f" {text}", palette.CHART)]
-    ends = [_duration(2**exponent) for exponent in (low, (low + high) / 2, high)]
+    ends = [units.milliseconds(2**exponent) for exponent in (low, (low + high) / 2, high)]
     yield [Segment(" " * 10), pen.cell(_axis(ends, width), width, palette.DIM)]
 
 
@@ -215,7 +203,7 @@ def heat_lines(spreads: Sequence[Mapping[int, int] | None], pen: Pen) -> Iterato
             count / many if many else 0.0 for count, many in zip(counts, finished, strict=True)
         ]
         text = heat(shares, 1.0, pen.glyphs).rjust(width)
-        label = pen.cell(_duration(2.0**exponent), 9, palette.DIM, right=True)
+        label = pen.cell(units.milliseconds(2.0**exponent), 9, palette.DIM, right=True)
         yield [label, Segment(f" {text}", palette.CHART)]
 
 

@@ -1,4 +1,4 @@
-"""Open connections: clients, age, and the phase of the current request."""
+"""Open and closed connections, and incremental fetch sessions (KIP-227)."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.segment import Segment
-from rich.style import Style
 
 from ..drawing import _palette as palette
 from ..drawing import _units as units
-from ..drawing._pen import Line, Pen
-from ..drawing._table import Column, Table, rows_of
+from ..drawing._cells import Line, Pen, bar
+from ..drawing._table import Column, Table, table_of
 from ..ui._view import Action, View
 
 if TYPE_CHECKING:
     from ..model._model import Model
-    from ..model._rows import ConnectionRow
-    from ..sources._source import Source
+    from ..model._rows import ClosedRow, ConnectionRow, FetchSessionRow
 
 _LABEL_CELLS: Final = 18
+#: The widths of a close reason and of its numbers, in cells.
+_REASON_CELLS: Final = 24
+_NUMBER_CELLS: Final = 9
 
 
 def _software(row: ConnectionRow) -> str | None:
@@ -31,67 +32,33 @@ def _peer(row: ConnectionRow) -> str:
     return row.peer or row.id
 
 
-def _quiet(row: ConnectionRow) -> Style | None:
-    return palette.NOTE if row.is_muted else None
-
-
 CONNECTION_COLUMNS: Final[tuple[Column[ConnectionRow], ...]] = (
     Column("peer", "PEER", 21, _peer),
-    Column("client_id", "CLIENT ID", 12, lambda row: row.client_id, grow=2),
+    Column("client_id", "CLIENT ID", 12, grow=2),
     Column("software", "SOFTWARE", 18, _software, priority=5, grow=1),
-    Column("principal", "PRINCIPAL", 14, lambda row: row.principal, priority=6, grow=1),
-    Column("listener", "LISTENER", 10, lambda row: row.listener, priority=7),
-    Column("processor", "P", 2, lambda row: row.processor, right=True, priority=8),
-    Column("phase", "PHASE", 10, lambda row: row.phase, style=_quiet),
-    Column("request", "REQUEST", 12, lambda row: row.request, priority=4),
-    Column(
-        "request_seconds",
-        "FOR",
-        7,
-        lambda row: row.request_seconds,
-        units.duration,
-        right=True,
-        priority=4,
-    ),
-    Column("staged", "STG", 3, lambda row: row.staged, right=True, priority=6),
-    Column("idle_seconds", "IDLE", 7, lambda row: row.idle_seconds, units.duration, right=True),
-    Column(
-        "age_seconds",
-        "AGE",
-        7,
-        lambda row: row.age_seconds,
-        units.duration,
-        right=True,
-        priority=3,
-    ),
-    Column("requests", "REQS", 7, lambda row: row.requests, units.count, right=True, priority=2),
-    Column(
-        "bytes_received",
-        "IN",
-        8,
-        lambda row: row.bytes_received,
-        units.size,
-        right=True,
-        priority=3,
-    ),
-    Column("bytes_sent", "OUT", 8, lambda row: row.bytes_sent, units.size, right=True, priority=3),
-    Column("protocol", "TLS", 7, lambda row: row.protocol, priority=9),
-    Column("mute_state", "MUTE", 0, lambda row: row.mute_state),
-    Column("cipher", "CIPHER", 0, lambda row: row.cipher),
-    Column("id", "ID", 0, lambda row: row.id),
+    Column("principal", "PRINCIPAL", 14, priority=6, grow=1),
+    Column("listener", "LISTENER", 10, priority=7),
+    Column("processor", "P", 2, right=True, priority=8),
+    Column("phase", "PHASE", 10, style=lambda row: palette.NOTE if row.is_muted else None),
+    Column("request", "REQUEST", 12, priority=4),
+    Column("request_seconds", "FOR", 7, text=units.duration, right=True, priority=4),
+    Column("staged", "STG", 3, right=True, priority=6),
+    Column("idle_seconds", "IDLE", 7, text=units.duration, right=True),
+    Column("age_seconds", "AGE", 7, text=units.duration, right=True, priority=3),
+    Column("requests", "REQS", 7, text=units.count, right=True, priority=2),
+    Column("bytes_received", "IN", 8, text=units.size, right=True, priority=3),
+    Column("bytes_sent", "OUT", 8, text=units.size, right=True, priority=3),
+    Column("protocol", "TLS", 7, priority=9),
+    Column("mute_state", "MUTE", 0),
+    Column("cipher", "CIPHER", 0),
+    Column("id", "ID", 0),
 )
-
-
-async def _close(source: Source, row: ConnectionRow, answers: Sequence[str]) -> str:  # noqa: ARG001
-    return await source.actions.close_connection(row.id)
-
-
 CLOSE: Final = Action(
     "K",
     "close",
     "close",
-    _close,
-    question=lambda row, answers: f"Close the connection of {_peer(row)}?",  # noqa: ARG005
+    lambda source, row, _: source.actions.close_connection(row.id),
+    question=lambda row, _: f"Close the connection of {_peer(row)}?",
 )
 
 
@@ -111,7 +78,7 @@ class ConnectionsView(View):
     actions: Sequence[Action] = (CLOSE,)
 
     def table(self, model: Model) -> Table[ConnectionRow]:
-        return Table(CONNECTION_COLUMNS, key=lambda row: row.number, **rows_of(model.connections))
+        return table_of(model.connections, CONNECTION_COLUMNS, "number")
 
     def opened(self, row: ConnectionRow) -> View:
         return ConnectionView(row)
@@ -147,6 +114,7 @@ class ConnectionView(View):
 
 
 def _fields(row: ConnectionRow, pen: Pen) -> Iterator[Line]:
+    running = row.request_seconds
     tls = " ".join(filter(None, (row.protocol, row.cipher))) or "none"
     for label, value in (
         ("id", row.id),
@@ -161,7 +129,7 @@ def _fields(row: ConnectionRow, pen: Pen) -> Iterator[Line]:
         ("idle for", units.duration(row.idle_seconds)),
         ("phase", row.phase),
         ("request", row.request),
-        ("request for", _known(row.request_seconds)),
+        ("request for", None if running is None else units.duration(running)),
         ("staged frames", row.staged),
         ("mute state", row.mute_state or ("MUTED" if row.is_muted else "NOT_MUTED")),
         ("requests", f"{row.requests:,}"),
@@ -173,5 +141,75 @@ def _fields(row: ConnectionRow, pen: Pen) -> Iterator[Line]:
             yield [name, Segment(" "), pen.text(value)]
 
 
-def _known(seconds: float | None) -> str | None:
-    return None if seconds is None else units.duration(seconds)
+CLOSED_COLUMNS: Final[tuple[Column[ClosedRow], ...]] = (
+    Column("closed_seconds_ago", "AGO", 8, text=units.duration, right=True),
+    Column("peer", "PEER", 21),
+    Column("reason", "REASON", 22, grow=1),
+    Column("detail", "DETAIL", 16, lambda row: row.detail or None, priority=1, grow=3),
+    Column("principal", "PRINCIPAL", 14, priority=5, grow=1),
+    Column("listener", "LISTENER", 10, priority=4),
+    Column("age_seconds", "LASTED", 7, text=units.duration, right=True, priority=2),
+    Column("requests", "REQS", 7, text=units.count, right=True, priority=2),
+    Column("bytes_received", "IN", 8, text=units.size, right=True, priority=3),
+    Column("bytes_sent", "OUT", 8, text=units.size, right=True, priority=3),
+    Column("reason_text", "WHY", 0),
+    Column("id", "ID", 0),
+)
+
+
+class CloseReasonsView(View):
+    """Counts by close reason, above a table of recently closed connections."""
+
+    name = "closes"
+    key = "8"
+    title = "Close reasons"
+    help = (
+        "Every connection is closed for exactly one reason. The chart counts the reasons since "
+        "the broker started. The table lists the last closed connections, the newest first (the "
+        "broker keeps 1,000). Connections that were reset before the broker accepted them are "
+        "only counted."
+    )
+    section: ClassVar[str | None] = "closed"
+
+    def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
+        rows = sorted(model.close_reasons.values(), key=lambda row: row.count, reverse=True)
+        most = max((row.count for row in rows), default=0)
+        width = max(0, pen.width - _REASON_CELLS - 2 * _NUMBER_CELLS - 4)
+        for row in rows[: max(1, pen.height // 3)]:
+            yield [
+                pen.cell(f" {row.reason}", _REASON_CELLS, palette.BOLD),
+                pen.cell(units.count(row.count), _NUMBER_CELLS, right=True),
+                pen.cell(units.per_second(row.rate), _NUMBER_CELLS, palette.DIM, right=True),
+                Segment("  "),
+                Segment(bar(row.count / most if most else 0.0, width, pen.glyphs), palette.CHART),
+            ]
+
+    def table(self, model: Model) -> Table[ClosedRow]:
+        return table_of(model.closed, CLOSED_COLUMNS, "number")
+
+
+SESSION_COLUMNS: Final[tuple[Column[FetchSessionRow], ...]] = (
+    Column("id", "SESSION", 12, right=True),
+    Column("epoch", "EPOCH", 10, text="{:,}".format, right=True),
+    Column("partitions", "PARTITIONS", 10, text=units.count, right=True),
+    Column("idle_seconds", "IDLE", 8, text=units.duration, right=True),
+    Column(
+        "uses_topic_ids", "NAMED BY", 8, text=lambda value: "id" if value else "name", priority=1
+    ),
+)
+
+
+class FetchSessionsView(View):
+    """A table of the fetch sessions in the broker's cache."""
+
+    name = "sessions"
+    key = "e"
+    title = "Fetch sessions"
+    help = (
+        "The incremental fetch sessions in the broker's cache. With a session, a Fetch request "
+        "only names the partitions that changed. EPOCH counts the fetches of a session."
+    )
+    section: ClassVar[str | None] = "fetch_sessions"
+
+    def table(self, model: Model) -> Table[FetchSessionRow]:
+        return table_of(model.fetch_sessions, SESSION_COLUMNS, "number")

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
+import attrs
 from rich.style import Style
 
 from ..drawing import _palette as palette
 from ..drawing import _units as units
-from ..drawing._pen import Line, Pen
-from ..drawing._table import UNREAD, Column, Table, TableRows, rows_of
+from ..drawing._cells import Line, Pen
+from ..drawing._table import UNREAD, Column, Table, table_of
 from ..sources._actions import ActionError, check_reset_position
 from ..ui._view import Action, Field, Link, View
 
 if TYPE_CHECKING:
     from ..model._model import Model
     from ..model._rows import GroupRow, LagRow, MemberRow
-    from ..sources._source import Source
 
 R = TypeVar("R")
 
@@ -31,24 +31,16 @@ def _state_style(row: GroupRow) -> Style | None:
 
 
 GROUP_COLUMNS: Final[tuple[Column[GroupRow], ...]] = (
-    Column("id", "GROUP", 20, lambda row: row.id, grow=2),
-    Column("state", "STATE", 19, lambda row: row.state, style=_state_style),
-    Column(
-        "state_seconds",
-        "SINCE",
-        7,
-        lambda row: row.state_seconds,
-        units.duration,
-        right=True,
-        priority=4,
-    ),
-    Column("members", "MEMBERS", 7, lambda row: row.members, units.count, right=True, priority=1),
-    Column("lag", "LAG", 9, lambda row: row.lag, units.count, right=True),
-    Column("generation", "GEN", 6, lambda row: row.generation, right=True, priority=2),
-    Column("type", "TYPE", 8, lambda row: row.type, priority=3),
-    Column("protocol_type", "PROTOCOL", 9, lambda row: row.protocol_type, priority=6),
-    Column("assignor", "ASSIGNOR", 16, lambda row: row.assignor, priority=5, grow=1),
-    Column("coordinator", "AT", 4, lambda row: row.coordinator, right=True, priority=5),
+    Column("id", "GROUP", 20, grow=2),
+    Column("state", "STATE", 19, style=_state_style),
+    Column("state_seconds", "SINCE", 7, text=units.duration, right=True, priority=4),
+    Column("members", "MEMBERS", 7, text=units.count, right=True, priority=1),
+    Column("lag", "LAG", 9, text=units.count, right=True),
+    Column("generation", "GEN", 6, right=True, priority=2),
+    Column("type", "TYPE", 8, priority=3),
+    Column("protocol_type", "PROTOCOL", 9, priority=6),
+    Column("assignor", "ASSIGNOR", 16, priority=5, grow=1),
+    Column("coordinator", "AT", 4, right=True, priority=5),
 )
 
 
@@ -60,20 +52,11 @@ def _position_error(answer: str) -> str | None:
     return None
 
 
-async def _reset(source: Source, row: GroupRow, answers: Sequence[str]) -> str:
-    to, topic = answers
-    return await source.actions.reset_group(row.id, topic or None, to)
-
-
-async def _delete(source: Source, row: GroupRow, _answers: Sequence[str]) -> str:
-    return await source.actions.delete_group(row.id)
-
-
 RESET: Final = Action(
     "R",
     "reset",
     "reset a group",
-    _reset,
+    lambda source, row, answers: source.actions.reset_group(row.id, answers[1] or None, answers[0]),
     fields=(
         Field("to (start, end, an offset, +N, -N)", check=_position_error),
         Field("topic (empty: all)", is_optional=True),
@@ -86,7 +69,7 @@ DELETE: Final = Action(
     "D",
     "delete-group",
     "delete a group",
-    _delete,
+    lambda source, row, _: source.actions.delete_group(row.id),
     question=lambda row, _: f"Delete the group {row.id} and its offsets?",
 )
 
@@ -107,102 +90,22 @@ class GroupsView(View):
     actions: Sequence[Action] = (RESET, DELETE)
 
     def table(self, model: Model) -> Table[GroupRow]:
-        return Table(GROUP_COLUMNS, key=lambda row: row.id, sort="id", **rows_of(model.groups))
+        return table_of(model.groups, GROUP_COLUMNS, "id", sort="id")
 
     def opened(self, row: GroupRow) -> View:
         return GroupView(row.id)
 
 
 LAG_COLUMNS: Final[tuple[Column[LagRow], ...]] = (
-    Column("topic", "TOPIC", 16, lambda row: row.topic, grow=2),
-    Column("partition", "PART", 5, lambda row: row.partition, right=True),
-    Column("committed", "COMMITTED", 12, lambda row: row.committed, "{:,}".format, right=True),
-    Column("end", "END", 12, lambda row: row.end, "{:,}".format, right=True),
-    Column("lag", "LAG", 10, lambda row: row.lag, "{:,}".format, right=True),
-    Column("member", "MEMBER", 16, lambda row: row.member, priority=1, grow=3),
-    Column("start", "FIRST", 12, lambda row: row.start, "{:,}".format, right=True, priority=3),
+    Column("topic", "TOPIC", 16, grow=2),
+    Column("partition", "PART", 5, right=True),
+    Column("committed", "COMMITTED", 12, text="{:,}".format, right=True),
+    Column("end", "END", 12, text="{:,}".format, right=True),
+    Column("lag", "LAG", 10, text="{:,}".format, right=True),
+    Column("member", "MEMBER", 16, priority=1, grow=3),
+    Column("start", "FIRST", 12, text="{:,}".format, right=True, priority=3),
     Column("metadata", "METADATA", 8, lambda row: row.metadata or None, priority=4, grow=1),
 )
-
-
-class GroupView(View):
-    """The partitions of a group with committed offsets, lag and members.
-
-    Args:
-        group: the name of the group.
-    """
-
-    name = "group"
-    help = (
-        "The committed offset of each partition, and the member to which the partition is "
-        "assigned. LAG is unknown without a committed offset. v shows the members."
-    )
-    section: ClassVar[str | None] = "group"
-
-    def __init__(self, group: str) -> None:
-        self.title = group
-        self.section_key = group
-        self.links = (Link("v", "members", "members", lambda _: MembersView(group)),)
-
-    def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
-        row = model.groups.get(self.title)
-        if row is not None:
-            yield from group_lines(row, pen)
-
-    def table(self, model: Model) -> Table[LagRow]:
-        row = model.groups.get(self.title)
-        lags = None if row is None else row.lags
-        section_rows = _of_group(model, row, lags)
-        return Table(LAG_COLUMNS, key=lambda row: (row.topic, row.partition), **section_rows)
-
-
-class MembersView(View):
-    """The members of a group.
-
-    Args:
-        group: the name of the group.
-    """
-
-    name = "members"
-    help = (
-        "The members of the group. PHASE is the step for which the group waits for the member, or "
-        "the member for the group. EXPIRES is the time until a member is removed unless it sends "
-        "a heartbeat. Only a trionet broker's metrics report PHASE and EXPIRES."
-    )
-    section: ClassVar[str | None] = "group"
-
-    def __init__(self, group: str) -> None:
-        self.title = f"members of {group}"
-        self.section_key = group
-        self._group = group
-
-    def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
-        row = model.groups.get(self._group)
-        if row is not None:
-            yield from group_lines(row, pen)
-
-    def table(self, model: Model) -> Table[MemberRow]:
-        row = model.groups.get(self._group)
-        members = None if row is None else row.detail
-        return Table(MEMBER_COLUMNS, key=lambda row: row.id, **_of_group(model, row, members))
-
-
-def _of_group(model: Model, row: GroupRow | None, rows: Sequence[R] | None) -> TableRows[R]:
-    """Return the rows of a group for a table, or the reason why the rows are missing."""
-    section_rows = rows_of(model.groups)
-    missing = section_rows["missing"]
-    if row is None:
-        missing = missing or "the group no longer exists"
-    elif rows is None:
-        missing = missing or row.failure or UNREAD
-    return {
-        "rows": rows or (),
-        "missing": missing,
-        "total": None,
-        "version": section_rows["version"],
-        "as_of": None if row is None else row.read_at,
-        "is_failing": section_rows["is_failing"],
-    }
 
 
 def _assigned(row: MemberRow) -> str:
@@ -213,36 +116,92 @@ def _assigned(row: MemberRow) -> str:
 
 
 MEMBER_COLUMNS: Final[tuple[Column[MemberRow], ...]] = (
-    Column("client_id", "CLIENT ID", 14, lambda row: row.client_id, grow=1),
-    Column("client_host", "HOST", 15, lambda row: row.client_host, priority=2),
+    Column("client_id", "CLIENT ID", 14, grow=1),
+    Column("client_host", "HOST", 15, priority=2),
     Column("partitions", "PARTS", 5, lambda row: len(row.assignment), units.count, right=True),
     Column("assignment", "ASSIGNMENT", 16, _assigned, priority=1, grow=3),
-    Column("phase", "PHASE", 8, lambda row: row.phase, priority=1),
-    Column(
-        "expires_seconds",
-        "EXPIRES",
-        7,
-        lambda row: row.expires_seconds,
-        units.duration,
-        right=True,
-        priority=3,
-    ),
-    Column(
-        "is_leader",
-        "LEADER",
-        6,
-        lambda row: row.is_leader,
-        lambda value: "yes" if value else "",
-        priority=4,
-    ),
-    Column("epoch", "EPOCH", 6, lambda row: row.epoch, right=True, priority=5),
-    Column("instance_id", "INSTANCE", 12, lambda row: row.instance_id, priority=5),
-    Column("id", "ID", 20, lambda row: row.id, priority=6, grow=2),
+    Column("phase", "PHASE", 8, priority=1),
+    Column("expires_seconds", "EXPIRES", 7, text=units.duration, right=True, priority=3),
+    Column("is_leader", "LEADER", 6, text=units.yes, priority=4),
+    Column("epoch", "EPOCH", 6, right=True, priority=5),
+    Column("instance_id", "INSTANCE", 12, priority=5),
+    Column("id", "ID", 20, priority=6, grow=2),
 )
 
 
-def group_lines(row: GroupRow, pen: Pen) -> Iterable[Line]:
-    """Return the lines that describe the state of a group."""
+class _OneGroup(View):
+    """A view of one group, below a line with its state.
+
+    Args:
+        group: the name of the group.
+    """
+
+    section: ClassVar[str | None] = "group"
+
+    def __init__(self, group: str) -> None:
+        self.section_key = self._group = group
+
+    def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
+        row = model.groups.get(self._group)
+        return () if row is None else [_state_line(row, pen)]
+
+    def _table(
+        self,
+        model: Model,
+        rows_of: Callable[[GroupRow], Sequence[R] | None],
+        columns: Sequence[Column[R]],
+        *key: str,
+    ) -> Table[R]:
+        """Return a table of the group's rows, or of the reason why they are missing."""
+        group = model.groups.get(self._group)
+        rows = None if group is None else rows_of(group)
+        found: Table[Any] = table_of(model.groups, columns, *key)
+        missing = found.missing
+        if group is None:
+            missing = missing or "the group no longer exists"
+        elif rows is None:
+            missing = missing or group.failure or UNREAD
+        as_of = None if group is None else group.read_at
+        return attrs.evolve(found, rows=rows or (), missing=missing, total=None, as_of=as_of)
+
+
+class GroupView(_OneGroup):
+    """The partitions of a group with committed offsets, lag and members."""
+
+    name = "group"
+    help = (
+        "The committed offset of each partition, and the member to which the partition is "
+        "assigned. LAG is unknown without a committed offset. v shows the members."
+    )
+
+    def __init__(self, group: str) -> None:
+        super().__init__(group)
+        self.title = group
+        self.links = (Link("v", "members", "members", lambda _: MembersView(group)),)
+
+    def table(self, model: Model) -> Table[LagRow]:
+        return self._table(model, lambda row: row.lags, LAG_COLUMNS, "topic", "partition")
+
+
+class MembersView(_OneGroup):
+    """The members of a group."""
+
+    name = "members"
+    help = (
+        "The members of the group. PHASE is the step for which the group waits for the member, or "
+        "the member for the group. EXPIRES is the time until a member is removed unless it sends "
+        "a heartbeat. Only a trionet broker's metrics report PHASE and EXPIRES."
+    )
+
+    def __init__(self, group: str) -> None:
+        super().__init__(group)
+        self.title = f"members of {group}"
+
+    def table(self, model: Model) -> Table[MemberRow]:
+        return self._table(model, lambda row: row.detail, MEMBER_COLUMNS, "id")
+
+
+def _state_line(row: GroupRow, pen: Pen) -> Line:
     parts = [row.state, f"{units.count(row.members)} members", f"lag {units.count(row.lag)}"]
     if row.generation is not None:
         parts.append(f"generation {row.generation}")
@@ -250,4 +209,4 @@ def group_lines(row: GroupRow, pen: Pen) -> Iterable[Line]:
         parts.append(f"for {units.duration(row.state_seconds)}")
     if row.assignor:
         parts.append(row.assignor)
-    yield [pen.text(f" {'  '.join(parts)}", palette.DIM)]
+    return [pen.text(f" {'  '.join(parts)}", palette.DIM)]

@@ -10,9 +10,8 @@ from rich.segment import Segment
 from rich.style import Style
 
 from ..drawing import _palette as palette
-from ..drawing._cells import wrapped
-from ..drawing._pen import Line, Pen
-from ..drawing._table import Column, Table, rows_of
+from ..drawing._cells import Line, Pen
+from ..drawing._table import Column, Table, table_of
 from ..ui._view import View
 
 if TYPE_CHECKING:
@@ -42,11 +41,11 @@ def _first_line(text: str) -> str:
 
 
 LOG_COLUMNS: Final[tuple[Column[LogRow], ...]] = (
-    Column("time", "TIME", 12, lambda row: row.time, _time),
-    Column("level", "LEVEL", 8, lambda row: row.level, priority=1, style=_style),
-    Column("logger", "LOGGER", 22, lambda row: row.logger, priority=2),
-    Column("text", "MESSAGE", 20, lambda row: row.text, _first_line, grow=1, style=_style),
-    Column("number", "NUMBER", 0, lambda row: row.number),
+    Column("time", "TIME", 12, text=_time),
+    Column("level", "LEVEL", 8, priority=1, style=_style),
+    Column("logger", "LOGGER", 22, priority=2),
+    Column("text", "MESSAGE", 20, text=_first_line, grow=1, style=_style),
+    Column("number", "NUMBER", 0),
 )
 
 
@@ -63,7 +62,7 @@ class LogView(View):
     section: ClassVar[str | None] = "log"
 
     def table(self, model: Model) -> Table[LogRow]:
-        return Table(LOG_COLUMNS, key=lambda row: row.number, **rows_of(model.log))
+        return table_of(model.log, LOG_COLUMNS, "number")
 
     def opened(self, row: LogRow) -> View:
         return LogLineView(row)
@@ -92,5 +91,4 @@ class LogLineView(View):
             pen.text(f" {row.logger}", palette.DIM),
         ]
         yield []
-        for line in wrapped(row.text, pen.width - 2, pen.glyphs):
-            yield [Segment(f" {line}")]
+        yield from pen.sentences(row.text)

@@ -9,10 +9,8 @@ import attrs
 
 from ..drawing import _figure_lines as figure_lines
 from ..drawing import _palette as palette
-from ..drawing._cells import wrapped
-from ..drawing._pen import Line, Pen
-from ..drawing._table import Table
-from ..drawing._table_lines import heading_line, layout, legend, row_line
+from ..drawing._cells import Line, Pen
+from ..drawing._table import Table, heading_line, layout, legend, row_line
 from ..ui._view import View
 from ._apis import API_COLUMNS, PHASE_NAMES
 
@@ -56,7 +54,7 @@ class OverviewView(View):
     def lines(self, model: Model, pen: Pen) -> Iterable[Line]:
         if self.is_waiting(model):
             for why in (f"Waiting for {model.about.source} ...", model.apis.missing or ""):
-                yield from ([pen.text(f" {line}", palette.NOTE)] for line in _wrapped(why, pen))
+                yield from pen.sentences(why, palette.NOTE)
             return
         half = attrs.evolve(pen, width=(pen.width - _GAP) // 2)
         left, right = list(_left(model, half)), list(_right(model, half))
@@ -101,9 +99,7 @@ def _block(title: str, lines: Iterable[Line], pen: Pen) -> Iterator[Line]:
 def _apis(model: Model, pen: Pen) -> Iterator[Line]:
     yield pen.rule("APIs")
     if model.apis.missing is not None:
-        yield from (
-            [pen.text(f" {line}", palette.NOTE)] for line in _wrapped(model.apis.missing, pen)
-        )
+        yield from pen.sentences(model.apis.missing, palette.NOTE)
         return
     rows = sorted(model.apis.values(), key=lambda row: row.rate or 0, reverse=True)
     table = Table(
@@ -114,7 +110,3 @@ def _apis(model: Model, pen: Pen) -> Iterator[Line]:
     yield heading_line(columns, pen, "rate", descending=True)
     for row in rows:
         yield row_line(table, columns, row, pen, is_selected=False)
-
-
-def _wrapped(text: str, pen: Pen) -> list[str]:
-    return wrapped(text, pen.width - 2, pen.glyphs)

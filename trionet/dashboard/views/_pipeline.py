@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import attrs
 
 from ..drawing import _palette as palette
 from ..drawing import _units as units
-from ..drawing._pen import Line, Pen
-from ..drawing._table import Column, Table, rows_of, without_age
+from ..drawing._cells import Line, Pen
+from ..drawing._table import Column, Table, alarm_if, table_of
 from ..ui._view import Link, View
 
 if TYPE_CHECKING:
     from ..model._model import Model
     from ..model._pipeline import AnomalyRow, MinuteRow, SeriesRow, TalkerRow
-    from ..model._section import Section
 
 
 def _time(window: str) -> str:
@@ -27,87 +28,52 @@ def _us(value: float) -> str:
 
 
 MINUTE_COLUMNS: Final[tuple[Column[MinuteRow], ...]] = (
-    Column("window", "MINUTE", 6, lambda row: row.window, _time),
-    Column("requests", "REQUESTS", 9, lambda row: row.requests, units.count, right=True, grow=1),
-    Column(
-        "errors",
-        "ERRORS",
-        8,
-        lambda row: row.errors,
-        units.count,
-        right=True,
-        grow=1,
-        style=lambda row: palette.ALARM if row.errors else None,
-    ),
-    Column("throttled", "THROTTLED", 9, lambda row: row.throttled, units.count, right=True, grow=1),
-    Column("connections", "CLOSED", 7, lambda row: row.connections, units.count, right=True),
-    Column("clients", "CLIENTS", 7, lambda row: row.clients, units.count, right=True),
-    Column(
-        "request_bytes",
-        "IN",
-        9,
-        lambda row: row.request_bytes,
-        units.size,
-        right=True,
-        priority=1,
-    ),
-    Column(
-        "response_bytes",
-        "OUT",
-        9,
-        lambda row: row.response_bytes,
-        units.size,
-        right=True,
-        priority=1,
-    ),
-    Column("series", "SERIES", 7, lambda row: row.series, units.count, right=True, priority=2),
-    Column("records", "RECORDS", 8, lambda row: row.records, units.count, right=True, priority=3),
+    Column("window", "MINUTE", 6, text=_time),
+    Column("requests", "REQUESTS", 9, text=units.count, right=True, grow=1),
+    Column("errors", "ERRORS", 8, text=units.count, right=True, grow=1, style=alarm_if("errors")),
+    Column("throttled", "THROTTLED", 9, text=units.count, right=True, grow=1),
+    Column("connections", "CLOSED", 7, text=units.count, right=True),
+    Column("clients", "CLIENTS", 7, text=units.count, right=True),
+    Column("request_bytes", "IN", 9, text=units.size, right=True, priority=1),
+    Column("response_bytes", "OUT", 9, text=units.size, right=True, priority=1),
+    Column("series", "SERIES", 7, text=units.count, right=True, priority=2),
+    Column("records", "RECORDS", 8, text=units.count, right=True, priority=3),
 )
 SERIES_COLUMNS: Final[tuple[Column[SeriesRow], ...]] = (
-    Column("api", "API", 16, lambda row: row.api, grow=1),
-    Column("client_id", "CLIENT ID", 14, lambda row: row.client_id, grow=2),
-    Column("listener", "LISTENER", 10, lambda row: row.listener, priority=4),
-    Column("requests", "REQUESTS", 9, lambda row: row.requests, units.count, right=True),
-    Column("requests_per_s", "REQ/S", 8, lambda row: row.requests_per_s, units.rate, right=True),
-    Column("errors", "ERRORS", 7, lambda row: row.errors, units.count, right=True, priority=1),
-    Column("total_p50_us", "P50", 8, lambda row: row.total_p50_us, _us, right=True, priority=1),
-    Column("total_p95_us", "P95", 8, lambda row: row.total_p95_us, _us, right=True, priority=3),
-    Column("total_p99_us", "P99", 8, lambda row: row.total_p99_us, _us, right=True),
-    Column("total_max_us", "MAX", 8, lambda row: row.total_max_us, _us, right=True, priority=2),
+    Column("api", "API", 16, grow=1),
+    Column("client_id", "CLIENT ID", 14, grow=2),
+    Column("listener", "LISTENER", 10, priority=4),
+    Column("requests", "REQUESTS", 9, text=units.count, right=True),
+    Column("requests_per_s", "REQ/S", 8, text=units.rate, right=True),
+    Column("errors", "ERRORS", 7, text=units.count, right=True, priority=1),
+    Column("total_p50_us", "P50", 8, text=_us, right=True, priority=1),
+    Column("total_p95_us", "P95", 8, text=_us, right=True, priority=3),
+    Column("total_p99_us", "P99", 8, text=_us, right=True),
+    Column("total_max_us", "MAX", 8, text=_us, right=True, priority=2),
 )
 TALKER_COLUMNS: Final[tuple[Column[TalkerRow], ...]] = (
-    Column("window", "MINUTE", 6, lambda row: row.window, _time),
-    Column("measure", "MEASURE", 9, lambda row: row.measure),
-    Column("rank", "RANK", 4, lambda row: row.rank, right=True),
-    Column("client_id", "CLIENT ID", 14, lambda row: row.client_id, grow=2),
-    Column("principal", "PRINCIPAL", 14, lambda row: row.principal, priority=2, grow=1),
-    Column("listener", "LISTENER", 10, lambda row: row.listener, priority=3),
-    Column("share", "SHARE", 7, lambda row: row.share, units.percent, right=True),
-    Column(
-        "requests", "REQUESTS", 9, lambda row: row.requests, units.count, right=True, priority=1
-    ),
-    Column("bytes", "BYTES", 9, lambda row: row.bytes, units.size, right=True, priority=1),
-    Column("time_us", "TIME", 8, lambda row: row.time_us, _us, right=True, priority=1),
+    Column("window", "MINUTE", 6, text=_time),
+    Column("measure", "MEASURE", 9),
+    Column("rank", "RANK", 4, right=True),
+    Column("client_id", "CLIENT ID", 14, grow=2),
+    Column("principal", "PRINCIPAL", 14, priority=2, grow=1),
+    Column("listener", "LISTENER", 10, priority=3),
+    Column("share", "SHARE", 7, text=units.percent, right=True),
+    Column("requests", "REQUESTS", 9, text=units.count, right=True, priority=1),
+    Column("bytes", "BYTES", 9, text=units.size, right=True, priority=1),
+    Column("time_us", "TIME", 8, text=_us, right=True, priority=1),
 )
 ANOMALY_COLUMNS: Final[tuple[Column[AnomalyRow], ...]] = (
-    Column("window", "MINUTE", 6, lambda row: row.window, _time),
-    Column(
-        "score",
-        "! SCORE",
-        7,
-        lambda row: row.score,
-        "{:.1f}".format,
-        right=True,
-        style=lambda _: palette.ALARM,
-    ),
-    Column("api", "API", 16, lambda row: row.api),
-    Column("client_id", "CLIENT ID", 14, lambda row: row.client_id, grow=2),
-    Column("measure", "MEASURE", 14, lambda row: row.measure, grow=1),
-    Column("value", "VALUE", 10, lambda row: row.value, "{:,.2f}".format, right=True),
-    Column("expected", "USUAL", 10, lambda row: row.expected, "{:,.2f}".format, right=True),
-    Column("spread", "SPREAD", 9, lambda row: row.spread, "{:,.2f}".format, right=True, priority=2),
-    Column("listener", "LISTENER", 10, lambda row: row.listener, priority=3),
-    Column("minutes", "OF MIN", 6, lambda row: row.minutes, right=True, priority=4),
+    Column("window", "MINUTE", 6, text=_time),
+    Column("score", "! SCORE", 7, text="{:.1f}".format, right=True, style=lambda _: palette.ALARM),
+    Column("api", "API", 16),
+    Column("client_id", "CLIENT ID", 14, grow=2),
+    Column("measure", "MEASURE", 14, grow=1),
+    Column("value", "VALUE", 10, text="{:,.2f}".format, right=True),
+    Column("expected", "USUAL", 10, text="{:,.2f}".format, right=True),
+    Column("spread", "SPREAD", 9, text="{:,.2f}".format, right=True, priority=2),
+    Column("listener", "LISTENER", 10, priority=3),
+    Column("minutes", "OF MIN", 6, right=True, priority=4),
 )
 
 
@@ -137,12 +103,9 @@ class PipelineView(View):
             yield [pen.text(f" ! {unusual} anomalies; press a", palette.ALARM)]
 
     def table(self, model: Model) -> Table[MinuteRow]:
-        return Table(
-            MINUTE_COLUMNS,
-            key=lambda row: row.window,
-            sort="window",
-            descending=True,
-            **without_age(rows_of(model.pipeline.minutes)),
+        minutes = model.pipeline.minutes
+        return table_of(
+            minutes, MINUTE_COLUMNS, "window", sort="window", descending=True, ages=False
         )
 
     def opened(self, row: MinuteRow) -> View:
@@ -165,24 +128,19 @@ class MinuteView(View):
         self._window = window
 
     def table(self, model: Model) -> Table[SeriesRow]:
-        return _of_window(model.pipeline.series, self._window, SERIES_COLUMNS, "requests")
-
-
-def _of_window(
-    section: Section[str, Any], window: str, columns: tuple[Column[Any], ...], sort: str
-) -> Table[Any]:
-    section_rows = without_age(rows_of(section))
-    return Table(
-        columns,
-        [row for row in section.values() if row.window == window],
-        key=lambda row: (row.api, row.client_id, row.listener),
-        sort=sort,
-        descending=True,
-        missing=section_rows["missing"],
-        version=section_rows["version"],
-        as_of=section_rows["as_of"],
-        is_failing=section_rows["is_failing"],
-    )
+        series = model.pipeline.series
+        found = table_of(
+            series,
+            SERIES_COLUMNS,
+            "api",
+            "client_id",
+            "listener",
+            sort="requests",
+            descending=True,
+            ages=False,
+        )
+        rows = [row for row in series.values() if row.window == self._window]
+        return attrs.evolve(found, rows=rows, total=None)
 
 
 class TalkersView(View):
@@ -197,11 +155,8 @@ class TalkersView(View):
     section: ClassVar[str | None] = "pipeline"
 
     def table(self, model: Model) -> Table[TalkerRow]:
-        return Table(
-            TALKER_COLUMNS,
-            key=lambda row: (row.window, row.measure, row.rank),
-            **without_age(rows_of(model.pipeline.talkers)),
-        )
+        talkers = model.pipeline.talkers
+        return table_of(talkers, TALKER_COLUMNS, "window", "measure", "rank", ages=False)
 
 
 class AnomaliesView(View):
@@ -216,8 +171,5 @@ class AnomaliesView(View):
     section: ClassVar[str | None] = "pipeline"
 
     def table(self, model: Model) -> Table[AnomalyRow]:
-        return Table(
-            ANOMALY_COLUMNS,
-            key=lambda row: (row.window, row.api, row.client_id, row.listener, row.measure),
-            **without_age(rows_of(model.pipeline.anomalies)),
-        )
+        key = ("window", "api", "client_id", "listener", "measure")
+        return table_of(model.pipeline.anomalies, ANOMALY_COLUMNS, *key, ages=False)

@@ -1,83 +1,46 @@
-"""Network processors, and the queues between processors and handlers."""
+"""Network processors with their queues, and the trio loop with its tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
-
-from rich.segment import Segment
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from ..drawing import _figure_lines as figure_lines
-from ..drawing import _palette as palette
 from ..drawing import _units as units
-from ..drawing._cells import sparkline
-from ..drawing._pen import Line, Pen
-from ..drawing._table import Column, Table, rows_of
+from ..drawing._cells import Line, Pen
+from ..drawing._table import Column, Table, alarm_if, draw_history, table_of
 from ..ui._view import View
 
 if TYPE_CHECKING:
     from ..model._model import Model
-    from ..model._rows import ProcessorRow
-
+    from ..model._rows import ProcessorRow, TaskRow
 
 SHARES: Final = ("loop_idle", "processors_idle", "handlers_idle")
 
-
-def _history(row: ProcessorRow, width: int, pen: Pen) -> Line:
-    return [Segment(sparkline(row.history.values(width), width, pen.glyphs), palette.CHART)]
-
-
 PROCESSOR_COLUMNS: Final[tuple[Column[ProcessorRow], ...]] = (
-    Column("id", "P", 3, lambda row: row.id, right=True),
-    Column("listener", "LISTENER", 12, lambda row: row.listener, priority=2, grow=1),
-    Column("connections", "CONNS", 6, lambda row: row.connections, units.count, right=True),
-    Column("in_flight", "FLIGHT", 6, lambda row: row.in_flight, units.count, right=True),
-    Column(
-        "response_queue", "RESPONSES", 9, lambda row: row.response_queue, units.count, right=True
-    ),
+    Column("id", "P", 3, right=True),
+    Column("listener", "LISTENER", 12, priority=2, grow=1),
+    Column("connections", "CONNS", 6, text=units.count, right=True),
+    Column("in_flight", "FLIGHT", 6, text=units.count, right=True),
+    Column("response_queue", "RESPONSES", 9, text=units.count, right=True),
     Column(
         "request_queue_full",
         "FULL",
         6,
-        lambda row: row.request_queue_full,
-        units.count,
+        text=units.count,
         right=True,
         priority=3,
-        style=lambda row: palette.ALARM if row.request_queue_full else None,
+        style=alarm_if("request_queue_full"),
     ),
-    Column("request_rate", "REQ/S", 7, lambda row: row.request_rate, units.rate, right=True),
-    Column(
-        "response_rate",
-        "RESP/S",
-        7,
-        lambda row: row.response_rate,
-        units.rate,
-        right=True,
-        priority=5,
-    ),
-    Column(
-        "bytes_received_rate",
-        "IN/S",
-        8,
-        lambda row: row.bytes_received_rate,
-        units.size,
-        right=True,
-        priority=4,
-    ),
-    Column(
-        "bytes_sent_rate",
-        "OUT/S",
-        8,
-        lambda row: row.bytes_sent_rate,
-        units.size,
-        right=True,
-        priority=4,
-    ),
-    Column("trend", "TREND", 10, priority=1, grow=3, draw=_history),
-    Column("requests", "REQUESTS", 0, lambda row: row.requests),
-    Column("responses", "RESPONSES", 0, lambda row: row.responses),
-    Column("bytes_received", "IN", 0, lambda row: row.bytes_received),
-    Column("bytes_sent", "OUT", 0, lambda row: row.bytes_sent),
+    Column("request_rate", "REQ/S", 7, text=units.rate, right=True),
+    Column("response_rate", "RESP/S", 7, text=units.rate, right=True, priority=5),
+    Column("bytes_received_rate", "IN/S", 8, text=units.size, right=True, priority=4),
+    Column("bytes_sent_rate", "OUT/S", 8, text=units.size, right=True, priority=4),
+    Column("trend", "TREND", 10, None, priority=1, grow=3, draw=draw_history),
+    Column("requests", "REQUESTS", 0),
+    Column("responses", "RESPONSES", 0),
+    Column("bytes_received", "IN", 0),
+    Column("bytes_sent", "OUT", 0),
 )
 
 
@@ -101,6 +64,38 @@ class ProcessorsView(View):
         yield from figure_lines.gauges(model, SHARES, pen)
 
     def table(self, model: Model) -> Table[ProcessorRow]:
-        return Table(
-            PROCESSOR_COLUMNS, key=lambda row: row.id, sort="id", **rows_of(model.processors)
+        return table_of(model.processors, PROCESSOR_COLUMNS, "id", sort="id")
+
+
+TASK_COLUMNS: Final[tuple[Column[TaskRow], ...]] = (
+    Column("task", "TASK", 34, lambda row: "  " * row.depth + row.name, grow=1),
+    Column("children", "CHILDREN", 8, text=units.count, right=True),
+    Column("waits_in", "WAITS IN", 16, grow=2),
+    Column("name", "NAME", 0),
+    Column("depth", "DEPTH", 0),
+)
+
+
+class TrioView(View):
+    """A table of tasks below figures of the loop."""
+
+    name = "trio"
+    key = "t"
+    title = "Trio"
+    help = (
+        "A pass of the loop runs every ready task. Tasks that become ready during a pass wait "
+        "until it ends, so the duration of a pass is the lag of all of them. Percentiles cover "
+        "the time since the start. Tasks are available if the broker runs in this process. They "
+        "are listed as a tree of nurseries from the root down, with the function in which each "
+        "task waits."
+    )
+    section: ClassVar[str | None] = "tasks"
+
+    def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
+        yield from figure_lines.charts(model, ("loop_idle", "loop_passes", "cpu"), pen)
+        yield from figure_lines.numbers(
+            model, ("loop_lag_p50", "loop_lag_p99", "loop_lag_max"), pen
         )
+
+    def table(self, model: Model) -> Table[TaskRow]:
+        return table_of(model.tasks, TASK_COLUMNS, "number")

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+import attrs
 from rich.segment import Segment
 from rich.style import Style
 
 from ..drawing import _palette as palette
 from ..drawing import _units as units
-from ..drawing._cells import wrapped
-from ..drawing._pen import Line, Pen
-from ..drawing._table import UNREAD, Column, Table, rows_of, without_age
+from ..drawing._cells import Line, Pen, wrapped
+from ..drawing._table import UNREAD, Column, Table, table_of
 from ..model._tail import Form, dump, pretty
 from ..ui._view import Action, Field, View
 
@@ -43,21 +43,13 @@ TAIL_COLUMNS: Final[tuple[Column[TailRow], ...]] = (
         _time,
         priority=1,
     ),
-    Column("partition", "PART", 5, lambda row: row.partition, right=True, priority=2),
-    Column("offset", "OFFSET", 10, lambda row: row.offset, right=True),
+    Column("partition", "PART", 5, right=True, priority=2),
+    Column("offset", "OFFSET", 10, right=True),
     Column("key", "KEY", 12, lambda row: row.key_text, priority=1, grow=1),
     Column("value", "VALUE", 20, lambda row: row.text, grow=4, style=_form_style),
     Column("form", "TYPE", 4, lambda row: row.form.value, priority=3, is_searched=False),
-    Column(
-        "value_bytes",
-        "SIZE",
-        8,
-        lambda row: row.value_bytes,
-        units.size,
-        right=True,
-        priority=2,
-    ),
-    Column("topic", "TOPIC", 0, lambda row: row.topic, is_searched=False),
+    Column("value_bytes", "SIZE", 8, text=units.size, right=True, priority=2),
+    Column("topic", "TOPIC", 0, is_searched=False),
 )
 
 
@@ -125,10 +117,9 @@ class TailView(View):
 
     def table(self, model: Model) -> Table[TailRow]:
         if model.tail_of != self.section_key:
-            return Table(TAIL_COLUMNS, (), key=lambda row: row.number, missing=UNREAD)
-        section_rows = without_age(rows_of(model.tail))
-        section_rows["version"] = (self.section_key, model.tail.version)
-        return Table(TAIL_COLUMNS, key=lambda row: (row.partition, row.offset), **section_rows)
+            return Table(TAIL_COLUMNS, (), lambda row: row.number, missing=UNREAD)
+        found = table_of(model.tail, TAIL_COLUMNS, "partition", "offset", ages=False)
+        return attrs.evolve(found, version=(self.section_key, model.tail.version))
 
     def opened(self, row: TailRow) -> View:
         return RecordView(row)

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from rich.segment import Segment
-from rich.style import Style
+import attrs
 
 from ..drawing import _palette as palette
 from ..drawing import _units as units
-from ..drawing._cells import sparkline
-from ..drawing._pen import Line, Pen
-from ..drawing._table import UNREAD, Column, Table, rows_of
+from ..drawing._cells import Line, Pen
+from ..drawing._table import UNREAD, Column, Table, alarm_if, draw_history, table_of
 from ..ui._view import Action, Field, Link, View
-from ._configs import ConfigsView
+from ._cluster import ConfigsView
 from ._tail import TailView, produce_to
 
 if TYPE_CHECKING:
@@ -22,72 +20,33 @@ if TYPE_CHECKING:
     from ..model._rows import PartitionRow, TopicRow
     from ..sources._source import Source
 
-
-def _history(row: TopicRow, width: int, pen: Pen) -> Line:
-    values = [] if row.history is None else row.history.values(width)
-    return [Segment(sparkline(values, width, pen.glyphs), palette.CHART)]
-
-
-def _alarm_if(value: int) -> Style | None:
-    return palette.ALARM if value else None
-
-
 TOPIC_COLUMNS: Final[tuple[Column[TopicRow], ...]] = (
-    Column("name", "TOPIC", 20, lambda row: row.name, grow=2),
-    Column("partitions", "PARTS", 6, lambda row: row.partitions, units.count, right=True),
-    Column("replicas", "REPL", 4, lambda row: row.replicas, right=True, priority=5),
-    Column(
-        "under_replicated",
-        "!SYNC",
-        5,
-        lambda row: row.under_replicated,
-        units.count,
-        right=True,
-        priority=3,
-        style=lambda row: _alarm_if(row.under_replicated),
+    Column("name", "TOPIC", 20, grow=2),
+    Column("partitions", "PARTS", 6, text=units.count, right=True),
+    Column("replicas", "REPL", 4, right=True, priority=5),
+    *(
+        Column(name, title, 5, text=units.count, right=True, priority=3, style=alarm_if(name))
+        for name, title in (("under_replicated", "!SYNC"), ("leaderless", "!LEAD"))
     ),
-    Column(
-        "leaderless",
-        "!LEAD",
-        5,
-        lambda row: row.leaderless,
-        units.count,
-        right=True,
-        priority=3,
-        style=lambda row: _alarm_if(row.leaderless),
-    ),
-    Column("records", "RECORDS", 9, lambda row: row.records, units.count, right=True, priority=1),
-    Column("rate", "REC/S", 8, lambda row: row.rate, units.rate, right=True),
-    Column("bytes", "SIZE", 9, lambda row: row.bytes, units.size, right=True, priority=2),
-    Column("trend", "TREND", 10, priority=4, grow=1, draw=_history),
-    Column("is_internal", "INTERNAL", 0, lambda row: row.is_internal),
-    Column("id", "ID", 0, lambda row: row.id),
+    Column("records", "RECORDS", 9, text=units.count, right=True, priority=1),
+    Column("rate", "REC/S", 8, text=units.rate, right=True),
+    Column("bytes", "SIZE", 9, text=units.size, right=True, priority=2),
+    Column("trend", "TREND", 10, None, priority=4, grow=1, draw=draw_history),
+    Column("is_internal", "INTERNAL", 0),
+    Column("id", "ID", 0),
 )
 
 
-def _wrong_number(answer: str, low: int) -> str | None:
-    if answer.isdecimal() and int(answer) >= low:
+def _count_error(answer: str) -> str | None:
+    if answer.isdecimal() and int(answer) >= 1:
         return None
-    return f"must be an integer of at least {low}"
-
-
-def _number_or_none(answer: str) -> int | None:
-    return int(answer) if answer else None
+    return "must be an integer of at least 1"
 
 
 async def _create(source: Source, _row: object, answers: Sequence[str]) -> str:
-    name, partitions, replicas = answers
-    return await source.actions.create_topic(
-        name, _number_or_none(partitions), _number_or_none(replicas)
-    )
-
-
-async def _delete(source: Source, row: TopicRow, _answers: Sequence[str]) -> str:
-    return await source.actions.delete_topic(row.name)
-
-
-async def _grow(source: Source, row: TopicRow, answers: Sequence[str]) -> str:
-    return await source.actions.add_partitions(row.name, int(answers[0]))
+    name, *counts = answers
+    partitions, replicas = (int(count) if count else None for count in counts)
+    return await source.actions.create_topic(name, partitions, replicas)
 
 
 CREATE: Final = Action(
@@ -97,8 +56,8 @@ CREATE: Final = Action(
     _create,
     fields=(
         Field("topic"),
-        Field("partitions", check=lambda text: _wrong_number(text, 1), is_optional=True),
-        Field("replicas", check=lambda text: _wrong_number(text, 1), is_optional=True),
+        Field("partitions", check=_count_error, is_optional=True),
+        Field("replicas", check=_count_error, is_optional=True),
     ),
     question=lambda _, answers: f"Create the topic {answers[0]}?",
     needs_row=False,
@@ -107,19 +66,19 @@ DELETE: Final = Action(
     "D",
     "delete-topic",
     "delete a topic",
-    _delete,
+    lambda source, row, _: source.actions.delete_topic(row.name),
     question=lambda row, _: f"Delete the topic {row.name} and all its records?",
 )
 GROW: Final = Action(
     "N",
     "add-partitions",
     "add partitions",
-    _grow,
+    lambda source, row, answers: source.actions.add_partitions(row.name, int(answers[0])),
     fields=(
         Field(
             "partitions",
             default=lambda row: str(row.partitions + 1),
-            check=lambda text: _wrong_number(text, 1),
+            check=_count_error,
         ),
     ),
     question=lambda row, answers: f"Increase {row.name} to {answers[0]} partitions?",
@@ -149,25 +108,24 @@ class TopicsView(View):
     )
 
     def table(self, model: Model) -> Table[TopicRow]:
-        return Table(
-            TOPIC_COLUMNS,
-            key=lambda row: row.name,
-            sort="name",
-            **rows_of(model.topics),
-        )
+        return table_of(model.topics, TOPIC_COLUMNS, "name", sort="name")
 
     def opened(self, row: TopicRow) -> View:
         return TopicView(row.name)
 
 
+def _ids(brokers: Sequence[int]) -> str:
+    return ",".join(map(str, brokers))
+
+
 PARTITION_COLUMNS: Final[tuple[Column[PartitionRow], ...]] = (
-    Column("number", "PART", 6, lambda row: row.number, right=True),
-    Column("leader", "LEADER", 6, lambda row: row.leader, right=True),
+    Column("number", "PART", 6, right=True),
+    Column("leader", "LEADER", 6, right=True),
     Column(
         "replicas",
         "REPLICAS",
         10,
-        lambda row: ",".join(map(str, row.replicas)),
+        lambda row: _ids(row.replicas),
         priority=3,
         grow=1,
         is_searched=False,
@@ -176,17 +134,17 @@ PARTITION_COLUMNS: Final[tuple[Column[PartitionRow], ...]] = (
         "in_sync",
         "IN SYNC",
         10,
-        lambda row: ",".join(map(str, row.in_sync)),
+        lambda row: _ids(row.in_sync),
         priority=2,
         grow=1,
         is_searched=False,
-        style=lambda row: _alarm_if(len(row.in_sync) < len(row.replicas)),
+        style=lambda row: palette.ALARM if len(row.in_sync) < len(row.replicas) else None,
     ),
-    Column("start_offset", "FIRST", 12, lambda row: row.start_offset, "{:,}".format, right=True),
-    Column("end_offset", "END", 12, lambda row: row.end_offset, "{:,}".format, right=True),
-    Column("rate", "REC/S", 8, lambda row: row.rate, units.rate, right=True),
-    Column("bytes", "SIZE", 9, lambda row: row.bytes, units.size, right=True, priority=1),
-    Column("leader_epoch", "EPOCH", 6, lambda row: row.leader_epoch, right=True, priority=4),
+    Column("start_offset", "FIRST", 12, text="{:,}".format, right=True),
+    Column("end_offset", "END", 12, text="{:,}".format, right=True),
+    Column("rate", "REC/S", 8, text=units.rate, right=True),
+    Column("bytes", "SIZE", 9, text=units.size, right=True, priority=1),
+    Column("leader_epoch", "EPOCH", 6, right=True, priority=4),
 )
 
 
@@ -216,29 +174,19 @@ class TopicView(View):
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
         row = model.topics.get(self.title)
-        if row is None:
-            return
-        yield [
-            pen.text(
-                f" {units.count(row.records)} records  {units.size(row.bytes)}"
-                f"  {units.rate(row.rate)} records/s  id {row.id}",
-                palette.DIM,
-            )
-        ]
+        if row is not None:
+            text = f" {units.count(row.records)} records  {units.size(row.bytes)}"
+            text += f"  {units.rate(row.rate)} records/s  id {row.id}"
+            yield [pen.text(text, palette.DIM)]
 
     def table(self, model: Model) -> Table[PartitionRow]:
         rows = [row for row in model.partitions.values() if row.topic == self.title]
-        section_rows = rows_of(model.partitions)
-        section_rows["rows"], section_rows["total"] = rows, None
-        if not rows and section_rows["missing"] is None:
+        found = table_of(model.partitions, PARTITION_COLUMNS, "topic", "number", sort="number")
+        missing = found.missing
+        if not rows and missing is None:
             is_gone = model.topics.is_whole and self.title not in model.topics
-            section_rows["missing"] = "the topic no longer exists" if is_gone else UNREAD
-        return Table(
-            PARTITION_COLUMNS,
-            key=lambda row: (row.topic, row.number),
-            sort="number",
-            **section_rows,
-        )
+            missing = "the topic no longer exists" if is_gone else UNREAD
+        return attrs.evolve(found, rows=rows, total=None, missing=missing)
 
     def opened(self, row: PartitionRow) -> View:
         return TailView(row.topic, row.number)

@@ -1,10 +1,14 @@
-"""What an API did in the last seconds, from what it has done since the start."""
+"""What numbers and APIs did of late, from what they have done since the start."""
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
-from trionet.dashboard.model._api_times import WINDOW_SECONDS, ApiTimes, quantile, spread
+import pytest
+
+from trionet.dashboard.model._figures import History, Rate
+from trionet.dashboard.model._rates import WINDOW_SECONDS, ApiTimes, quantile, spread
 from trionet.metrics._request_times import PHASES
 
 
@@ -30,13 +34,9 @@ def test_the_first_look_knows_counts_and_nothing_of_late() -> None:
     row = ApiTimes("Fetch").update(10, told(5, [(1.0, 5)], errors=2))
 
     assert ("Fetch", 5, 2) == (row.name, row.requests, row.errors)
-    assert (None, None, (), (), None) == (
-        row.rate,
-        row.error_rate,
-        row.phases_ms,
-        row.buckets,
-        row.p50_ms,
-    )
+    assert (None, None, (), (), None) == attrgetter(
+        "rate", "error_rate", "phases_ms", "buckets", "p50_ms"
+    )(row)
 
 
 def test_the_next_reports_what_was_done_since() -> None:
@@ -97,3 +97,73 @@ def test_a_quantile_is_the_upper_end_of_a_bucket() -> None:
 
     assert [1.0, 2.0, 8.0] == [quantile(buckets, each) for each in (0.5, 0.99, 1.0)]
     assert None is quantile([], 0.5)
+
+
+def test_values_are_kept_for_as_long_as_was_asked_for() -> None:
+    history = History(seconds_max=10)
+    for second in range(30):
+        history.add(second, second * 2)
+
+    assert [(second, second * 2) for second in range(19, 30)] == list(history)
+    assert 58 == history.last
+    assert [56, 58] == history.values(2)
+
+
+def test_there_are_never_more_than_so_many() -> None:
+    history = History(seconds_max=1e9, values_max=5)
+    for second in range(100):
+        history.add(second, second)
+
+    assert [95, 96, 97, 98, 99] == history.values()
+
+
+def test_a_value_of_the_same_moment_takes_the_place_of_the_first() -> None:
+    history = History()
+    history.add(1, 10)
+    history.add(1, 11)
+
+    assert [(1, 11)] == list(history)
+
+
+def test_a_clock_that_begins_anew_begins_a_history_anew() -> None:
+    history = History()
+    history.add(500, 10)
+    history.add(2, 11)
+
+    assert [(2, 11)] == list(history)
+
+
+def test_what_is_not_known_any_more_is_a_gap() -> None:
+    history = History()
+    history.mark_unknown()
+    assert 0 == len(history)
+    history.add(1, 10)
+    history.mark_unknown()
+    history.mark_unknown()
+
+    assert None is history.last
+    history.add(3, 12)
+    assert [10, None, None, 12] == history.values()
+
+
+def test_an_empty_history_has_no_last_value() -> None:
+    assert (None, [], 0) == (History().last, History().values(), len(History()))
+
+
+def test_a_rate_is_the_growth_since_the_last_look() -> None:
+    rate = Rate()
+
+    assert None is rate.update(10, 1000)
+    assert 50 == rate.update(12, 1100)
+    assert 0 == rate.update(13, 1100)
+
+
+@pytest.mark.parametrize(("at", "count"), [(11, 5), (10, 2000), (9, 2000)])
+def test_a_count_or_a_clock_that_began_anew_has_no_rate_until_the_next_look(
+    at: float, count: float
+) -> None:
+    rate = Rate()
+    rate.update(10, 1000)
+
+    assert None is rate.update(at, count)
+    assert 7 == rate.update(at + 1, count + 7)

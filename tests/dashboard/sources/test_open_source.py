@@ -1,13 +1,19 @@
-"""Sources for what a user names."""
+"""Sources for what a user names, and those that are loaded later."""
 
 from __future__ import annotations
 
+from operator import attrgetter
 from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
 
 from support.client import connect
 from support.tls import certificate, client_context, write_pem
 from support.watching import watching
 from trionet import open_admin, open_broker
+from trionet.dashboard.sources._actions import ActionError
 from trionet.dashboard.sources._open_source import (
     NO_METRICS,
     NO_PLAINTEXT_LISTENER,
@@ -15,6 +21,7 @@ from trionet.dashboard.sources._open_source import (
     open_remote,
     watch_broker,
 )
+from trionet.dashboard.sources._source import DeferredSource
 
 TOKEN = "sixteen-characters-at-least"
 
@@ -30,11 +37,11 @@ async def test_without_metrics_it_is_said_what_the_protocol_does_not_report() ->
         network = (model.apis, model.connections, model.closed, model.processors, model.log)
         assert {NO_METRICS} == {section.missing for section in network}
         assert NO_TASKS == model.tasks.missing
-        assert (broker.bootstrap_servers, broker.cluster_id) == (
-            model.about.source,
-            model.about.cluster_id,
+        assert (broker.bootstrap_servers, broker.cluster_id) == attrgetter("source", "cluster_id")(
+            model.about
         )
-        assert not source.actions.can_close
+        with pytest.raises(ActionError, match="to close connections"):
+            await source.actions.close_connection("any")
         assert {} == model.alarms
 
 
@@ -80,7 +87,8 @@ async def test_a_broker_in_this_process_reports_everything() -> None:
                     lambda model: "t" in model.topics and model.topics["t"].records == 0
                 )
                 assert {"CreateTopics"} <= set(model.apis)
-                assert source.actions.can_close
+                with pytest.raises(ActionError, match="already closed"):
+                    await source.actions.close_connection("gone")
                 assert str(broker.endpoints[0]) == source.name
                 assert {} == model.alarms
 
@@ -103,3 +111,42 @@ async def test_a_broker_that_needs_tls_is_asked_from_inside(
                 }
                 assert 0 == model.figures["connections"]
                 assert {} == model.alarms
+
+
+ADDRESS = "127.0.0.1:1"
+
+
+def task_names() -> set[str]:
+    """The functions that tasks of this loop are in, by their names with those of their classes."""
+    root = trio.lowlevel.current_root_task()
+    assert root is not None
+    names, left = set(), [root]
+    while left:
+        task = left.pop()
+        left += [child for nursery in task.child_nurseries for child in nursery.child_tasks]
+        names.add(task.name)
+    return names
+
+
+async def test_what_is_seldom_looked_at_is_made_when_it_is() -> None:
+    """It says at once that it has started: nobody waits for what nobody looks at."""
+    keywords: dict[str, object] = {"bootstrap_servers": ADDRESS}
+    later = DeferredSource("_record_sources", "TailSource", keywords, ("tail",))
+    tail = "trionet.dashboard.sources._record_sources.TailSource.run"
+    async with watching(later) as watched:
+        later.focus("topics")
+        await trio.testing.wait_all_tasks_blocked()
+        assert tail not in task_names()
+        later.focus("tail", ("t", None))
+        await watched.until(lambda model: model.tail_of == ("t", None))
+        assert tail in task_names()
+
+
+async def test_what_is_always_looked_at_starts_with_its_first_look() -> None:
+    async with open_broker() as broker:
+        servers = broker.bootstrap_servers
+        later = DeferredSource("_cluster_source", "ClusterSource", {"bootstrap_servers": servers})
+        async with watching(later) as watched:
+            model = watched.model
+
+    assert model.topics.updated_at is not None
