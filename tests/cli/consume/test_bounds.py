@@ -6,8 +6,7 @@ import attrs
 import pytest
 
 from support.cli_records import batch_of
-from trionet.cli.consume._bounds import Bounds, Ends, outside, part, reset_of
-from trionet.cli.consume._ranges import From, Place, Span
+from trionet.cli.consume._range import Bounds, Ends, From, Place, Span, outside, part, reset_of
 from trionet.client._topic_partition import TopicPartition
 from trionet.errors import ConfigError
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.cli.consume._ranges import From, Place, Span, offset_at, partitions, span
+from trionet.cli.consume._range import From, Place, Span, offset_at, partitions, span
 from trionet.errors import ConfigError
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

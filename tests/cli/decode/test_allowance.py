@@ -9,7 +9,7 @@ import pytest
 
 from support.calls import produce_request
 from support.decoding import decoded, only, request
-from trionet.cli.decode.messages import _allowance as allowance
+from trionet.cli.decode import _record_batches as record_batches
 from trionet.errors import WireFormatError
 from trionet.protocol.api_keys import PRODUCE
 from trionet.protocol.records._batch import HEADER_SIZE
@@ -23,7 +23,7 @@ SHOWN = 10
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(allowance, "RECORDS_SHOWN_MAX", SHOWN)
+    monkeypatch.setattr(record_batches, "RECORDS_SHOWN_MAX", SHOWN)
 
 
 def rows(count: int, headers: Headers = ()) -> list[NewRecord]:
@@ -67,11 +67,11 @@ def test_the_batches_of_a_frame_share_what_is_shown() -> None:
 
 
 def test_they_share_how_far_they_may_grow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(allowance, "INFLATED_BYTES_MAX", 1000)
+    monkeypatch.setattr(record_batches, "INFLATED_BYTES_MAX", 1000)
     batch = encode_batch([(0, None, bytes(600), ())], codec=GZIP)
 
     assert [1, 1, 0] == [len(each["records"]) for each in in_a_frame(batch * 3)]
-    monkeypatch.setattr(allowance, "INFLATED_BYTES_MAX", 500)
+    monkeypatch.setattr(record_batches, "INFLATED_BYTES_MAX", 500)
     assert "larger than 500 bytes" in only(decoded(batch))["problem"]["text"]
 
 

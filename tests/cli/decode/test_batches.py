@@ -12,8 +12,8 @@ import pytest
 
 from support.calls import TIMESTAMP, batch, produce_request
 from support.decoding import decoded, framed, only, request
-from trionet.cli.decode._entries import Selection, entries
-from trionet.cli.decode.input._source import Kind, Source
+from trionet.cli.decode._conversation import entries
+from trionet.cli.decode._sources import Kind, Source
 from trionet.protocol.api_keys import PRODUCE
 from trionet.protocol.records._records import encode_batch
 from trionet.protocol.records.compression._codecs import NAMES, compress
@@ -187,7 +187,7 @@ def test_a_large_segment_is_not_loaded() -> None:
     source = Source("large", cast(BinaryIO, Endless(data, 500)))
     tracemalloc.start()
 
-    numbers = [each.number for each in entries([(source, Kind.BATCHES)], Selection())]
+    numbers = [each.number for each in entries([(source, Kind.BATCHES)])]
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 

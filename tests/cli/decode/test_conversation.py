@@ -6,7 +6,7 @@ import pytest
 
 from support.decoding import codec_of, decoded, framed, only, request, response
 from trionet.cli.decode._conversation import Expected
-from trionet.cli.decode.input._source import Kind
+from trionet.cli.decode._sources import Kind
 from trionet.protocol.api_keys import API_VERSIONS, HEARTBEAT, METADATA, PRODUCE
 from trionet.protocol.error_codes import UNSUPPORTED_VERSION
 from trionet.protocol.messages.api_versions import (

@@ -6,7 +6,7 @@ import pytest
 
 from support.calls import fetch_request
 from support.decoding import decoded, framed, only, request
-from trionet.cli.decode.input._source import Kind
+from trionet.cli.decode._sources import Kind
 from trionet.protocol.api_keys import FETCH
 
 ASKED = request(fetch_request({"orders": {0: 5, 1: 6}}), FETCH, 12)

@@ -6,8 +6,8 @@ import pytest
 
 from support.calls import batch
 from support.decoding import framed, request, response
-from trionet.cli.decode.input._recognition import recognise
-from trionet.cli.decode.input._source import Kind
+from trionet.cli.decode._sources import Kind
+from trionet.cli.decode._split import recognise
 from trionet.protocol._wire import Message
 from trionet.protocol.api_keys import API_VERSIONS, METADATA, PRODUCE
 from trionet.protocol.messages.api_versions import ApiVersionsRequest

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.cli_records import Row, batch_of
-from trionet.cli.records._json_lines import JsonLines
 from trionet.cli.records._packing import Packing
-from trionet.cli.records._rendering import Showing
+from trionet.cli.records._rendering import JsonLines, Showing
 
 
 def documents(lines: JsonLines, *rows: Row, **batch: Any) -> list[dict[str, Any]]:

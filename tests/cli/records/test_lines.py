@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trionet.cli.records._columns import RecordColumns
-from trionet.cli.records._lines import LineInput, Shape
+from trionet.cli.records._lines import LineInput, RecordColumns, Shape
 from trionet.cli.records._packing import Packing
 
 

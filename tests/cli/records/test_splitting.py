@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.cli.records._splitting import Splitter
+from trionet.cli.records._lines import Splitter
 
 _LETTERS = st.sampled_from([b"a", b"b", b"\n", b"\r"])
 TEXT = st.lists(_LETTERS).map(b"".join)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
@@ -20,8 +21,7 @@ from ..records._packing import PackError
 from ..terminal._pipes import widen, write_all
 from ..terminal._progress import Progress, keep_showing
 from ..terminal._signals import SIGNALS, Stop, watch_signals
-from ._bounds import Ends, NoSuchTopicError, bounds, outside, part, selected_partitions
-from ._ranges import From, Span
+from ._range import Ends, From, NoSuchTopicError, Span, bounds, outside, part, selected_partitions
 
 if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
@@ -89,16 +89,13 @@ async def consume(options: ConsumeOptions) -> int:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(watch_signals, signals, stop, nursery.cancel_scope)
             if options.shows_bar is not None:
-                nursery.start_soon(_show, options, options.shows_bar)
+                show = partial(keep_showing, is_bar=options.shows_bar)
+                nursery.start_soon(show, options.progress, options.report)
             await run.run()
             nursery.cancel_scope.cancel(reason="all records were read")
     if not options.is_quiet:
         options.report(options.progress.line())
     return run.failed or stop.status
-
-
-async def _show(options: ConsumeOptions, is_bar: bool) -> None:
-    await keep_showing(options.progress, options.report, is_bar=is_bar)
 
 
 class OutputStalledError(TrionetError):

@@ -1,19 +1,76 @@
-"""What all runs have in common: the clock, when they end, signals and progress lines."""
+"""Runs of benchmarks: limits and rate, clock and signals, progress lines and the printed result."""
 
 from __future__ import annotations
 
+import argparse
+import math
 import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final, NamedTuple
 
 import trio
 
 from trionet._util._raising import raise_single_error
+from trionet._util._text import counted
 
-from ._plan import Plan
-from ._result import Result, progress
-from ._tally import Tally
+from ..terminal._output import TEXT, print_message, stdout, write
+from ._results import Result, Tally, progress
+
+
+class Plan(NamedTuple):
+    """Limits and rate of a run.
+
+    Attributes:
+        records_max: the maximum number of records; infinity for no limit.
+        seconds_max: the maximum duration in seconds; infinity for no limit.
+        rate: the number of records per second; 0 for no limit.
+    """
+
+    records_max: float = math.inf
+    seconds_max: float = math.inf
+    rate: float = 0.0
+
+
+#: The interval between groups, unless the interval between records is longer.
+GROUP_SECONDS: Final = 0.001
+
+
+class Pace:
+    """A schedule of groups of records at a requested rate.
+
+    Records are scheduled in groups, because a loop cannot schedule 100,000 records a second one by
+    one. If a group waits because earlier groups took too long, the wait is part of its latency.
+    Otherwise a server that stalls for a second would delay a single group and every other record
+    due in that second would look fast (coordinated omission).
+
+    Args:
+        rate: the number of records per second.
+        began: the due time of the first record, in seconds.
+    """
+
+    def __init__(self, rate: float, began: float) -> None:
+        self._rate = rate
+        self._began = began
+        self._interval = max(GROUP_SECONDS, 1 / rate)
+        self._number = 0
+
+    @property
+    def due_at(self) -> float:
+        """The due time of the next group, in seconds."""
+        return self._began + self._number * self._interval
+
+    def take(self) -> int:
+        """Return the number of records in the next group, and advance past that group."""
+        count = self._until(self._number + 1) - self._until(self._number)
+        self._number += 1
+        return count
+
+    def _until(self, number: int) -> int:
+        # Rounded, because products such as 3 * 0.001 * 1000 may be slightly below an integer.
+        return int(round(number * self._interval * self._rate, 6))
+
 
 #: Added to the number of a signal, this is the exit status after the signal, as in shells.
 SIGNAL_STATUS = 128
@@ -120,3 +177,41 @@ def _show(line: str, *, is_last: bool = False) -> None:
         print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
     elif not is_last:
         print(line, file=sys.stderr, flush=True)
+
+
+async def finish(
+    arguments: argparse.Namespace,
+    things: str,
+    plan: Plan,
+    work: Callable[[Run], Awaitable[Result]],
+) -> int:
+    """Run a benchmark and print the result.
+
+    Args:
+        arguments: the parsed arguments.
+        things: the plural noun for the counted items, such as ``records``.
+        plan: the limits and the rate.
+        work: the load.
+
+    Returns:
+        The exit status: 0 on success, 1 if any operation failed or the result is incomplete, or
+        128 + N if signal N ended the run.
+    """
+    run = Run(things, plan, arguments.reporting_interval)
+    result = await run_load(run, work)
+    if result is not None:
+        out = stdout()
+        if arguments.format == TEXT:
+            lines = result.lines(is_unicode=is_unicode(sys.stdout.encoding))
+            out.writelines(f"{line}\n" for line in lines)
+            out.flush()
+        else:
+            write(arguments.format, result.table(), result.document())
+        for note in result.notes:
+            print_message(arguments, note)
+        if result.tally.failed:
+            failed = counted(result.tally.failed, things.removesuffix("s"))
+            print_message(arguments, f"{failed} failed: {result.tally.failure}")
+    if run.signal:
+        return SIGNAL_STATUS + run.signal
+    return 0 if result is not None and result.is_complete and not result.tally.failed else 1

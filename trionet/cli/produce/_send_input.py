@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -14,64 +17,15 @@ from trionet._util._text import counted
 from trionet.client.producer._open_producer import open_producer
 from trionet.errors import TrionetError
 
-from ..records._columns import Input, RecordColumns
-from ..records._lines import Shape
+from ..records._lines import InputError, RecordColumns
 from ..records._packing import PackError
-from ..records._splitting import InputError
-from ..terminal._pipes import write_all
-from ..terminal._progress import Progress, keep_showing
+from ..terminal._pipes import read_some, widen, write_all
+from ..terminal._progress import keep_showing
 from ..terminal._signals import SIGNALS, Stop, watch_signals
-from ._sending import RecordSender
-from ._sources import Chunk, EndOfFile, Sources, WholeFile, open_chunks
+from ._record_sender import OUTPUT, ProduceOptions, RecordSender
 
 if TYPE_CHECKING:
-    from trionet.client.consumer.records._record import ConsumerBatch
-    from trionet.client.producer._settings import ProducerSettings
     from trionet.client.producer.sending._hooks import Acknowledgement
-
-OUTPUT: Final = 1
-
-
-@attrs.frozen(kw_only=True)
-class ProduceOptions:
-    """The options of ``trionet produce``.
-
-    Attributes:
-        servers: the bootstrap servers.
-        settings: the settings of the producer.
-        topic: the topic for records that do not name one; None if all do.
-        partition: the partition for records that do not name one; None to let the partitioner
-            choose.
-        sources: the files to read.
-        input: parses records from the input.
-        shape: the properties common to all records that are whole files.
-        records_max: the maximum number of records to send; None for all.
-        keeps_going: whether to continue after a record fails.
-        timeout_seconds: the time limit for the topic's metadata.
-        tee: the delimiter written after each sent value; None to write no values.
-        written: formats acknowledged records; None for no output.
-        progress: the counts.
-        shows_bar: whether to show progress as a bar (True) or as lines (False); None for neither.
-        is_quiet: whether to report only errors.
-        report: prints a message.
-    """
-
-    servers: str
-    settings: ProducerSettings
-    topic: str | None
-    partition: int | None
-    sources: Sources
-    input: Input
-    shape: Shape
-    records_max: int | None
-    keeps_going: bool
-    timeout_seconds: float
-    tee: bytes | None
-    written: Callable[[ConsumerBatch], bytes] | None
-    progress: Progress
-    shows_bar: bool | None
-    is_quiet: bool
-    report: Callable[[str], None]
 
 
 async def produce(options: ProduceOptions) -> int:
@@ -83,17 +37,14 @@ async def produce(options: ProduceOptions) -> int:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(watch_signals, signals, stop, nursery.cancel_scope)
             if options.shows_bar is not None:
-                nursery.start_soon(_show, options, options.shows_bar)
+                show = partial(keep_showing, is_bar=options.shows_bar)
+                nursery.start_soon(show, options.progress, options.report)
             await run.run()
             nursery.cancel_scope.cancel(reason="all records were sent")
     run.count_the_rest()
     if not options.is_quiet:
         options.report(options.progress.line())
     return run.status()
-
-
-async def _show(options: ProduceOptions, is_bar: bool) -> None:
-    await keep_showing(options.progress, options.report, is_bar=is_bar)
 
 
 class _Run:
@@ -132,18 +83,7 @@ class _Run:
         async with open_producer(
             options.servers, options.settings, on_acknowledgement=_ignore
         ) as producer:
-            self._sender = sender = RecordSender(
-                producer,
-                topic=options.topic,
-                partition=options.partition,
-                servers=options.servers,
-                timeout_seconds=options.timeout_seconds,
-                keeps_going=options.keeps_going,
-                report=options.report,
-                progress=options.progress,
-                written=options.written,
-                output=OUTPUT,
-            )
+            self._sender = sender = RecordSender(producer, options)
             try:
                 with raise_single_error():
                     async with trio.open_nursery() as nursery:
@@ -167,7 +107,7 @@ class _Run:
             self._error = error
 
     async def _read_all(self, sender: RecordSender) -> None:
-        send, receive = open_chunks()
+        send, receive = trio.open_memory_channel[Chunk](_CHUNKS_MAX)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._reading, send)
             while (chunk := await self._next(sender, receive)) is not None:
@@ -205,7 +145,7 @@ class _Run:
         await trio.lowlevel.checkpoint()
         try:
             with self._stop.ending_waits():
-                await self._options.sources.read(send)
+                await _read_files(self._options, send)
         except InputError as error:
             self._error = error
         finally:
@@ -289,3 +229,81 @@ def _ignore(_: Acknowledgement) -> None:
 
 def _with_ends(records: RecordColumns, end: bytes) -> bytes:
     return end.join([*(each or b"" for each in records.values), b""])
+
+
+STDIN: Final = "-"
+#: The maximum number of chunks to read ahead, while one is processed.
+_CHUNKS_MAX: Final = 2
+
+
+class EndOfFile:
+    """A marker for the end of a file."""
+
+
+END_OF_FILE: Final = EndOfFile()
+
+
+@attrs.frozen
+class WholeFile:
+    """The content of a file that is sent as one record."""
+
+    data: bytes
+
+
+Chunk = bytes | EndOfFile | WholeFile
+
+
+async def _read_files(options: ProduceOptions, send: trio.MemorySendChannel[Chunk]) -> None:
+    """Read the files and send their content to a channel in chunks.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    await trio.lowlevel.checkpoint()
+    for path in options.lines:
+        with _naming(path):
+            async with _opened(path) as descriptor:
+                while data := await read_some(descriptor):
+                    await send.send(data)
+        await send.send(END_OF_FILE)
+    for path in options.files:
+        with _naming(path):
+            data = await _whole(path, options.settings.request_bytes_max)
+        await send.send(WholeFile(data))
+
+
+async def _whole(path: str, size_max: int) -> bytes:
+    """Read a file, up to slightly more than ``size_max`` bytes."""
+    found = bytearray()
+    async with _opened(path) as descriptor:
+        while len(found) <= size_max and (data := await read_some(descriptor)):
+            found += data
+    return bytes(found)
+
+
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        name = "standard input" if path == STDIN else path
+        raise InputError(f"cannot read {name}: {error.strerror}") from error
+
+
+@asynccontextmanager
+async def _opened(path: str) -> AsyncIterator[int]:
+    if path == STDIN:
+        widen(0)
+        await trio.lowlevel.checkpoint()
+        yield 0
+        return
+    # In a thread, because opening a named pipe blocks until it has a writer.
+    descriptor = await trio.to_thread.run_sync(_open, path, abandon_on_cancel=True)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _open(path: str) -> int:
+    return os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))

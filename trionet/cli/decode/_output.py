@@ -1,14 +1,64 @@
-"""Formats entries as text, with one field per line, or several if they are short."""
+"""Writes entries to standard output: as text, in colour on a terminal, or as JSON documents."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, NamedTuple
 
 from trionet._util._text import printable, quoted
 
-from ..messages._tree import PROBLEM, Blob, Entry, Meant, Tree
-from ._documents import text_of, truncate
+from ._tree import PROBLEM, Blob, Entry, Meant, Tree
+
+_STYLES: Final = {
+    "title": "bold cyan",
+    "name": "blue",
+    "number": "magenta",
+    "text": "green",
+    "meaning": "yellow",
+    "problem": "bold red",
+}
+
+
+def write_entries(entries: Iterable[Entry], bytes_shown: int | None, *, as_json: bool) -> bool:
+    """Write entries as text or JSON lines, and return whether all entries are valid.
+
+    Output is flushed after each entry, because the input may be a pipe with long pauses.
+
+    Args:
+        entries: the entries.
+        bytes_shown: the maximum number of bytes or characters shown per value; None for all.
+        as_json: whether to write each entry as a JSON document on its own line.
+    """
+    is_valid = True
+    write = _line_writer()
+    for entry in entries:
+        is_valid = is_valid and entry.problem is None
+        if as_json:
+            print(json.dumps(document(entry, bytes_shown)))
+        else:
+            for line in entry_lines(entry, bytes_shown):
+                write(line)
+        sys.stdout.flush()
+    return is_valid
+
+
+def _line_writer() -> Callable[[Line], None]:
+    if not (sys.stdout.isatty() or os.environ.get("FORCE_COLOR")):
+        return lambda line: print("".join(part.text for part in line))
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+
+    def write(line: Line) -> None:
+        text = Text.assemble(*((part.text, _STYLES.get(part.style, "")) for part in line))
+        console.print(text, soft_wrap=True)
+
+    return write
+
 
 #: The maximum width of a line that shows several fields or items.
 COLUMNS: Final = 120
@@ -189,3 +239,79 @@ class _Lines:
 
 def _width(parts: Line) -> int:
     return sum(len(part.text) for part in parts)
+
+
+#: The maximum number of bytes or characters shown per value without ``--full``.
+BYTES_SHOWN: Final = 200
+
+
+def text_of(data: bytes) -> str | None:
+    """Decode printable text, which may contain newlines and tabs; return None for other data."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    return text if all(each.isprintable() or each in "\n\r\t" for each in text) else None
+
+
+def truncate(data: bytes, limit: int | None) -> bytes:
+    """Return at most ``limit`` bytes of the data, without splitting a UTF-8 character."""
+    if limit is None or len(data) <= limit:
+        return data
+    end = limit
+    while end > limit - 3 and data[end] & 0xC0 == 0x80:
+        end -= 1
+    return data[:end]
+
+
+def document(entry: Entry, bytes_shown: int | None) -> dict[str, Any]:
+    """Return an entry as a JSON document.
+
+    The meaning of a number follows the number under a separate key, such as ``error_code_name``
+    after ``error_code``. Bytes become an object with their length and their ``text`` or ``hex``.
+
+    Args:
+        entry: the entry.
+        bytes_shown: the maximum number of bytes shown per value; None for all.
+    """
+    problem = entry.problem
+    return {
+        "number": entry.number,
+        "source": entry.source,
+        "offset": entry.offset,
+        "size": entry.size,
+        "kind": entry.kind,
+        **_value(entry.about, bytes_shown),
+        "header": _value(entry.header, bytes_shown),
+        "body": _value(entry.body, bytes_shown),
+        "problem": problem and {"offset": problem.offset, "text": problem.text},
+    }
+
+
+def _value(tree: Tree, bytes_shown: int | None) -> Any:
+    match tree:
+        case Meant():
+            return tree.value
+        case Blob():
+            return _blob(tree.data, bytes_shown)
+        case dict():
+            fields: dict[str, Any] = {}
+            for name, value in tree.items():
+                fields[name] = _value(value, bytes_shown)
+                if isinstance(value, Meant):
+                    fields[f"{name}_{value.kind}"] = value.meaning
+            return fields
+        case list():
+            return [_value(item, bytes_shown) for item in tree]
+        case _:
+            return tree
+
+
+def _blob(data: bytes, bytes_shown: int | None) -> dict[str, Any]:
+    shown = truncate(data, bytes_shown)
+    text = text_of(shown)
+    fields: dict[str, Any] = {"bytes": len(data)}
+    fields.update({"hex": shown.hex()} if text is None else {"text": text})
+    if len(shown) < len(data):
+        fields["cut"] = True
+    return fields

@@ -9,9 +9,10 @@ simpler, but would report records of different partitions out of order.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import attrs
 import trio
 
 from trionet._util._text import counted
@@ -19,18 +20,63 @@ from trionet._util._wall_clock import now_ms
 from trionet.errors import ApiError, CallTimedOutError, RecordTooLargeError, TrionetError
 
 from ..clients._connection_errors import is_connected, timeout_error
-from ..records._columns import NO_TIMESTAMP, RecordColumns
-from ..records._splitting import InputError
+from ..records._lines import NO_TIMESTAMP, Input, InputError, RecordColumns, Shape
 from ..terminal._pipes import write_all
 from ..terminal._progress import Progress
 
 if TYPE_CHECKING:
     from trionet.client.consumer.records._record import ConsumerBatch
     from trionet.client.producer._producer import Producer
+    from trionet.client.producer._settings import ProducerSettings
     from trionet.client.producer.delivery._deliveries import Deliveries
 
+OUTPUT: Final = 1
 #: The maximum number of failed records that are reported individually.
 REPORTED_MAX: Final = 10
+
+
+@attrs.frozen(kw_only=True)
+class ProduceOptions:
+    """The options of ``trionet produce``.
+
+    Attributes:
+        servers: the bootstrap servers.
+        settings: the settings of the producer.
+        topic: the topic for records that do not name one; None if all do.
+        partition: the partition for records that do not name one; None to let the partitioner
+            choose.
+        lines: the files that contain records, where ``-`` is standard input.
+        files: the files to send as one record each.
+        input: parses records from the input.
+        shape: the properties common to all records that are whole files.
+        records_max: the maximum number of records to send; None for all.
+        keeps_going: whether to continue after a record fails.
+        timeout_seconds: the time limit for the topic's metadata.
+        tee: the delimiter written after each sent value; None to write no values.
+        written: formats acknowledged records; None for no output.
+        progress: the counts.
+        shows_bar: whether to show progress as a bar (True) or as lines (False); None for neither.
+        is_quiet: whether to report only errors.
+        report: prints a message.
+    """
+
+    servers: str
+    settings: ProducerSettings
+    topic: str | None
+    partition: int | None
+    lines: Sequence[str]
+    files: Sequence[str]
+    input: Input
+    shape: Shape
+    records_max: int | None
+    keeps_going: bool
+    timeout_seconds: float
+    tee: bytes | None
+    written: Callable[[ConsumerBatch], bytes] | None
+    progress: Progress
+    shows_bar: bool | None
+    is_quiet: bool
+    report: Callable[[str], None]
 
 
 class _InFlight(NamedTuple):
@@ -46,59 +92,29 @@ class RecordSender:
 
     Args:
         producer: the producer to use.
-        topic: the topic for records that do not name one; None if all must.
-        partition: the partition for records that do not name one; None to let the partitioner
-            choose.
-        servers: the bootstrap servers, for error messages.
-        timeout_seconds: the time limit for the metadata of a topic.
-        keeps_going: whether to continue after a record fails.
-        report: prints a message.
-        progress: the counts to update with written records.
-        written: formats acknowledged records; None for no output.
-        output: the file descriptor to which ``written`` records are printed.
+        options: the options of the command.
 
     Attributes:
         failed: the number of records that failed or whose outcome is unknown.
         when_failed: called for each such record, unless ``keeps_going``.
     """
 
-    def __init__(
-        self,
-        producer: Producer,
-        *,
-        topic: str | None,
-        partition: int | None,
-        servers: str,
-        timeout_seconds: float,
-        keeps_going: bool,
-        report: Callable[[str], None],
-        progress: Progress,
-        written: Callable[[ConsumerBatch], bytes] | None = None,
-        output: int = 1,
-    ) -> None:
+    def __init__(self, producer: Producer, options: ProduceOptions) -> None:
         self._producer = producer
-        self._topic = topic
-        self._partition = partition
-        self._servers = servers
-        self._timeout_seconds = timeout_seconds
+        self._options = options
         self._partitions: dict[str, int] = {}
-        self._keeps_going = keeps_going
-        self._report = report
-        self._progress = progress
         self._in_flight: deque[_InFlight] = deque()
         self._reported = 0
         self._is_reporting = False
         self._has_records = trio.Event()
         self._all_done = trio.Event()
         self.when_failed: Callable[[], object] = _nothing
-        self._written = written
-        self._output = output
         self.failed = 0
 
     @property
     def may_go_on(self) -> bool:
         """Whether to send more records."""
-        return self._keeps_going or not self.failed
+        return self._options.keeps_going or not self.failed
 
     @property
     def in_flight(self) -> int:
@@ -114,16 +130,19 @@ class RecordSender:
         """
         await trio.lowlevel.checkpoint()
         if topic not in self._partitions:
-            with trio.move_on_after(self._timeout_seconds) as late:
+            with trio.move_on_after(self._options.timeout_seconds) as late:
                 self._partitions[topic] = await self._producer.key_partitions(topic)
             if late.cancelled_caught:
                 if not is_connected(self._producer):
                     raise timeout_error(
-                        self._servers, self._timeout_seconds, self._producer, option="-m"
+                        self._options.servers,
+                        self._options.timeout_seconds,
+                        self._producer,
+                        option="-m",
                     )
                 raise CallTimedOutError(
-                    f"no metadata for topic {topic} from {self._servers} within "
-                    f"{self._timeout_seconds:g} s: check the address (-b) and the topic name, or "
+                    f"no metadata for topic {topic} from {self._options.servers} within "
+                    f"{self._options.timeout_seconds:g} s: check the address (-b) and the topic name, or "
                     "raise the limit with -m"
                 )
         return self._partitions[topic]
@@ -138,8 +157,8 @@ class RecordSender:
             TrionetError: the producer has failed.
         """
         await trio.lowlevel.checkpoint()
-        topic = self._topic if records.topic is None else records.topic
-        partition = self._partition if records.partition is None else records.partition
+        topic = self._options.topic if records.topic is None else records.topic
+        partition = self._partition_of(records)
         try:
             if not topic:
                 raise InputError("no topic")
@@ -161,13 +180,16 @@ class RecordSender:
             return await self._one_by_one(topic, records)
         return len(records.values)
 
+    def _partition_of(self, records: RecordColumns) -> int | None:
+        return self._options.partition if records.partition is None else records.partition
+
     async def _enqueue(self, topic: str, records: RecordColumns) -> None:
         deliveries = await self._producer.enqueue_batch(
             topic,
             records.values,
             keys=records.keys,
             headers=records.headers,
-            partition=self._partition if records.partition is None else records.partition,
+            partition=self._partition_of(records),
             timestamps=records.timestamps and _timestamps(records.timestamps),
         )
         self._in_flight.append(_InFlight(topic, records, deliveries))
@@ -195,11 +217,11 @@ class RecordSender:
             error: the reason for the failure.
         """
         self.failed += 1
-        if not self._keeps_going:
+        if not self._options.keeps_going:
             self.when_failed()
         if self._reported < REPORTED_MAX:
             self._reported += 1
-            self._report(str(error) if number is None else f"record {number}: {error}")
+            self._options.report(str(error) if number is None else f"record {number}: {error}")
 
     async def finish(self) -> None:
         """Wait until :meth:`watch_outcomes` has processed the outcome of every record.
@@ -245,13 +267,13 @@ class RecordSender:
 
     async def _print_written(self, batch: _InFlight) -> None:
         await trio.lowlevel.checkpoint()
-        if self._written is not None:
-            text = b"".join(map(self._written, _acknowledged(batch)))
-            await write_all(self._output, text)
+        if self._options.written is not None:
+            text = b"".join(map(self._options.written, _acknowledged(batch)))
+            await write_all(OUTPUT, text)
 
     def _failures(self, batch: _InFlight) -> None:
         failures = batch.deliveries.failures()
-        self._progress.records += len(batch.deliveries) - len(failures)
+        self._options.progress.records += len(batch.deliveries) - len(failures)
         for place, error in failures:
             self.reject(batch.records.numbers[place], error)
 
