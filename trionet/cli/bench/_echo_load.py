@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import signal
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 import trio
@@ -82,10 +80,12 @@ class EchoLoad:
             ):
                 selector = Selector(readiness, parks_at_once=True)
                 nursery.start_soon(selector.alarm.keep_time)
-                with _closing(selector):
+                try:
                     await self._connect(selector)
                     run.begin()
                     await self._run_load(selector, run)
+                finally:
+                    selector.close_all(CloseReason.LOCAL_CLOSE)
                 nursery.cancel_scope.cancel(reason="the run is over")
         return Result(
             command="echo",
@@ -187,14 +187,6 @@ class EchoLoad:
 def _why(channel: Channel) -> str:
     assert channel.close_reason is not None
     return channel.close_detail or channel.close_reason.value
-
-
-@contextmanager
-def _closing(selector: Selector) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        selector.close_all(CloseReason.LOCAL_CLOSE)
 
 
 #: The listen backlog, large because a benchmark opens all its connections simultaneously.

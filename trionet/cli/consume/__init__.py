@@ -197,7 +197,7 @@ def _settings(
     settings: dict[str, object] = {key: each.value for key, each in given.items()}
     servers = str(settings.pop(SERVERS))
     admin_settings = {key: value for key, value in settings.items() if ADMIN_KEYS.has(key)}
-    settings["max.poll.records"] = _poll_records(arguments, settings)
+    settings.setdefault("max.poll.records", min(RECORDS_MAX, arguments.count or RECORDS_MAX))
     if arguments.isolation is not None:
         settings["isolation.level"] = arguments.isolation
     if arguments.group is not None:
@@ -213,11 +213,6 @@ def _settings(
     settings.setdefault("auto.offset.reset", "earliest")
     settings.setdefault("allow.auto.create.topics", "false")  # reading must not create topics
     return servers, settings, admin_settings
-
-
-def _poll_records(arguments: argparse.Namespace, settings: dict[str, object]) -> object:
-    most = min(RECORDS_MAX, arguments.count or RECORDS_MAX)
-    return settings.get("max.poll.records", most)
 
 
 def _leave_group(settings: dict[str, object], given: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Parses the range to read: kcat's offsets, and rpk's ranges of offsets and times."""
+"""The range to read: kcat's offsets and rpk's ranges of offsets and times, in each partition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decodes record batches and message sets to trees."""
+"""Decodes record batches, and messages of the formats before them (magic 0 and 1), to trees."""
 
 from __future__ import annotations
 
@@ -224,7 +224,11 @@ _VARINT_BITS_MAX: Final = 63
 
 
 class Allowance:
-    """How many more records and decompressed bytes to decode for one entry."""
+    """How many more records and decompressed bytes to decode for one entry.
+
+    A few kilobytes of gzip can hold millions of records. Records beyond the limit are not decoded.
+    The limits apply per entry rather than per batch, because a frame may hold many batches.
+    """
 
     def __init__(self) -> None:
         self._records = RECORDS_SHOWN_MAX

@@ -309,6 +309,11 @@ class _Line(NamedTuple):
 def read_dump(text: str) -> bytes | None:
     """Parse one or more hex dumps, or return None if the text is not a hex dump.
 
+    A dump consists of lines with an offset, bytes, and often the same bytes as characters. The
+    formats of ``xxd``, ``hexdump -C``, ``od -t x1``, ``tcpdump -X`` and Wireshark differ in
+    spacing, and none marks where the characters start. The number of bytes in a line follows from
+    the offset of the next line, so the parser has to guess only on the last line.
+
     Raises:
         TextFormError: the dump consists of multi-byte words in an unknown byte order.
     """

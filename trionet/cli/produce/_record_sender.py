@@ -108,7 +108,7 @@ class RecordSender:
         self._is_reporting = False
         self._has_records = trio.Event()
         self._all_done = trio.Event()
-        self.when_failed: Callable[[], object] = _nothing
+        self.when_failed: Callable[[], object] = lambda: None
         self.failed = 0
 
     @property
@@ -287,10 +287,6 @@ def _timestamps(timestamps: list[int]) -> list[int]:
         return timestamps
     now = now_ms()
     return [now if each == NO_TIMESTAMP else each for each in timestamps]
-
-
-def _nothing() -> None:
-    pass
 
 
 def _acknowledged(batch: _InFlight) -> list[ConsumerBatch]:

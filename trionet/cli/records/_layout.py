@@ -1,5 +1,6 @@
 """Parses record formats, which consist of text with escapes and verbs such as ``%k``.
 
+The forms of numbers, such as ``%o{hex}``, are here, too.
 The letters are kcat's, plus those of rpk's that do not conflict with them.
 """
 
@@ -46,22 +47,15 @@ def layout(text: str) -> list[Part]:
     literal = b""
     position = 0
     while position < len(text):
-        character = text[position]
-        if character == "\\":
-            escaped, position = _escape(text, position)
-            literal += escaped
-        elif character == "%":
-            part, position = _percent(text, position)
-            if isinstance(part, bytes):
-                literal += part
-                continue
-            if literal:
-                parts.append(literal)
-                literal = b""
-            parts.append(part)
-        else:
-            literal += as_bytes(character)
-            position += 1
+        split = _percent if text[position] == "%" else _literal
+        part, position = split(text, position)
+        if isinstance(part, bytes):
+            literal += part
+            continue
+        if literal:
+            parts.append(literal)
+            literal = b""
+        parts.append(part)
     return [*parts, literal] if literal else parts
 
 
@@ -74,11 +68,8 @@ def delimiter(text: str) -> bytes:
     found = b""
     position = 0
     while position < len(text):
-        if text[position] == "\\":
-            escaped, position = _escape(text, position)
-        else:
-            escaped, position = as_bytes(text[position]), position + 1
-        found += escaped
+        piece, position = _literal(text, position)
+        found += piece
     if not found:
         raise ConfigError("a delimiter must not be empty")
     return found
@@ -116,7 +107,10 @@ def inside(text: str, of: str) -> str:
     raise ConfigError(f"{of}: {text!r} must be in brackets, such as {of}[...]")
 
 
-def _escape(text: str, position: int) -> tuple[bytes, int]:
+def _literal(text: str, position: int) -> tuple[bytes, int]:
+    """Return the character or the escaped byte at a position, and the next position."""
+    if text[position] != "\\":
+        return as_bytes(text[position]), position + 1
     letter = text[position + 1 : position + 2]
     if letter == "x" and (digits := _HEX.match(text, position + 2)):
         return bytes([int(digits[0], 16)]), digits.end()
@@ -165,7 +159,6 @@ _BYTES: Final[dict[str, tuple[int, Literal["big", "little"]]]] = {
     **{f"little{bits}": (bits // 8, "little") for bits in (64, 32, 16, 8)},
 }
 _IS_HEX: Final = re.compile(rb"[0-9a-fA-F]+").fullmatch
-NUMBER_MODIFIERS: Final = ("ascii", "hex", "bool", *_HEX_DIGITS, *_BYTES)
 
 
 def written(modifier: str) -> Callable[[int], bytes]:
@@ -174,17 +167,9 @@ def written(modifier: str) -> Callable[[int], bytes]:
     Raises:
         ConfigError: the modifier is unknown.
     """
-    if modifier in _HEX_DIGITS:
-        return partial(_hex, _HEX_DIGITS[modifier])
-    if modifier in _BYTES:
-        return partial(_packed, *_BYTES[modifier])
-    if modifier == "ascii":
-        return _ascii
-    if modifier == "hex":
-        return _shortest_hex
-    if modifier == "bool":
-        return _bool
-    raise unknown_number(modifier)
+    if modifier not in _WRITTEN:
+        raise unknown_number(modifier)
+    return _WRITTEN[modifier]
 
 
 def unknown_number(modifier: str) -> ConfigError:
@@ -207,14 +192,6 @@ def size_and_reader(modifier: str) -> tuple[int, Callable[[bytes], int]] | None:
     return None
 
 
-def _ascii(number: int) -> bytes:
-    return b"%d" % number
-
-
-def _bool(number: int) -> bytes:
-    return b"true" if number else b"false"
-
-
 def _hex(digits: int, number: int) -> bytes:
     return b"%0*x" % (digits, number & (1 << 4 * digits) - 1)
 
@@ -223,10 +200,6 @@ def _of_hex(data: bytes) -> int:
     if not _IS_HEX(data):
         raise ValueError(f"{data!r} is not hexadecimal")
     return _signed(int(data, 16), 4 * len(data))
-
-
-def _shortest_hex(number: int) -> bytes:
-    return b"%x" % (number & (1 << 64) - 1)
 
 
 def _packed(size: int, order: Literal["big", "little"], number: int) -> bytes:
@@ -241,3 +214,13 @@ def _signed(number: int, bits: int) -> int:
     # Signed from two bytes on, because a length of -1 is null; a single byte is unsigned.
     is_negative = bits > 8 and number >> (bits - 1)
     return number - (1 << bits) if is_negative else number
+
+
+_WRITTEN: Final[dict[str, Callable[[int], bytes]]] = {
+    "ascii": b"%d".__mod__,
+    "hex": lambda number: b"%x" % (number & (1 << 64) - 1),
+    "bool": lambda number: b"true" if number else b"false",
+    **{name: partial(_hex, digits) for name, digits in _HEX_DIGITS.items()},
+    **{name: partial(_packed, *form) for name, form in _BYTES.items()},
+}
+NUMBER_MODIFIERS: Final = tuple(_WRITTEN)

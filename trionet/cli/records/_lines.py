@@ -1,4 +1,7 @@
-"""Splits input at a delimiter; the input arrives in chunks of any size."""
+"""Records to send, as columns, and parsed from lines: a value, or a key, a delimiter and a value.
+
+Input arrives in chunks of any size.
+"""
 
 from __future__ import annotations
 

@@ -305,7 +305,9 @@ class Fields:
     headers: list[tuple[str, bytes | None]] = attrs.field(factory=list)
 
 
-#: Takes bytes, a position, the fields, and whether the input has ended. Returns the next position.
+#: A parsing step takes bytes, a position, the fields, and whether the input has ended, and returns
+#: the next position. It raises :class:`IncompleteError` if it needs more input. At the end of the
+#: input, this makes the record invalid. Only a delimiter may be missing there.
 Step = Callable[[bytes, int, Fields, bool], int]
 
 
