@@ -64,7 +64,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]
 
 async def _subscribe(bootstrap: str) -> None:
     """Have the broker ask all clients for some of their metrics."""
-    wanted = {"metrics": "org.apache.kafka.network.client.", "interval.ms": INTERVAL_MS}
+    wanted = {"metrics": "org.apache.kafka.network.client.", "interval.ms": str(INTERVAL_MS)}
     everyone = ConfigResource(ConfigResourceType.CLIENT_METRICS, "all")
     async with trionet.open_admin(bootstrap) as admin:
         (await admin.incremental_alter_configs({everyone: wanted})).checked()
