@@ -130,20 +130,15 @@ class RecordSender:
         """
         await trio.lowlevel.checkpoint()
         if topic not in self._partitions:
-            with trio.move_on_after(self._options.timeout_seconds) as late:
+            servers, seconds = self._options.servers, self._options.timeout_seconds
+            with trio.move_on_after(seconds) as late:
                 self._partitions[topic] = await self._producer.key_partitions(topic)
             if late.cancelled_caught:
                 if not is_connected(self._producer):
-                    raise timeout_error(
-                        self._options.servers,
-                        self._options.timeout_seconds,
-                        self._producer,
-                        option="-m",
-                    )
+                    raise timeout_error(servers, seconds, self._producer, option="-m")
                 raise CallTimedOutError(
-                    f"no metadata for topic {topic} from {self._options.servers} within "
-                    f"{self._options.timeout_seconds:g} s: check the address (-b) and the topic name, or "
-                    "raise the limit with -m"
+                    f"no metadata for topic {topic} from {servers} within {seconds:g} s: check the "
+                    "address (-b) and the topic name, or raise the limit with -m"
                 )
         return self._partitions[topic]
 
