@@ -184,7 +184,7 @@ async def test_a_mechanism_that_is_not_enabled_and_a_listener_without_sasl(kafka
         ("SSL", "clear", "does not speak TLS; set security.protocol=PLAINTEXT"),
         ("SSL", "sasl", "does not speak TLS; set security.protocol=PLAINTEXT"),
         ("SSL", "sasl_tls", "requires SASL; set security.protocol=SASL_SSL"),
-        ("SASL_PLAINTEXT", "clear", "not one for SASL; set security.protocol=PLAINTEXT"),
+        ("SASL_PLAINTEXT", "clear", "does not use SASL; set security.protocol=PLAINTEXT"),
         ("SASL_PLAINTEXT", "sasl_tls", "speaks TLS; set security.protocol=SASL_SSL"),
     ],
 )
