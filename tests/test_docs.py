@@ -42,6 +42,10 @@ LINK = re.compile(r"\[[^\]\[]*\]\((?P<target>[^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(?P<title>.+)$")
 
 
+#: Programs that have not ended yet.
+RUNNING: set[subprocess.Popen[str]] = set()
+
+
 class Block(NamedTuple):
     """One fenced block of a page."""
 
@@ -117,6 +121,7 @@ def run(command: list[str], text: str, folder: Path, seconds_max: int = SECONDS_
         text=True,
         start_new_session=True,
     )
+    RUNNING.add(program)
     with program:
         try:
             printed, _ = program.communicate(text, seconds_max)
@@ -125,6 +130,7 @@ def run(command: list[str], text: str, folder: Path, seconds_max: int = SECONDS_
             printed, _ = program.communicate()
             pytest.fail(f"not over after {seconds_max} s\n{printed}")
         finally:
+            RUNNING.discard(program)
             if program.poll() is None:
                 kill_with_jobs(program)
     assert program.returncode == 0, f"exit status {program.returncode}\n{printed}"

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from demo.flights import ending_signals
+from demo.flights import ending_signals, parse
 from support.flights_demo import VERDICT, running_demo, skip_without_flights
 from support.process_list import children_of, commands_with
 from support.processes import all_of_them_end
@@ -151,25 +151,14 @@ def test_nothing_survives_a_demo_that_is_killed() -> None:
     assert [] == left_behind(title)
 
 
-def test_a_reader_that_has_seen_enough_ends_it() -> None:
+@pytest.mark.parametrize("is_before_the_summary", [False, True])
+def test_a_reader_that_has_seen_enough_ends_it(is_before_the_summary: bool) -> None:
     with demo() as process:
         title = first_figures(process)
         assert process.stdout is not None
         assert process.stderr is not None
-        process.stdout.close()
-        errors = process.stderr.read()
-        status = process.wait()
-
-    assert (1, "") == (status, errors)
-    assert [] == left_behind(title)
-
-
-def test_so_does_one_that_leaves_before_the_summary() -> None:
-    with demo() as process:
-        title = first_figures(process)
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.send_signal(signal.SIGTERM)
+        if is_before_the_summary:
+            process.send_signal(signal.SIGTERM)
         process.stdout.close()
         errors = process.stderr.read()
         status = process.wait()
@@ -202,9 +191,12 @@ def test_a_closed_terminal_ends_it_unless_it_is_to_go_on() -> None:
         (["--sped", "max"], "unrecognized arguments: --sped max"),
     ],
 )
-def test_wrong_arguments_are_reported(arguments: list[str], error: str) -> None:
-    with demo(*arguments) as process:
-        output, errors = process.communicate()
+def test_wrong_arguments_are_reported(
+    arguments: list[str], error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        parse(arguments)
 
-    assert (2, "") == (process.returncode, output)
+    output, errors = capsys.readouterr()
+    assert (2, "") == (stopped.value.code, output)
     assert f"python3 demo: error: {error}" == errors.splitlines()[-1]

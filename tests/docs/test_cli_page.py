@@ -9,11 +9,11 @@ from pathlib import Path
 from trionet.cli import decode
 from trionet.cli.clients._admin import REACH_SECONDS
 from trionet.cli.clients._connection import add_connection_arguments
-from trionet.cli.decode.input._inputs import TEXT_BYTES_MAX
-from trionet.cli.decode.input._split import ENTRY_BYTES_MAX
-from trionet.cli.decode.messages._allowance import RECORDS_SHOWN_MAX
-from trionet.cli.decode.messages._tree import Entry
-from trionet.cli.decode.output._documents import BYTES_SHOWN, document
+from trionet.cli.decode._output import BYTES_SHOWN, document
+from trionet.cli.decode._record_batches import RECORDS_SHOWN_MAX
+from trionet.cli.decode._sources import TEXT_BYTES_MAX
+from trionet.cli.decode._split import ENTRY_BYTES_MAX
+from trionet.cli.decode._tree import Entry
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md").read_text("utf-8")
 

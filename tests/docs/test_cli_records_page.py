@@ -14,12 +14,10 @@ import pytest
 from support.cli_records import batch_of
 from trionet.cli import consume, produce
 from trionet.cli.clients._connection import add_connection_arguments
-from trionet.cli.consume._ranges import span
-from trionet.cli.records._json_lines import JsonLines
-from trionet.cli.records._layout import layout
-from trionet.cli.records._numbers import NUMBER_MODIFIERS
+from trionet.cli.consume._range import span
+from trionet.cli.records._layout import NUMBER_MODIFIERS, layout
 from trionet.cli.records._packing import JSON, NAMED, Packing
-from trionet.cli.records._rendering import Rendering, Showing
+from trionet.cli.records._rendering import JsonLines, Rendering, Showing
 from trionet.errors import ConfigError
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli-records.md").read_text(

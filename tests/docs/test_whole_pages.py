@@ -14,12 +14,26 @@ import re
 import select
 import shlex
 import shutil
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from support.ports import free_ports
-from test_docs import BLOCKS, ONE_SESSION, ROOT, Block, is_of_session, matches, play, session
+from test_docs import (
+    BLOCKS,
+    ONE_SESSION,
+    ROOT,
+    RUNNING,
+    Block,
+    is_of_session,
+    kill_with_jobs,
+    matches,
+    play,
+    session,
+)
 
 NEEDS = re.compile(r"^<!-- needs: (?P<programs>[\w, -]+) -->$", re.MULTILINE)
 # The longest page starts a broker ten times, and waits a look at its certificates long: it takes 45
@@ -44,32 +58,79 @@ def steps_of(blocks: list[Block]) -> list[tuple[str, str]]:
     return steps
 
 
-def with_free_ports(steps: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    shown = sorted({port for step in steps for text in step for port in PORT.findall(text)})
-    free = dict(zip(shown, map(str, free_ports(len(shown))), strict=True))
+def with_free_ports(pages: list[list[tuple[str, str]]]) -> list[list[tuple[str, str]]]:
+    """The steps of pages, which are played at the same time, each with ports of its own."""
+    shown = [
+        sorted({port for step in steps for text in step for port in PORT.findall(text)})
+        for steps in pages
+    ]
+    free = iter(free_ports(sum(map(len, shown))))
+    replaced = []
+    for steps, ports in zip(pages, shown, strict=True):
+        own = {port: str(next(free)) for port in ports}
+        replaced.append(
+            [(_replaced(command, own), _replaced(output, own)) for command, output in steps]
+        )
+    return replaced
 
-    def replace(text: str) -> str:
-        return PORT.sub(lambda found: free[found[0]], text)
 
-    return [(replace(command), replace(output)) for command, output in steps]
+def _replaced(text: str, ports: dict[str, str]) -> str:
+    return PORT.sub(lambda found: ports[found[0]], text)
+
+
+class Played(NamedTuple):
+    """A page that is being played: its steps, and what each of them prints."""
+
+    steps: list[tuple[str, str]]
+    printed: Future[list[str]]
+
+
+@pytest.fixture(scope="module")
+def played(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Played]]:
+    """The pages of the tests that were chosen, all at once: most of the time a page waits."""
+    chosen = " ".join(item.name for item in request.session.items)
+    pages = [page for page in whole_pages() if f"[{page}]" in chosen and not missing_for(page)]
+    all_steps = with_free_ports([steps_of(blocks_of(page)) for page in pages])
+    with ThreadPoolExecutor(max(1, len(pages))) as pool:
+        found = {}
+        for page, steps in zip(pages, all_steps, strict=True):
+            commands = [command for command, _ in steps]
+            folder = tmp_path_factory.mktemp("page")
+            found[page] = Played(steps, pool.submit(play, commands, folder, SECONDS_MAX))
+        try:
+            yield found
+        finally:
+            for program in list(RUNNING):  # of tests that were not run after all
+                kill_with_jobs(program)
+
+
+def blocks_of(page: str) -> list[Block]:
+    return [block for block in BLOCKS if block.page == page and is_of_session(block)]
+
+
+def missing_for(page: str) -> str:
+    """A program that a page needs and that is not installed; empty if all are there."""
+    for found in NEEDS.finditer((ROOT / page).read_text("utf-8")):
+        for program in re.split(r",\s*", found["programs"]):
+            if shutil.which(program) is None:
+                return program
+    return ""
 
 
 @pytest.mark.slow
 @pytest.mark.interop
 @pytest.mark.timeout(SECONDS_MAX + 20)
 @pytest.mark.parametrize("page", whole_pages())
-def test_what_a_page_shows_from_top_to_bottom_happens(page: str, tmp_path: Path) -> None:
-    for found in NEEDS.finditer((ROOT / page).read_text("utf-8")):
-        for program in re.split(r",\s*", found["programs"]):
-            if shutil.which(program) is None:
-                pytest.skip(f"{program} is not installed (used by {page})")
-    blocks = [block for block in BLOCKS if block.page == page and is_of_session(block)]
-    assert not any(block.not_run for block in blocks)
-    steps = with_free_ports(steps_of(blocks))
+def test_what_a_page_shows_from_top_to_bottom_happens(page: str, played: dict[str, Played]) -> None:
+    if program := missing_for(page):
+        pytest.skip(f"{program} is not installed (used by {page})")
+    assert not any(block.not_run for block in blocks_of(page))
 
-    actual = play([command for command, _ in steps], tmp_path, SECONDS_MAX)
+    actual = played[page].printed.result()
 
-    for (command, expected), output in zip(steps, actual, strict=True):
+    for (command, expected), output in zip(played[page].steps, actual, strict=True):
         assert matches(expected, output), f"$ {command}\n{output}"
 
 
@@ -80,7 +141,7 @@ def test_a_page_is_played_in_one_folder_with_its_files_and_free_ports(tmp_path: 
         Block("page.md", 9, "console", "$ pwd; cat $OLDPWD/b\n/\nit's = 9092\n", ""),
     ]
 
-    steps = with_free_ports(steps_of(page))
+    [steps] = with_free_ports([steps_of(page)])
     actual = play([command for command, _ in steps], tmp_path)
 
     assert matches(steps[-1][1], actual[-1])

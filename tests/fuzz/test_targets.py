@@ -14,7 +14,7 @@ from fuzz.corpus import KEPT_MAX, SEEDS, seeds_of
 from fuzz.target import NAMES, load, watched
 from trionet.broker.config import _properties as properties
 from trionet.broker.security._sasl_exchange import SaslExchange
-from trionet.cli.decode.output import _lines as lines
+from trionet.cli.decode import _output as output
 from trionet.net import _principal as principal
 from trionet.net._channel import Channel
 from trionet.net.sasl import _jaas as jaas
@@ -34,7 +34,7 @@ NAMED_MAX = 20
 FAULTS: dict[str, tuple[object, str, Callable[..., Any] | int]] = {
     "certificate": (certificate, "_dotted", lambda _: "\0"),
     "channel": (Channel, "take_staged", lambda _: None),
-    "decode": (lines, "quoted", str),
+    "decode": (output, "quoted", str),
     "dialects": (head_decoder, "HEAD_BYTES_MAX", 4),
     "framing": (framing, "_unpack_size", Struct(">I").unpack_from),
     "http_exchange": (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -27,13 +26,10 @@ from support.secured_clients import (
 )
 from support.tls import authority, certificate, write_pem, write_trust
 from support.tokens import unsecured
+from trionet.client.admin import ScramMechanism, ScramUpsertion
 from trionet.client.security._settings import SaslClientSettings, SecuritySettings
 from trionet.net.sasl._scram import HASHES
 from trionet.net.wire._endpoint import SecurityProtocol
-from trionet.protocol.messages.alter_user_scram_credentials import (
-    AlterUserScramCredentialsRequest,
-    ScramCredentialUpsertion,
-)
 from trionet.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
 from trionet.protocol.messages.describe_cluster import DescribeClusterRequest
 from trionet.protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest
@@ -115,31 +111,11 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
 
 
 async def _add_user(bootstrap: str) -> None:
-
-    upsertions = [
-        ScramCredentialUpsertion(
-            name=USER,
-            mechanism=number,
-            iterations=4096,
-            salt=b"0123456789abcdef",
-            salted_password=hashlib.pbkdf2_hmac(
-                HASHES[name], PASSWORD.encode(), b"0123456789abcdef", 4096
-            ),
-        )
-        for number, name in enumerate(HASHES, 1)
-    ]
-    async with (
-        trionet.open_network_client(bootstrap) as client,
-        trio.open_nursery() as nursery,
-    ):
-        nursery.start_soon(client.run)
-        await client.until_updated()
-        node = client.metadata.cluster.nodes[1]
-        for each in upsertions:  # of one user only one is taken at a time
-            body = AlterUserScramCredentialsRequest(upsertions=[each])
-            [result] = (await client.request(node, body)).results
-            assert 0 == result.error_code, result.error_message
-        nursery.cancel_scope.cancel()
+    async with trionet.open_admin(bootstrap) as admin:
+        # Of one user only one is taken at a time.
+        for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+            upsertion = ScramUpsertion(USER, mechanism, PASSWORD)
+            (await admin.alter_user_scram_credentials([upsertion])).checked()
 
 
 def _by_token(subject: str, expires: int) -> SecuritySettings:
@@ -208,7 +184,7 @@ async def test_a_mechanism_that_is_not_enabled_and_a_listener_without_sasl(kafka
         ("SSL", "clear", "does not speak TLS; set security.protocol=PLAINTEXT"),
         ("SSL", "sasl", "does not speak TLS; set security.protocol=PLAINTEXT"),
         ("SSL", "sasl_tls", "requires SASL; set security.protocol=SASL_SSL"),
-        ("SASL_PLAINTEXT", "clear", "not one for SASL; set security.protocol=PLAINTEXT"),
+        ("SASL_PLAINTEXT", "clear", "does not use SASL; set security.protocol=PLAINTEXT"),
         ("SASL_PLAINTEXT", "sasl_tls", "speaks TLS; set security.protocol=SASL_SSL"),
     ],
 )

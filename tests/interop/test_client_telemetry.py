@@ -14,20 +14,15 @@ import trionet
 from support.cache import Unavailable, require_program
 from support.kafka_jars import class_path
 from support.kafka_node import kafka_node
+from trionet.client.admin import ConfigResource, ConfigResourceType
 from trionet.client.network._open_client import ClientSettings
 from trionet.client.network._telemetry import TelemetrySettings
 from trionet.protocol._wire import uuid_text
 from trionet.protocol.messages.describe_cluster import DescribeClusterRequest
-from trionet.protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 
 PLUGIN = Path(__file__).parent.parent / "support" / "telemetry" / "TelemetryPlugin.java"
-CLIENT_METRICS = 16
 INTERVAL_MS = 1000
 REQUESTS = "org.apache.kafka.network.client.request.total"
 SETTINGS = ClientSettings(telemetry=TelemetrySettings(is_enabled=True, labels={"client_rack": "r"}))
@@ -70,20 +65,9 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]
 async def _subscribe(bootstrap: str) -> None:
     """Have the broker ask all clients for some of their metrics."""
     wanted = {"metrics": "org.apache.kafka.network.client.", "interval.ms": str(INTERVAL_MS)}
-    configs = [AlterableConfig(name=name, value=value) for name, value in wanted.items()]
-    resource = AlterConfigsResource(
-        resource_type=CLIENT_METRICS, resource_name="all", configs=configs
-    )
-    async with (
-        trionet.open_network_client(bootstrap) as client,
-        trio.open_nursery() as nursery,
-    ):
-        nursery.start_soon(client.run)
-        await client.until_updated()
-        body = IncrementalAlterConfigsRequest(resources=[resource])
-        [result] = (await client.request(client.metadata.cluster.nodes[1], body)).responses
-        assert 0 == result.error_code, result.error_message
-        nursery.cancel_scope.cancel()
+    everyone = ConfigResource(ConfigResourceType.CLIENT_METRICS, "all")
+    async with trionet.open_admin(bootstrap) as admin:
+        (await admin.incremental_alter_configs({everyone: wanted})).checked()
 
 
 async def test_a_plugin_learns_of_our_requests(told: tuple[str, Path]) -> None:

@@ -9,11 +9,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from suites.environment import python_for
 from suites.report import Outcome, Report
-from suites.served import served_apis
-from suites.source import source
+from suites.source import python_for, source
 from suites.suite import Suite
+from support.client import BlockingClient
+from trionet.protocol import api_keys
+from trionet.protocol.messages.api_versions import ApiVersionsRequest
 
 _TESTS = Path(__file__).parents[1]
 #: Of one test; foreign suites wait up to a minute for things by themselves.
@@ -36,21 +37,15 @@ def run(suite: Suite, checkout: Path | None, more: Sequence[str]) -> Report:
         tempfile.TemporaryDirectory(prefix="trionet-suite-") as scratch,
         suite.meet(Path(scratch)) as meeting,
     ):
-        served = served_apis(meeting.port)
+        served = served_apis(f"127.0.0.1:{meeting.port}")
         left_out = {needs.pattern: why for needs in suite.needs if (why := needs.missing(served))}
         results = Path(scratch) / "results.json"
         wanted = Path(scratch) / "wanted.json"
         told = {"left_out": left_out, "meets_by": suite.meets_by, "results": str(results)}
         wanted.write_text(json.dumps(told))
         command: list[str | Path] = [
-            python,
-            "-m",
-            "pytest",
-            "-p",
-            "suites.inside.outcomes",
-            "-p",
-            "no:cacheprovider",
-            "-q",
+            *(python, "-m", "pytest", "-q"),
+            *("-p", "suites.inside.outcomes", "-p", "no:cacheprovider"),
         ]
         # A thread that ends the process, which some suites ask for, would end all tests with one.
         command += ["--timeout", str(TEST_SECONDS_MAX), "--timeout-method=signal"]
@@ -72,3 +67,12 @@ def run(suite: Suite, checkout: Path | None, more: Sequence[str]) -> Report:
         tests = json.loads(results.read_text())
     outcomes = [Outcome(name, **found) for name, found in tests.items()]
     return Report(suite.name, outcomes, suite.explained)
+
+
+def served_apis(address: str) -> set[str]:
+    """Kafka's names of the APIs that a broker advertises."""
+    with BlockingClient(address) as client:
+        response = client.call(ApiVersionsRequest(), 0)
+    if response.error_code:
+        raise RuntimeError(f"ApiVersions was answered with error {response.error_code}")
+    return {api_keys.name_of(each.api_key) for each in response.api_keys}

@@ -1,12 +1,14 @@
-"""The source of a library at the version that is installed here, fetched once."""
+"""The source of a library at the version that is installed here, and a Python to run its tests."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
 import sys
 import tarfile
+import venv
 from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import version
@@ -39,7 +41,7 @@ def _unpack_archive(suite: Suite, folder: Path) -> None:
     wanted = f"{suite.distribution}=={installed(suite)}"
     downloads = folder.with_name("downloads")
     pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", suite.distribution]
-    _run([*pip, "--dest", str(downloads), wanted], f"pip could not fetch the source of {wanted}")
+    _call([*pip, "--dest", str(downloads), wanted], f"pip could not fetch the source of {wanted}")
     [archive] = downloads.glob("*.tar.gz")
     unpacked = folder.with_name("unpacked")
     with tarfile.open(archive) as opened:
@@ -54,10 +56,10 @@ def _clone(suite: Suite, folder: Path) -> None:
     git = require_program("git", f"fetches the tests of {suite.name}")
     tag = suite.tag.format(installed(suite))
     clone = [git, "clone", "--quiet", "--depth", "1", "--branch", tag, suite.repository]
-    _run([*clone, str(folder)], f"git could not fetch {tag} of {suite.repository}")
+    _call([*clone, str(folder)], f"git could not fetch {tag} of {suite.repository}")
 
 
-def _run(command: Sequence[str], failure: str) -> None:
+def _call(command: Sequence[str], failure: str) -> None:
     try:
         done = subprocess.run(
             command,
@@ -73,3 +75,28 @@ def _run(command: Sequence[str], failure: str) -> None:
     if done.returncode:
         said = done.stderr.strip().splitlines()
         raise Unavailable(f"{failure}: {said[-1] if said else 'it says nothing'}")
+
+
+_PYTHON = Path("bin") / "python"
+
+
+def python_for(suite: Suite, source: Path) -> Path:
+    """The Python that runs a suite; raises `Unavailable` when its packages cannot be had."""
+    wanted = [f"{suite.distribution}=={installed(suite)}", "pytest-timeout"]
+    wanted += [each.format(source=source) for each in suite.requirements]
+    digest = hashlib.sha256(" ".join([sys.implementation.cache_tag, *wanted]).encode())
+    folder = folder_of(suite) / f"venv-{digest.hexdigest()[:12]}"
+    made_once(folder.with_name(folder.name + ".made"), partial(_make, wanted, folder))
+    return folder / _PYTHON
+
+
+def _make(wanted: Sequence[str], folder: Path, made: Path) -> None:
+    # Made where it stays: its programs name their folder.
+    venv.create(folder, clear=True, with_pip=True)
+    command: list[str | Path] = [folder / _PYTHON, "-m", "pip", "install", "--quiet", *wanted]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or ["it says nothing"]
+        why = next((line for line in said if line.startswith("ERROR:")), said[-1])
+        raise Unavailable(f"pip could not install {' '.join(wanted)}: {why}")
+    made.touch()

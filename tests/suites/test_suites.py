@@ -12,7 +12,7 @@ import pytest
 
 from suites.franz_go import outcomes as outcomes_of_go
 from suites.report import Outcome, Report
-from suites.served import served_apis
+from suites.run import served_apis
 from suites.suite import Needs
 from trionet.testing import broker
 
@@ -50,15 +50,8 @@ def outcomes(folder: Path, **told: object) -> dict[str, tuple[str, str]]:
         "TRIONET_SUITE": str(wanted),
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # they take longer to load than all of this
     }
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "suites.inside.outcomes",
-        "-p",
-        "no:cacheprovider",
-    ]
+    command = [sys.executable, "-m", "pytest"]
+    command += ["-p", "suites.inside.outcomes", "-p", "no:cacheprovider"]
     subprocess.run(
         [*command, "--rootdir", str(folder), str(folder)],
         check=False,
@@ -104,7 +97,7 @@ def test_tests_are_left_out_for_what_is_not_served() -> None:
 
 def test_what_is_served_is_asked_of_the_broker() -> None:
     with broker() as running:
-        served = served_apis(int(running.bootstrap_servers.rpartition(":")[2]))
+        served = served_apis(running.bootstrap_servers)
 
     assert {"Fetch", "JoinGroup", "DescribeCluster"} <= served
     assert "ShareFetch" not in served

@@ -6,12 +6,10 @@ import json
 import struct
 from typing import Any
 
-from trionet.cli.decode._conversation import Expected
-from trionet.cli.decode._entries import Selection, entries
-from trionet.cli.decode.input._recognition import recognise
-from trionet.cli.decode.input._source import Kind, source_of
-from trionet.cli.decode.output._documents import document
-from trionet.cli.decode.output._lines import entry_lines
+from trionet.cli.decode._conversation import Expected, entries
+from trionet.cli.decode._output import document, entry_lines
+from trionet.cli.decode._sources import Kind, source_of
+from trionet.cli.decode._split import recognise
 from trionet.protocol._codec import ApiVersionCodec, lookup
 from trionet.protocol._header import encode_request_header, encode_response_header
 from trionet.protocol._wire import Chunk, Message
@@ -58,7 +56,7 @@ def decoded(
     source = source_of("test", data, "raw")
     found = kind or recognise(source.peek, expected and expected.api_key)
     documents = []
-    for entry in entries([(source, found)], Selection(expected)):
+    for entry in entries([(source, found)], expected):
         for line in entry_lines(entry, bytes_shown):
             assert "".join(part.text for part in line).isprintable()
         documents.append(json.loads(json.dumps(document(entry, bytes_shown))))

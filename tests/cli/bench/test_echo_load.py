@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 import trio
 
-from trionet.cli.bench._echo_load import Echo, EchoLoad
-from trionet.cli.bench._plan import Plan
-from trionet.cli.bench._result import Result
-from trionet.cli.bench._run import Run
+from trionet.cli.bench._echo_load import EchoLoad
+from trionet.cli.bench._results import Result
+from trionet.cli.bench._runs import Plan, Run
 from trionet.errors import DisconnectedError, TrionetError
 from trionet.net.wire._endpoint import Endpoint
 from trionet.server import CloseConnection, Request, Response, SocketServer
@@ -30,8 +29,10 @@ async def asked(handler: Handler, plan: Plan, *, connections: int = 1, size: int
     server = SocketServer(handler, [Endpoint.parse("PLAINTEXT://127.0.0.1:0")], network=network)
     async with trio.open_nursery() as nursery:
         [bound] = await nursery.start(server.run)
-        echo = Echo(host=bound.host, port=bound.port, connections=connections, request_bytes=size)
-        result = await EchoLoad(echo, network).run(Run("requests", plan, interval=0))
+        load = EchoLoad(
+            bound.host, bound.port, connections=connections, request_bytes=size, network=network
+        )
+        result = await load.run(Run("requests", plan, interval=0))
         nursery.cancel_scope.cancel()
     return result
 
@@ -115,7 +116,7 @@ async def test_a_server_that_closes_is_an_error(autojump_clock: trio.abc.Clock) 
 
 
 async def test_no_listening_socket_is_an_error(autojump_clock: trio.abc.Clock) -> None:
-    echo = Echo(host="127.0.0.1", port=1, connections=2, request_bytes=1)
+    load = EchoLoad("127.0.0.1", 1, connections=2, request_bytes=1, network=MemoryNetwork())
 
     with pytest.raises(DisconnectedError, match=r"^127\.0\.0\.1:1: "):
-        await EchoLoad(echo, MemoryNetwork()).run(Run("requests", Plan(), interval=0))
+        await load.run(Run("requests", Plan(), interval=0))

@@ -4,23 +4,10 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
 
 import pytest
 
 from support.command_line import CommandLine
-from trionet.testing import broker
-
-
-@pytest.fixture(scope="module")
-def bootstrap() -> Iterator[str]:
-    with broker() as running:
-        yield running.bootstrap_servers
-
-
-@pytest.fixture
-def trionet(bootstrap: str, capfdbinary: pytest.CaptureFixture[bytes]) -> CommandLine:
-    return CommandLine(bootstrap, capfdbinary)
 
 
 @pytest.fixture

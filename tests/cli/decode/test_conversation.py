@@ -1,19 +1,26 @@
-"""What a frame is: by itself, or by the requests before it."""
+"""What a frame is, by itself or by the requests before it, and what is shown of a malformed one."""
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
 
+from protocol.generator.apis import APIS
+from protocol.samples import api_of
+from support.calls import fetch_request
 from support.decoding import codec_of, decoded, framed, only, request, response
 from trionet.cli.decode._conversation import Expected
-from trionet.cli.decode.input._source import Kind
-from trionet.protocol.api_keys import API_VERSIONS, HEARTBEAT, METADATA, PRODUCE
+from trionet.cli.decode._messages import fields_of
+from trionet.cli.decode._sources import Kind
+from trionet.protocol.api_keys import API_VERSIONS, FETCH, HEARTBEAT, METADATA, PRODUCE
 from trionet.protocol.error_codes import UNSUPPORTED_VERSION
 from trionet.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,
 )
+from trionet.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from trionet.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from trionet.protocol.messages.metadata import (
     MetadataRequest,
@@ -178,3 +185,81 @@ def test_unknown_tags_are_shown() -> None:
     assert None is found["problem"]
     assert [{"tag": 9, "data": {"bytes": 2, "text": "hi"}}] == found["header"]["unknown_tags"]
     assert [{"tag": 5, "data": {"bytes": 1, "hex": "ff"}}] == found["body"]["unknown_tags"]
+
+
+FETCH_ASKED = request(fetch_request({"orders": {0: 5, 1: 6}}), FETCH, 12)
+
+
+def test_a_cut_frame_is_shown_as_far_as_it_goes() -> None:
+    cut = framed(FETCH_ASKED)[: -(len(FETCH_ASKED) - FETCH_ASKED.index(b"orders") - 6 - 1 - 33 - 4)]
+    found = only(decoded(cut))
+
+    [topic] = found["body"]["topics"]
+    assert "orders" == topic["topic"]
+    assert [{"partition": 0, "fetch_offset": 5}] == [
+        {name: each[name] for name in ("partition", "fetch_offset")}
+        for each in topic["partitions"]
+        if each
+    ]
+    missing = len(framed(FETCH_ASKED)) - len(cut)
+    assert found["problem"]["text"].startswith(
+        f"truncated: {missing} of {len(FETCH_ASKED)} bytes are missing; FetchRequest: "
+    )
+    assert "after topics[0].partitions[" in found["problem"]["text"]
+
+
+def test_a_malformed_field_is_named_with_its_offset() -> None:
+    at = FETCH_ASKED.index(b"orders") + 6
+    bad = bytearray(FETCH_ASKED)
+    bad[at] = 0  # a null array
+    found = only(decoded(framed(bytes(bad))))
+
+    assert "FetchTopic.partitions: null or negative length" in found["problem"]["text"]
+    assert 4 + at + 1 == found["problem"]["offset"]
+    assert [{"topic": "orders"}] == found["body"]["topics"]
+    assert 500 == found["body"]["max_wait_ms"] or "max_wait_ms" in found["body"]
+
+
+def test_the_next_frame_is_read() -> None:
+    [bad, good] = decoded(framed(FETCH_ASKED[:-5]) + framed(FETCH_ASKED))
+
+    assert bad["problem"] is not None
+    assert None is good["problem"]
+
+
+@pytest.mark.parametrize("end", range(len(FETCH_ASKED) + 4))
+def test_every_cut_is_a_problem(end: int) -> None:
+    for found in decoded(framed(FETCH_ASKED)[:end], kind=Kind.FRAMES):
+        assert found["problem"] is not None
+        assert found["problem"]["offset"] <= end
+
+
+@pytest.mark.parametrize(
+    ("version", "present", "absent"),
+    [
+        (4, {"replica_id", "topics"}, {"session_id", "rack_id", "cluster_id", "replica_state"}),
+        (7, {"session_id", "forgotten_topics_data"}, {"rack_id"}),
+        (12, {"cluster_id", "rack_id"}, {"replica_state"}),
+        (15, {"replica_state"}, {"replica_id"}),
+    ],
+)
+def test_fields_come_and_go_with_versions(
+    version: int, present: set[str], absent: set[str]
+) -> None:
+    fields = set(fields_of(FetchRequest._layout, version))
+
+    assert present <= fields
+    assert not absent & fields
+    assert (version >= 13) is ("topic_id" in fields_of(FetchTopic._layout, version))
+    assert (version >= 9) is ("current_leader_epoch" in fields_of(FetchPartition._layout, version))
+
+
+@pytest.mark.slow
+def test_fields_are_those_of_the_schema() -> None:
+    for module_name in APIS:
+        module = importlib.import_module(f"trionet.protocol.messages.{module_name}")
+        for declared in api_of(module_name).messages.values():
+            for version, struct in declared.versions.items():
+                shown = fields_of(getattr(module, declared.name)._layout, version)
+
+                assert {field.name for field in struct.fields} == set(shown), (declared, version)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from support.calls import batch
 from support.decoding import decoded, framed
 from trionet.cli.decode._conversation import Expected
-from trionet.cli.decode.input._source import Kind
-from trionet.cli.decode.output._documents import truncate
+from trionet.cli.decode._output import truncate
+from trionet.cli.decode._sources import Kind
 from trionet.protocol.messages.registry import APIS
 
 FRAMES = [

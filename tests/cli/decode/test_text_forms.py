@@ -10,9 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from trionet.cli.decode.input._hex_dumps import TextFormError
-from trionet.cli.decode.input._source import BASE64, HEX
-from trionet.cli.decode.input._text_forms import read_text
+from trionet.cli.decode._sources import BASE64, HEX, TextFormError, read_text
 
 DATA = bytes.fromhex("00000014 0012 0000 00000001 000a") + b"kafka-tool"
 HEX_DIGITS = DATA.hex()

@@ -3,24 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from support.command_line import CommandLine
-from trionet.testing import broker
-
-
-@pytest.fixture(scope="module")
-def bootstrap() -> Iterator[str]:
-    with broker() as running:
-        yield running.bootstrap_servers
-
-
-@pytest.fixture
-def trionet(bootstrap: str, capfdbinary: pytest.CaptureFixture[bytes]) -> CommandLine:
-    return CommandLine(bootstrap, capfdbinary)
 
 
 def test_each_line_is_a_record(trionet: CommandLine) -> None:

@@ -9,13 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.cli_records import batch_of
-from trionet.cli.records._columns import RecordColumns
 from trionet.cli.records._layout import layout
-from trionet.cli.records._lines import Shape
+from trionet.cli.records._lines import InputError, RecordColumns, Shape
 from trionet.cli.records._packing import Packing
 from trionet.cli.records._parsing import FormatInput
 from trionet.cli.records._rendering import Rendering
-from trionet.cli.records._splitting import InputError
 from trionet.errors import ConfigError
 
 

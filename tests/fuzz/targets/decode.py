@@ -5,14 +5,10 @@ from __future__ import annotations
 import json
 
 from fuzz.script import Script
-from trionet.cli.decode._conversation import Expected
-from trionet.cli.decode._entries import Selection, entries
-from trionet.cli.decode.input._hex_dumps import TextFormError
-from trionet.cli.decode.input._recognition import recognise
-from trionet.cli.decode.input._source import Kind, source_of
-from trionet.cli.decode.input._text_forms import read_text
-from trionet.cli.decode.output._documents import document
-from trionet.cli.decode.output._lines import entry_lines
+from trionet.cli.decode._conversation import Expected, entries
+from trionet.cli.decode._output import document, entry_lines
+from trionet.cli.decode._sources import Kind, TextFormError, read_text, source_of
+from trionet.cli.decode._split import recognise
 from trionet.protocol._codec import schema_versions
 from trionet.protocol.messages.registry import APIS
 
@@ -40,7 +36,7 @@ def run(data: bytes) -> None:
     source = source_of("fuzz", raw, "raw")
     kind = kind or recognise(source.peek, key)
     ends = 0
-    for entry in entries([(source, kind)], Selection(None if kind is Kind.BATCHES else expected)):
+    for entry in entries([(source, kind)], None if kind is Kind.BATCHES else expected):
         assert ends <= entry.offset
         ends = entry.offset + entry.size
         assert ends <= len(raw)

@@ -1,27 +1,26 @@
-"""The load of ``trionet bench echo``: one in-flight request per connection."""
+"""The load and the server of ``trionet bench echo``."""
 
 from __future__ import annotations
 
+import signal
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
-import attrs
 import trio
 
 from trionet._util._raising import raise_single_error
 from trionet._util._text import counted
-from trionet.errors import DisconnectedError, TrionetError
+from trionet.errors import ConfigError, DisconnectedError, TrionetError
 from trionet.net._channel import Channel
 from trionet.net._network import SYSTEM, Network
 from trionet.net._selector import Selector
 from trionet.net.wire._close_reason import CloseReason
 from trionet.net.wire._connecting import Address
+from trionet.net.wire._endpoint import Endpoint
+from trionet.server import Request, ServerConfig, SocketServer
 
-from ._pace import Pace
-from ._result import Result
-from ._run import Run
+from ._results import Result
+from ._runs import Pace, Run
 
 SIZE_BYTES: Final = 4
 #: How long a poll waits for responses before the load checks whether the run is over.
@@ -31,40 +30,34 @@ CONNECT_SECONDS: Final = 10.0
 LAST_RESPONSE_SECONDS: Final = 5.0
 
 
-@attrs.frozen(kw_only=True)
-class Echo:
-    """The target server and the shape of the requests.
+class EchoLoad:
+    """A load that measures each request from its due time until the response arrives.
 
-    Attributes:
+    One request is in flight per connection.
+
+    Args:
         host: the host of the server.
         port: the port of the server.
         connections: the number of connections.
         request_bytes: the size of a request, without the four-byte prefix.
-    """
-
-    host: str
-    port: int
-    connections: int
-    request_bytes: int
-
-    @property
-    def target(self) -> str:
-        """The server's name in the results."""
-        return f"{self.host}:{self.port}"
-
-
-class EchoLoad:
-    """A load that measures each request from its due time until the response arrives.
-
-    Args:
-        echo: the target server and the shape of the requests.
         network: opens the connections.
     """
 
-    def __init__(self, echo: Echo, network: Network = SYSTEM) -> None:
-        self._echo = echo
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        connections: int,
+        request_bytes: int,
+        network: Network = SYSTEM,
+    ) -> None:
+        self._host = host
+        self._port = port
+        self._target = f"{host}:{port}"
+        self._connections = connections
         self._network = network
-        self._payload = bytes(index % 251 for index in range(echo.request_bytes))
+        self._payload = bytes(index % 251 for index in range(request_bytes))
         self._frame = len(self._payload).to_bytes(SIZE_BYTES, "big") + self._payload
         self._pending: dict[Channel, float] = {}  # the time each request was due
         self._free: deque[Channel] = deque()
@@ -87,32 +80,33 @@ class EchoLoad:
             ):
                 selector = Selector(readiness, parks_at_once=True)
                 nursery.start_soon(selector.alarm.keep_time)
-                with _closing(selector):
+                try:
                     await self._connect(selector)
                     run.begin()
                     await self._run_load(selector, run)
+                finally:
+                    selector.close_all(CloseReason.LOCAL_CLOSE)
                 nursery.cancel_scope.cancel(reason="the run is over")
         return Result(
             command="echo",
-            target=self._echo.target,
+            target=self._target,
             things="requests",
             latency="from when a request is due until its response arrives",
             tally=run.tally,
         )
 
     async def _connect(self, selector: Selector) -> None:
-        echo = self._echo
         try:
             with trio.fail_after(CONNECT_SECONDS):
-                addresses = await self._network.resolve(echo.host, echo.port)
+                addresses = await self._network.resolve(self._host, self._port)
                 while not await self._has_connected(selector, addresses.pop(0)):
                     if not addresses:
                         raise DisconnectedError(self._failure)
         except OSError as error:
-            raise DisconnectedError(f"{echo.target}: {error}") from error
+            raise DisconnectedError(f"{self._target}: {error}") from error
         except trio.TooSlowError:
             raise DisconnectedError(
-                f"{echo.target}: {len(self._free)} of {counted(echo.connections, 'connection')}"
+                f"{self._target}: {len(self._free)} of {counted(self._connections, 'connection')}"
                 f" established within {CONNECT_SECONDS:g} s"
             ) from None
 
@@ -120,18 +114,18 @@ class EchoLoad:
         """Open all connections to one address of the server, and return whether this succeeded."""
         await trio.lowlevel.checkpoint()
         try:
-            for number in range(self._echo.connections):
+            for number in range(self._connections):
                 sock = self._network.open_socket(address)
                 transport = self._network.transport(sock)
                 channel = Channel(str(number), transport, max(1, len(self._payload)), connects=True)
                 selector.connect(channel, sock, address)
-            while len(self._free) < self._echo.connections:
+            while len(self._free) < self._connections:
                 result = await selector.poll()
                 self._free.extend(result.connected)
                 self._check(result.disconnected)
         except (OSError, DisconnectedError) as error:
             is_ours = isinstance(error, DisconnectedError)
-            self._failure = str(error) if is_ours else f"{self._echo.target}: {error}"
+            self._failure = str(error) if is_ours else f"{self._target}: {error}"
             selector.close_all(CloseReason.LOCAL_CLOSE)
             self._free.clear()
             return False
@@ -178,7 +172,7 @@ class EchoLoad:
         tally = run.tally
         for channel, response in result.completed_receives:
             if response != self._payload:
-                raise TrionetError(f"{self._echo.target}: a response differs from its request")
+                raise TrionetError(f"{self._target}: a response differs from its request")
             tally.took(now - self._pending.pop(channel))
             self._free.append(channel)
         if result.completed_receives:
@@ -187,7 +181,7 @@ class EchoLoad:
 
     def _check(self, disconnected: list[Channel]) -> None:
         for channel in disconnected:
-            raise DisconnectedError(f"{self._echo.target}: {_why(channel)}")
+            raise DisconnectedError(f"{self._target}: {_why(channel)}")
 
 
 def _why(channel: Channel) -> str:
@@ -195,9 +189,42 @@ def _why(channel: Channel) -> str:
     return channel.close_detail or channel.close_reason.value
 
 
-@contextmanager
-def _closing(selector: Selector) -> Iterator[None]:
+#: The listen backlog, large because a benchmark opens all its connections simultaneously.
+BACKLOG = 8192
+
+
+def run_server(address: str, ready: str) -> int:
+    """Run the echo server until a signal arrives.
+
+    Args:
+        address: the address to listen on, ``HOST:PORT``.
+        ready: the prefix of the line that reports the listening address.
+
+    Returns:
+        The exit status.
+    """
     try:
-        yield
-    finally:
-        selector.close_all(CloseReason.LOCAL_CLOSE)
+        trio.run(_serve, f"PLAINTEXT://{address}", ready)
+    except OSError as error:
+        raise ConfigError(f"--serve {address}: {error}") from error
+    return 0
+
+
+async def _serve(endpoint: str, ready: str) -> None:
+    config = ServerConfig(socket_listen_backlog_size=BACKLOG)
+    server = SocketServer(_echo, [Endpoint.parse(endpoint)], config)
+    with (
+        raise_single_error(),
+        trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals,
+    ):
+        async with trio.open_nursery() as nursery:
+            [bound] = await nursery.start(server.run)
+            print(f"{ready}{bound.host}:{bound.port}", flush=True)
+            async for _ in signals:
+                break
+            await server.stop()
+
+
+async def _echo(request: Request) -> bytes:  # noqa: ASYNC910 -- its task waits for requests
+    payload = request.payload
+    return len(payload).to_bytes(4, "big") + payload  # noqa: ASYNC910

@@ -31,8 +31,8 @@ from ..terminal._output import print_message
 
 if TYPE_CHECKING:
     from ..records._layout import Part
-    from ._ranges import Span
-    from ._run import ConsumeOptions
+    from ._range import Span
+    from ._read_topics import ConsumeOptions
 
 GROUP: Final = "group.id"
 #: The maximum number of records rendered and written together.
@@ -126,7 +126,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command and return the exit status."""
     import trio
 
-    from ._run import consume
+    from ._read_topics import consume
 
     with logging_to_stderr(arguments):
         return trio.run(consume, _options(arguments))
@@ -134,8 +134,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _options(arguments: argparse.Namespace) -> ConsumeOptions:
     from ..terminal._progress import Progress
-    from ._ranges import partitions, span
-    from ._run import ConsumeOptions
+    from ._range import partitions, span
+    from ._read_topics import ConsumeOptions
 
     check_open(sys.stdout, "output")
     where = span(arguments.offset, datetime.now(UTC))
@@ -191,14 +191,13 @@ def _settings(
     """Return the bootstrap servers, the consumer settings and the admin client settings."""
     from trionet.client.config._keys import ADMIN_KEYS, CONSUMER_KEYS
 
-    from ._bounds import reset_of
-    from ._ranges import From
+    from ._range import From, reset_of
 
     given = resolve_settings(arguments, CONSUMER_KEYS)
     settings: dict[str, object] = {key: each.value for key, each in given.items()}
     servers = str(settings.pop(SERVERS))
     admin_settings = {key: value for key, value in settings.items() if ADMIN_KEYS.has(key)}
-    settings["max.poll.records"] = _poll_records(arguments, settings)
+    settings.setdefault("max.poll.records", min(RECORDS_MAX, arguments.count or RECORDS_MAX))
     if arguments.isolation is not None:
         settings["isolation.level"] = arguments.isolation
     if arguments.group is not None:
@@ -216,11 +215,6 @@ def _settings(
     return servers, settings, admin_settings
 
 
-def _poll_records(arguments: argparse.Namespace, settings: dict[str, object]) -> object:
-    most = min(RECORDS_MAX, arguments.count or RECORDS_MAX)
-    return settings.get("max.poll.records", most)
-
-
 def _leave_group(settings: dict[str, object], given: dict[str, Any]) -> None:
     """Remove group settings that come from a file or the environment."""
     if GROUP in given and given[GROUP].origin == "-X":
@@ -233,9 +227,8 @@ def _leave_group(settings: dict[str, object], given: dict[str, Any]) -> None:
 
 
 def _render(arguments: argparse.Namespace) -> Callable[[Any], bytes]:
-    from ..records._json_lines import JsonLines
     from ..records._packing import packings
-    from ..records._rendering import Rendering, Showing
+    from ..records._rendering import JsonLines, Rendering, Showing
 
     key, value = packings(arguments.serdes)
     showing = Showing(

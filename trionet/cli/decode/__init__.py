@@ -1,16 +1,27 @@
 """``trionet decode``: show the contents of Kafka protocol frames and record batches.
 
-``input`` opens sources, detects their kind, and splits them into frames and batches.
-``_conversation`` matches responses with requests. ``messages`` decodes each frame or batch to a
-tree of plain values, and ``output`` formats the trees as text lines or JSON documents.
+``_sources`` opens inputs, and ``_split`` detects what they contain and splits them into frames and
+batches. ``_conversation`` matches responses with requests. ``_messages`` and ``_record_batches``
+decode to trees of plain values (``_tree``), which ``_output`` writes as text or JSON.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
 
-from .input._source import AUTO, FORMATS, Kind
-from .output._documents import BYTES_SHOWN
+from trionet._util._text import printable
+from trionet.errors import ConfigError
+
+from ._output import BYTES_SHOWN, write_entries
+from ._sources import AUTO, FORMATS, Kind, Source, open_sources
+
+if TYPE_CHECKING:
+    from ._conversation import Expected
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,9 +71,87 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command and return the exit status: 0, 1 on malformed input, 2 on invalid usage."""
-    from ._command import decode  # loads all codecs, which --help does not need
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:  # escape characters that the encoding lacks
+        reconfigure(errors="backslashreplace")
+    if arguments.list:
+        _list(as_json=arguments.json)
+        return 0
+    try:
+        return 0 if _decode(arguments) else 1
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        about = f"{printable(str(error.filename))}: " if error.filename else ""
+        print(f"trionet decode: {about}{error.strerror or error}", file=sys.stderr)
+        return 2
 
-    return decode(arguments)
+
+def _decode(arguments: argparse.Namespace) -> bool:
+    from ._conversation import entries  # loads codecs, which --help does not need
+
+    expected = _expected(arguments.response)
+    keys = frozenset(map(_api_key, arguments.api))
+    found = entries(_sources(arguments, expected), expected, keys, arguments.skip)
+    shown = islice(found, arguments.limit)
+    return write_entries(shown, None if arguments.full else BYTES_SHOWN, as_json=arguments.json)
+
+
+def _sources(
+    arguments: argparse.Namespace, expected: Expected | None
+) -> Iterator[tuple[Source, Kind]]:
+    from ._split import recognise
+
+    for source in open_sources(arguments.inputs, arguments.format):
+        key = None if expected is None else expected.api_key
+        kind: Kind = arguments.kind or recognise(source.peek, key)
+        if kind is Kind.BATCHES and (expected is not None or arguments.api):
+            raise ConfigError(f"{source.name}: --response and --api do not apply to record batches")
+        what = kind.value if source.peek(1) else "empty"
+        name = printable(source.name)
+        print(f"trionet decode: {name}: {source.form}, {what}", file=sys.stderr)
+        yield source, kind
+
+
+def _expected(text: str | None) -> Expected | None:
+    from trionet.protocol._codec import schema_versions
+
+    from ..arguments._name_patterns import api_name
+    from ._conversation import Expected
+
+    if text is None:
+        return None
+    name, colon, number = text.partition(":")
+    key = _api_key(name)
+    if not colon:
+        return Expected(key, None)
+    versions = schema_versions(key)
+    if not number.isdecimal() or int(number) not in versions:
+        raise ConfigError(
+            f"--response {text}: unsupported version of {api_name(key)}; expected {versions[0]} to"
+            f" {versions[-1]}"
+        )
+    return Expected(key, int(number))
+
+
+def _api_key(name: str) -> int:
+    from ..arguments._name_patterns import api_key
+
+    return api_key(name, "--list shows the known ones")
+
+
+def _list(*, as_json: bool) -> None:
+    from trionet.protocol.messages.registry import APIS
+
+    for key, (_, name, first, last, first_flexible) in sorted(APIS.items()):
+        flexible = first_flexible if first_flexible <= last else None
+        if as_json:
+            fields = {"api": name, "api_key": key, "first_version": first, "last_version": last}
+            print(json.dumps({**fields, "first_flexible_version": flexible}))
+        else:
+            versions = f"{first}-{last}" if last > first else f"{first}"
+            tail = "" if flexible is None else f"  flexible from {flexible}"
+            print(f"{key:3}  {name:<32} {versions:>5}{tail}")
 
 
 def _count(text: str) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Collection, Iterable, Iterator
+from itertools import count
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -12,10 +14,11 @@ from trionet.protocol._header import decode_request_header
 from trionet.protocol.api_keys import API_VERSIONS, PRODUCE, name_of
 from trionet.protocol.error_codes import UNSUPPORTED_VERSION
 
-from .input._split import RawEntry
-from .messages._requests_and_responses import Reading, read_request, read_response
-from .messages._tree import Entry, Problem, Tree
-from .messages._whole import fits_response
+from ._messages import Reading, fits_response, read_request, read_response
+from ._record_batches import Allowance, batch_tree
+from ._sources import Kind, Source
+from ._split import RawEntry, split
+from ._tree import Entry, Problem, Tree, first_problem
 
 #: The maximum number of requests awaiting a response; the oldest are dropped first.
 PENDING_REQUESTS_MAX: Final = 100_000
@@ -47,6 +50,53 @@ class Expected(NamedTuple):
 
     api_key: int
     version: int | None
+
+
+def entries(
+    sources: Iterable[tuple[Source, Kind]],
+    expected: Expected | None = None,
+    api_keys: Collection[int] = (),
+    skip: int = 0,
+) -> Iterator[Entry]:
+    """Yield the entries of all sources in order.
+
+    The request for a response may be in an earlier source.
+
+    Args:
+        sources: the sources, each with what it contains.
+        expected: the API and version if all frames are known to be its responses; None otherwise.
+        api_keys: the keys of the APIs whose frames are shown; empty for all.
+        skip: the number of entries to skip.
+    """
+    conversation = Conversation(expected)
+    numbers = count(1)
+    for source, kind in sources:
+        for number, raw in zip(numbers, split(source, kind), strict=False):
+            entry = None
+            if kind is not Kind.BATCHES:
+                entry = conversation.entry(number, source.name, raw)
+                if api_keys and entry.about.get("api_key") not in api_keys:
+                    continue
+            if skip:
+                skip -= 1
+                continue
+            yield entry or _batch_entry(number, source.name, raw)
+
+
+def _batch_entry(number: int, source: str, raw: RawEntry) -> Entry:
+    body, problem = ({}, "") if raw.problem else batch_tree(raw.data, raw.missing, Allowance())
+    problem = raw.problem or problem or first_problem(body)
+    return Entry(
+        number,
+        source,
+        raw.offset,
+        len(raw.data),
+        "batch",
+        {},
+        None,
+        body,
+        Problem(problem, raw.start) if problem else None,
+    )
 
 
 class Conversation:

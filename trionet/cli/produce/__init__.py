@@ -31,9 +31,8 @@ from ..terminal._output import print_message
 if TYPE_CHECKING:
     from trionet.client.producer._settings import ProducerSettings
 
-    from ..records._columns import Input
-    from ..records._lines import Shape
-    from ._run import ProduceOptions
+    from ..records._lines import Input, Shape
+    from ._record_sender import ProduceOptions
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 #: The defaults for pipes: batches up to the maximum request size, as in librdkafka, and a
@@ -109,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command and return the exit status."""
     import trio
 
-    from ._run import produce
+    from ._send_input import produce
 
     with logging_to_stderr(arguments):
         return trio.run(produce, _options(arguments))
@@ -121,8 +120,8 @@ def _partition(text: str) -> int:
 
 def _options(arguments: argparse.Namespace) -> ProduceOptions:
     from ..terminal._progress import Progress
-    from ._run import ProduceOptions
-    from ._sources import STDIN, Sources
+    from ._record_sender import ProduceOptions
+    from ._send_input import STDIN
 
     servers, settings = _settings(arguments)
     topic, files = _topic_and_files(arguments)
@@ -144,7 +143,8 @@ def _options(arguments: argparse.Namespace) -> ProduceOptions:
         settings=settings,
         topic=topic,
         partition=None if arguments.partition == -1 else arguments.partition,
-        sources=Sources(lines=lines, whole=files, size_max=settings.request_bytes_max),
+        lines=lines,
+        files=files,
         input=_input(arguments, shape, settings.request_bytes_max),
         shape=shape,
         records_max=arguments.count,

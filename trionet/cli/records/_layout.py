@@ -1,12 +1,15 @@
 """Parses record formats, which consist of text with escapes and verbs such as ``%k``.
 
+The forms of numbers, such as ``%o{hex}``, are here, too.
 The letters are kcat's, plus those of rpk's that do not conflict with them.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Final, Literal, NamedTuple
 
 from trionet.errors import ConfigError
 
@@ -44,22 +47,15 @@ def layout(text: str) -> list[Part]:
     literal = b""
     position = 0
     while position < len(text):
-        character = text[position]
-        if character == "\\":
-            escaped, position = _escape(text, position)
-            literal += escaped
-        elif character == "%":
-            part, position = _percent(text, position)
-            if isinstance(part, bytes):
-                literal += part
-                continue
-            if literal:
-                parts.append(literal)
-                literal = b""
-            parts.append(part)
-        else:
-            literal += as_bytes(character)
-            position += 1
+        split = _percent if text[position] == "%" else _literal
+        part, position = split(text, position)
+        if isinstance(part, bytes):
+            literal += part
+            continue
+        if literal:
+            parts.append(literal)
+            literal = b""
+        parts.append(part)
     return [*parts, literal] if literal else parts
 
 
@@ -72,11 +68,8 @@ def delimiter(text: str) -> bytes:
     found = b""
     position = 0
     while position < len(text):
-        if text[position] == "\\":
-            escaped, position = _escape(text, position)
-        else:
-            escaped, position = as_bytes(text[position]), position + 1
-        found += escaped
+        piece, position = _literal(text, position)
+        found += piece
     if not found:
         raise ConfigError("a delimiter must not be empty")
     return found
@@ -114,7 +107,10 @@ def inside(text: str, of: str) -> str:
     raise ConfigError(f"{of}: {text!r} must be in brackets, such as {of}[...]")
 
 
-def _escape(text: str, position: int) -> tuple[bytes, int]:
+def _literal(text: str, position: int) -> tuple[bytes, int]:
+    """Return the character or the escaped byte at a position, and the next position."""
+    if text[position] != "\\":
+        return as_bytes(text[position]), position + 1
     letter = text[position + 1 : position + 2]
     if letter == "x" and (digits := _HEX.match(text, position + 2)):
         return bytes([int(digits[0], 16)]), digits.end()
@@ -154,3 +150,77 @@ def _closing(text: str, start: int) -> int:
     raise ConfigError(
         f"{text[start - 2 : start + 10]}: unclosed brace; write %{{ or %}} for a literal brace"
     )
+
+
+_HEX_DIGITS: Final = {"hex64": 16, "hex32": 8, "hex16": 4, "hex8": 2, "hex4": 1}
+_BYTES: Final[dict[str, tuple[int, Literal["big", "little"]]]] = {
+    "byte": (1, "big"),
+    **{f"big{bits}": (bits // 8, "big") for bits in (64, 32, 16, 8)},
+    **{f"little{bits}": (bits // 8, "little") for bits in (64, 32, 16, 8)},
+}
+_IS_HEX: Final = re.compile(rb"[0-9a-fA-F]+").fullmatch
+
+
+def written(modifier: str) -> Callable[[int], bytes]:
+    """Return a function that formats a number, truncating excess bits.
+
+    Raises:
+        ConfigError: the modifier is unknown.
+    """
+    if modifier not in _WRITTEN:
+        raise unknown_number(modifier)
+    return _WRITTEN[modifier]
+
+
+def unknown_number(modifier: str) -> ConfigError:
+    """Return the error for an unknown modifier."""
+    return ConfigError(
+        f"{{{modifier}}}: unknown number format; allowed: {', '.join(NUMBER_MODIFIERS)}"
+    )
+
+
+def size_and_reader(modifier: str) -> tuple[int, Callable[[bytes], int]] | None:
+    """Return the size of a fixed-size number and its parser, or None for other formats.
+
+    The parser raises ``ValueError`` on invalid digits.
+    """
+    if modifier in _HEX_DIGITS:
+        return _HEX_DIGITS[modifier], _of_hex
+    if modifier in _BYTES:
+        size, order = _BYTES[modifier]
+        return size, partial(_unpacked, order)
+    return None
+
+
+def _hex(digits: int, number: int) -> bytes:
+    return b"%0*x" % (digits, number & (1 << 4 * digits) - 1)
+
+
+def _of_hex(data: bytes) -> int:
+    if not _IS_HEX(data):
+        raise ValueError(f"{data!r} is not hexadecimal")
+    return _signed(int(data, 16), 4 * len(data))
+
+
+def _packed(size: int, order: Literal["big", "little"], number: int) -> bytes:
+    return (number & (1 << 8 * size) - 1).to_bytes(size, order)
+
+
+def _unpacked(order: Literal["big", "little"], data: bytes) -> int:
+    return _signed(int.from_bytes(data, order), 8 * len(data))
+
+
+def _signed(number: int, bits: int) -> int:
+    # Signed from two bytes on, because a length of -1 is null; a single byte is unsigned.
+    is_negative = bits > 8 and number >> (bits - 1)
+    return number - (1 << bits) if is_negative else number
+
+
+_WRITTEN: Final[dict[str, Callable[[int], bytes]]] = {
+    "ascii": b"%d".__mod__,
+    "hex": lambda number: b"%x" % (number & (1 << 64) - 1),
+    "bool": lambda number: b"true" if number else b"false",
+    **{name: partial(_hex, digits) for name, digits in _HEX_DIGITS.items()},
+    **{name: partial(_packed, *form) for name, form in _BYTES.items()},
+}
+NUMBER_MODIFIERS: Final = tuple(_WRITTEN)

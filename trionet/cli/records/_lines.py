@@ -1,16 +1,163 @@
-"""Parses lines as records: each is a value, or a key, a delimiter and a value."""
+"""Records to send, as columns, and parsed from lines: a value, or a key, a delimiter and a value.
+
+Input arrives in chunks of any size.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from typing import Final, Protocol
 
 import attrs
 
-from ._columns import Headers, RecordColumns
+from trionet.errors import TrionetError
+
 from ._layout import printed
 from ._packing import PackError, Packing, each_or_null
-from ._splitting import InputError, Splitter
+
+
+class InputError(TrionetError):
+    """Raised when input cannot be read or is not a valid record."""
+
+
+class Splitter:
+    """Splits input at a delimiter, buffering an incomplete part.
+
+    A part that exceeds ``size_max`` is skipped up to the next delimiter.
+
+    Args:
+        delimiter: the delimiter, at least one byte.
+        size_max: the maximum number of bytes to buffer.
+
+    Attributes:
+        is_skipping: whether the input is inside a part that is too long.
+        skipped: the number of parts skipped.
+    """
+
+    def __init__(self, delimiter: bytes, size_max: int) -> None:
+        self._delimiter = delimiter
+        self._size_max = size_max
+        self._kept = bytearray()
+        self._searched = 0
+        self.is_skipping = False
+        self.skipped = 0
+
+    @property
+    def kept(self) -> int:
+        """The number of buffered bytes."""
+        return len(self._kept)
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Add a chunk, and return the completed parts without delimiters."""
+        parts = self._cut(data)
+        if parts and self.is_skipping:
+            self.is_skipping = False
+            del parts[0]
+        if len(self._kept) > self._size_max:
+            self.skipped += not self.is_skipping
+            # The delimiter may be split between this chunk and the next.
+            del self._kept[: len(self._kept) - len(self._delimiter) + 1]
+            self._searched = len(self._kept)
+            self.is_skipping = True
+        return parts
+
+    def _cut(self, data: bytes) -> list[bytes]:
+        if not self._kept:
+            parts = data.split(self._delimiter)
+        elif len(self._delimiter) == 1:
+            # A one-byte delimiter cannot be split, so only the first line is copied.
+            parts = data.split(self._delimiter)
+            self._kept += parts[0]
+            if len(parts) == 1:
+                self._searched = len(self._kept)
+                return []
+            parts[0] = bytes(self._kept)
+        else:
+            self._kept += data
+            # The delimiter may have started in an earlier chunk.
+            start = max(0, self._searched - len(self._delimiter) + 1)
+            if self._kept.find(self._delimiter, start) < 0:
+                self._searched = len(self._kept)
+                return []
+            parts = bytes(self._kept).split(self._delimiter)
+        self._kept = bytearray(parts.pop())
+        self._searched = len(self._kept)
+        return parts
+
+    def end(self) -> list[bytes]:
+        """Return the last part, or an empty list if the input ends with a delimiter."""
+        rest = b"" if self.is_skipping else bytes(self._kept)
+        self._kept.clear()
+        self._searched = 0
+        self.is_skipping = False
+        return [rest] if rest else []
+
+
+#: Stands for a missing timestamp (Kafka: RecordBatch.NO_TIMESTAMP).
+NO_TIMESTAMP: Final = -1
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+@attrs.frozen(kw_only=True)
+class RecordColumns:
+    """Records for one topic, in order.
+
+    Attributes:
+        numbers: the numbers of the records in the input, from 1.
+        topic: the topic; None for the topic given on the command line.
+        partition: the partition; None for the partition given on the command line.
+        values: the values, where a None element is null.
+        keys: the keys, where a None element is null; None if no record has a key.
+        headers: the headers of each record; None if no record has headers.
+        timestamps: the timestamps in milliseconds since the epoch, where -1 means the current time;
+            None if all are the current time.
+    """
+
+    numbers: Sequence[int]
+    topic: str | None = None
+    partition: int | None = None
+    values: list[bytes | None]
+    keys: list[bytes | None] | None = None
+    headers: list[Headers] | None = None
+    timestamps: list[int] | None = None
+
+    def some(self, start: int, end: int) -> RecordColumns:
+        """Return the records from index ``start`` to index ``end`` (exclusive)."""
+        if start == 0 and end >= len(self.values):
+            return self
+        return attrs.evolve(
+            self,
+            numbers=self.numbers[start:end],
+            values=self.values[start:end],
+            keys=self.keys and self.keys[start:end],
+            headers=self.headers and self.headers[start:end],
+            timestamps=self.timestamps and self.timestamps[start:end],
+        )
+
+
+class Input(Protocol):
+    """Parses records from input that arrives in chunks of any size.
+
+    Attributes:
+        can_go_on: whether parsing can continue after an invalid record.
+    """
+
+    can_go_on: bool
+
+    def feed(self, data: bytes) -> list[RecordColumns]:
+        """Add a chunk, and return the completed records up to the first invalid record."""
+
+    def end(self) -> list[RecordColumns]:
+        """Return the records completed by the end of the input."""
+
+    def take_error(self) -> InputError | None:
+        """Remove and return the next error. ``feed(b"")`` continues after the error if possible."""
+
+    @property
+    def kept(self) -> int:
+        """The number of buffered bytes of an incomplete record."""
 
 
 @attrs.frozen(kw_only=True)

@@ -1,1 +1,0 @@
-"""Input from files, pipes and text, split into frames and batches."""

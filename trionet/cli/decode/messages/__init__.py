@@ -1,1 +1,0 @@
-"""Messages, record batches and message sets as trees of plain values."""

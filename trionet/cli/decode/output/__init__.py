@@ -1,1 +1,0 @@
-"""Decoded entries as text lines and as JSON documents."""
