@@ -12,11 +12,11 @@ from support.calls import append, create_topic
 from support.client import connect
 from trionet import open_broker
 from trionet.client._topic_partition import OffsetAndMetadata, TopicPartition
+from trionet.client.consumer._config import ConsumerSettings
 from trionet.client.consumer._open_consumer import open_consumer
-from trionet.client.consumer._settings import ConsumerSettings
-from trionet.client.consumer.coordinator._group_settings import GroupSettings
+from trionet.client.consumer.coordinator._classic_member import GroupSettings
 from trionet.client.consumer.fetch._completed_fetch import FetchSettings
-from trionet.client.consumer.state._reset_strategy import EARLIEST
+from trionet.client.consumer.state._partition_state import EARLIEST
 from trionet.errors import ConfigError
 
 QUICK = FetchSettings(wait_seconds=0.005)

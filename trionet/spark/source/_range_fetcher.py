@@ -24,7 +24,7 @@ import trio
 
 from ...client._api_errors import STALE_METADATA, api_error, is_retriable
 from ...client._node import Node
-from ...client.consumer.offsets._leader_requests import leader_epoch
+from ...client.consumer.offsets._position_requests import leader_epoch
 from ...client.metadata._cluster import TopicMetadata
 from ...errors import (
     CorruptRecordError,

@@ -6,8 +6,13 @@ import pytest
 
 from trionet.client._node import Node
 from trionet.client._topic_partition import TopicPartition
-from trionet.client.consumer.state._partition_state import FetchPosition, FetchState, PartitionState
-from trionet.client.consumer.state._reset_strategy import EARLIEST, LATEST
+from trionet.client.consumer.records._chunk import FetchPosition
+from trionet.client.consumer.state._partition_state import (
+    EARLIEST,
+    LATEST,
+    FetchState,
+    PartitionState,
+)
 from trionet.client.consumer.state._subscription_state import SubscriptionState
 from trionet.client.metadata._cluster import Cluster, PartitionMetadata, TopicMetadata
 

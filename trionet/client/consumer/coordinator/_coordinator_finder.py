@@ -18,7 +18,7 @@ from ..._node import COORDINATOR_ID_BASE, Node
 from ...network._any_node import until_any_ready
 from ...network._kafka_client import KafkaClient
 from ...requests._response import PendingResponse
-from ._group_settings import GroupSettings
+from ._classic_member import GroupSettings
 
 LOGGER: Final = logging.getLogger(__name__)
 
