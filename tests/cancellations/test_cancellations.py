@@ -12,8 +12,8 @@ from cancellations.__main__ import main
 from cancellations.run import PROGRAMS, run
 from sim.planted import planted
 from trionet import ConsumerRecord
-from trionet.client.consumer.records._record_loop import RecordLoop
-from trionet.client.consumer.state._assigned_partitions import AssignedPartitions
+from trionet.client.consumer.records._chunk import RecordLoop
+from trionet.client.consumer.state._subscription_state import AssignedPartitions
 from trionet.client.producer.batching._batch_queues import BatchQueues
 
 NAMES = list(PROGRAMS)

@@ -15,10 +15,10 @@ from trionet.broker import Broker
 from trionet.client._backoff import ExponentialBackoff
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer.assignors import Assignor, CooperativeStickyAssignor, RangeAssignor
+from trionet.client.consumer.coordinator._classic_member import GroupSettings
 from trionet.client.consumer.coordinator._consumer_coordinator import ConsumerCoordinator
-from trionet.client.consumer.coordinator._group_settings import GroupSettings
-from trionet.client.consumer.coordinator._rebalance_callbacks import RebalanceCallbacks
-from trionet.client.consumer.state._reset_strategy import EARLIEST
+from trionet.client.consumer.coordinator._rebalance_steps import RebalanceCallbacks
+from trionet.client.consumer.state._partition_state import EARLIEST
 from trionet.client.consumer.state._subscription_state import SubscriptionState
 from trionet.client.network._kafka_client import KafkaClient
 from trionet.client.network._open_client import ClientSettings, open_kafka_client
@@ -54,7 +54,7 @@ class GroupMember:
         )
         self.told: list[tuple[str, list[int]]] = []
         self._news = trio.Event()
-        self.coordinator.callbacks = RebalanceCallbacks(
+        self.coordinator.listeners.callbacks = RebalanceCallbacks(
             assigned=lambda given: self.told.append(("assigned", numbers(given))),
             revoked=lambda given: self.told.append(("revoked", numbers(given))),
             lost=lambda given: self.told.append(("lost", numbers(given))),

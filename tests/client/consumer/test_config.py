@@ -5,16 +5,15 @@ from __future__ import annotations
 import pytest
 
 import trionet
-from trionet.client.consumer._config import consumer_settings
-from trionet.client.consumer._settings import ConsumerSettings
+from trionet.client.consumer._config import ConsumerSettings, consumer_settings
 from trionet.client.consumer.assignors import (
     CooperativeStickyAssignor,
     RangeAssignor,
     RoundRobinAssignor,
     StickyAssignor,
 )
-from trionet.client.consumer.coordinator._group_settings import GroupSettings
-from trionet.client.consumer.state._reset_strategy import EARLIEST, ResetStrategy
+from trionet.client.consumer.coordinator._classic_member import GroupSettings
+from trionet.client.consumer.state._partition_state import EARLIEST, ResetStrategy
 from trionet.errors import ConfigError
 
 JAVA = "org.apache.kafka.clients.consumer"

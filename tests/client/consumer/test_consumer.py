@@ -14,12 +14,12 @@ from support.calls import append, batch, create_topic, produce
 from support.client import Client, connect
 from trionet import Broker, open_broker
 from trionet.client._topic_partition import TopicPartition
+from trionet.client.consumer._config import ConsumerSettings
 from trionet.client.consumer._consumer import Consumer
 from trionet.client.consumer._open_consumer import open_consumer
-from trionet.client.consumer._settings import ConsumerSettings
 from trionet.client.consumer.fetch._completed_fetch import FetchSettings
 from trionet.client.consumer.records._record import ConsumerRecord
-from trionet.client.consumer.state._reset_strategy import EARLIEST, NONE, ResetStrategy
+from trionet.client.consumer.state._partition_state import EARLIEST, NONE, ResetStrategy
 from trionet.errors import CallTimedOutError, NoOffsetForPartitionError, OffsetOutOfRangeError
 from trionet.net._network import SYSTEM
 
@@ -47,6 +47,11 @@ async def take(consumer: Consumer, count: int) -> list[ConsumerRecord]:
 
 async def values(consumer: Consumer, count: int) -> list[bytes | None]:
     return [record.value for record in await take(consumer, count)]
+
+
+def finished(consumer: Consumer) -> list[int]:
+    positions = consumer._subscriptions.assignment.finished_positions()
+    return [each.offset for each in positions.values()]
 
 
 async def test_records_come_whole_and_in_their_order() -> None:
@@ -226,22 +231,15 @@ async def test_position_is_that_of_the_next_record() -> None:
 
 async def test_record_in_hand_is_not_finished() -> None:
     async with reading() as (consumer, writer, _):
-        subscriptions = consumer._subscriptions
         await append(writer, b"a", b"b")
         await take(consumer, 1)
-        assert [0] == [
-            each.offset for each in subscriptions.assignment.finished_positions().values()
-        ]
+        assert [0] == finished(consumer)
         await take(consumer, 1)
-        assert [1] == [
-            each.offset for each in subscriptions.assignment.finished_positions().values()
-        ]
+        assert [1] == finished(consumer)
         with trio.move_on_after(0.01):
             await anext(consumer)
 
-        assert [2] == [
-            each.offset for each in subscriptions.assignment.finished_positions().values()
-        ]
+        assert [2] == finished(consumer)
 
 
 # Batches.
@@ -260,19 +258,14 @@ async def test_batches_are_columns_of_a_partition() -> None:
 
 async def test_batch_in_hand_is_not_finished() -> None:
     async with reading(attrs.evolve(FROM_START, records_max=3)) as (consumer, writer, _):
-        subscriptions = consumer._subscriptions
         await produce(writer, "t", batch(b"a", b"b", b"c", b"d", b"e"))
         await consumer.next_batch()
         assert 3 == consumer.position(T0)
-        assert [0] == [
-            each.offset for each in subscriptions.assignment.finished_positions().values()
-        ]
+        assert [0] == finished(consumer)
         await take(consumer, 1)
         assert 4 == consumer.position(T0)
 
-        assert [3] == [
-            each.offset for each in subscriptions.assignment.finished_positions().values()
-        ]
+        assert [3] == finished(consumer)
 
 
 async def test_batches_and_records_follow_each_other() -> None:

@@ -14,12 +14,12 @@ from trio.testing import MockClock
 from support.coordinator_members import make_topic
 from trionet import Broker, open_broker
 from trionet.client._topic_partition import TopicPartition
+from trionet.client.consumer._config import ConsumerSettings
 from trionet.client.consumer._consumer import Consumer
 from trionet.client.consumer._open_consumer import open_consumer
-from trionet.client.consumer._settings import ConsumerSettings
-from trionet.client.consumer.coordinator._group_settings import GroupSettings
+from trionet.client.consumer.coordinator._classic_member import GroupSettings
 from trionet.client.consumer.fetch._completed_fetch import FetchSettings
-from trionet.client.consumer.state._reset_strategy import EARLIEST
+from trionet.client.consumer.state._partition_state import EARLIEST
 from trionet.client.producer._open_producer import open_producer
 from trionet.client.producer._producer import Producer
 from trionet.testing import MemoryNetwork, control
@@ -27,11 +27,6 @@ from trionet.testing import MemoryNetwork, control
 T0 = TopicPartition("t", 0)
 ALONE = ConsumerSettings(reset=EARLIEST)
 MEMBER = attrs.evolve(ALONE, group=GroupSettings(group_id="g"))
-
-
-@pytest.fixture
-def network() -> MemoryNetwork:
-    return MemoryNetwork()
 
 
 @asynccontextmanager
@@ -43,15 +38,30 @@ async def writing(network: MemoryNetwork) -> AsyncIterator[tuple[Broker, Produce
             yield broker, writer
 
 
+@asynccontextmanager
+async def reading(
+    network: MemoryNetwork, settings: ConsumerSettings = MEMBER, *, topics: str | None = None
+) -> AsyncIterator[tuple[Consumer, Producer, Broker]]:
+    """As :func:`writing`, and a consumer."""
+    async with (
+        writing(network) as (broker, writer),
+        open_consumer(
+            broker.bootstrap_servers, settings, network=network, topics=topics
+        ) as consumer,
+    ):
+        yield consumer, writer, broker
+
+
 class Asking:
     """A task that asks for records until it may not."""
 
-    def __init__(self, consumer: Consumer) -> None:
+    def __init__(self, consumer: Consumer, nursery: trio.Nursery) -> None:
         self._consumer = consumer
+        nursery.start_soon(self._go_on)
         self.values: list[bytes | None] = []
         self.error: Exception | None = None
 
-    async def go_on(self) -> None:
+    async def _go_on(self) -> None:
         try:
             async for record in self._consumer:
                 self.values.append(record.value)
@@ -64,8 +74,7 @@ async def test_resumed_records_are_handed_out_to_who_waits_though_nothing_more_h
 ) -> None:
     small = attrs.evolve(ALONE, fetch=FetchSettings(partition_bytes_max=100))
     async with (
-        writing(network) as (broker, writer),
-        open_consumer(broker.bootstrap_servers, small, network=network) as consumer,
+        reading(network, small) as (consumer, writer, _),
         trio.open_nursery() as nursery,
     ):
         await writer.send("t", b"a" * 200)
@@ -74,8 +83,7 @@ async def test_resumed_records_are_handed_out_to_who_waits_though_nothing_more_h
         await anext(consumer)
         await trio.sleep(1)
         consumer.pause(T0)
-        asking = Asking(consumer)
-        nursery.start_soon(asking.go_on)
+        asking = Asking(consumer, nursery)
         await trio.sleep(1)
         consumer.resume(T0)
         await trio.sleep(60)
@@ -88,17 +96,12 @@ async def test_resumed_records_are_handed_out_to_who_waits_though_nothing_more_h
 async def test_a_wait_for_records_ends_when_nothing_is_read_any_more(
     autojump_clock: MockClock, network: MemoryNetwork, settings: ConsumerSettings
 ) -> None:
-    async with (
-        writing(network) as (broker, _),
-        open_consumer(broker.bootstrap_servers, settings, network=network) as consumer,
-        trio.open_nursery() as nursery,
-    ):
+    async with reading(network, settings) as (consumer, _, _), trio.open_nursery() as nursery:
         if settings.group is None:
             consumer.assign([T0])
         else:
             consumer.subscribe("t")
-        asking = Asking(consumer)
-        nursery.start_soon(asking.go_on)
+        asking = Asking(consumer, nursery)
         await trio.sleep(10)
         await consumer.unsubscribe()
         await trio.testing.wait_all_tasks_blocked()
@@ -116,8 +119,7 @@ async def test_a_wait_in_a_callback_at_the_end_raises_that_the_consumer_is_close
     async with writing(network) as (broker, _), trio.open_nursery() as nursery:
         async with open_consumer(broker.bootstrap_servers, MEMBER, network=network) as consumer:
             consumer.subscribe("t", on_assigned=wait)
-            asking = Asking(consumer)
-            nursery.start_soon(asking.go_on)
+            asking = Asking(consumer, nursery)
             await trio.sleep(4)
         await trio.sleep(60)
         nursery.cancel_scope.cancel()
@@ -133,15 +135,10 @@ async def test_nothing_is_handed_out_while_the_user_hears_that_it_is_given_up(
         await writer.send("t", b"late")
         await trio.sleep(5)
 
-    async with (
-        writing(network) as (broker, writer),
-        open_consumer(broker.bootstrap_servers, MEMBER, network=network) as consumer,
-        trio.open_nursery() as nursery,
-    ):
+    async with reading(network) as (consumer, writer, _), trio.open_nursery() as nursery:
         await writer.send("t", b"a")
         consumer.subscribe("t", on_revoked=wait)
-        asking = Asking(consumer)
-        nursery.start_soon(asking.go_on)
+        asking = Asking(consumer, nursery)
         await trio.sleep(10)
         await consumer.unsubscribe()
         nursery.cancel_scope.cancel()
@@ -158,14 +155,9 @@ async def test_a_rebalance_that_others_want_meanwhile_does_not_keep_who_unsubscr
         told.append("revoked")
         await trio.sleep(5)
 
-    async with (
-        writing(network) as (broker, _),
-        open_consumer(broker.bootstrap_servers, MEMBER, network=network) as consumer,
-        trio.open_nursery() as nursery,
-    ):
+    async with reading(network) as (consumer, _, broker), trio.open_nursery() as nursery:
         consumer.subscribe("t", on_revoked=wait)
-        asking = Asking(consumer)
-        nursery.start_soon(asking.go_on)
+        Asking(consumer, nursery)
         await trio.sleep(10)
         nursery.start_soon(consumer.unsubscribe)
         await trio.sleep(1)
@@ -189,14 +181,9 @@ async def test_what_two_tasks_give_up_is_reported_once(
         await consumer.commit({T0: 7})  # still a member
         told.append("ends")
 
-    async with (
-        writing(network) as (broker, _),
-        open_consumer(broker.bootstrap_servers, MEMBER, network=network) as consumer,
-        trio.open_nursery() as nursery,
-    ):
+    async with reading(network) as (consumer, _, broker), trio.open_nursery() as nursery:
         consumer.subscribe("t", on_revoked=wait)
-        asking = Asking(consumer)
-        nursery.start_soon(asking.go_on)
+        Asking(consumer, nursery)
         await trio.sleep(10)
         consumer.rejoin("a test wants it")
         await trio.sleep(1)
@@ -222,14 +209,9 @@ async def test_a_callback_may_unsubscribe(
         else:
             await consumer.unsubscribe()
 
-    async with (
-        writing(network) as (broker, _),
-        open_consumer(broker.bootstrap_servers, MEMBER, network=network) as consumer,
-        trio.open_nursery() as nursery,
-    ):
+    async with reading(network) as (consumer, _, broker), trio.open_nursery() as nursery:
         consumer.subscribe("t", on_revoked=leave)
-        asking = Asking(consumer)
-        nursery.start_soon(asking.go_on)
+        asking = Asking(consumer, nursery)
         await trio.sleep(10)
         consumer.rejoin("a test wants it")
         await trio.sleep(30)
@@ -260,14 +242,10 @@ async def test_callbacks_come_one_at_a_time_also_for_a_task_of_the_reader(
         await begun.wait()
         await consumer.unsubscribe()
 
-    async with (
-        writing(network) as (broker, _),
-        open_consumer(broker.bootstrap_servers, MEMBER, network=network) as consumer,
-        trio.open_nursery() as nursery,
-    ):
+    async with reading(network) as (consumer, _, _), trio.open_nursery() as nursery:
         consumer.subscribe("t", on_assigned=assigned, on_revoked=revoked)
         nursery.start_soon(leave_meanwhile)
-        await Asking(consumer).go_on()
+        Asking(consumer, nursery)
 
     assert ["assigned", "so far", "revoked"] == told
 
@@ -278,10 +256,7 @@ async def test_who_unsubscribes_is_unsubscribed_whatever_the_callback_raises(
     def refuse(_: list[TopicPartition]) -> None:
         raise Failed
 
-    async with (
-        writing(network) as (broker, writer),
-        open_consumer(broker.bootstrap_servers, MEMBER, network=network) as consumer,
-    ):
+    async with reading(network) as (consumer, writer, broker):
         await writer.send("t", b"a")
         consumer.subscribe("t", on_revoked=refuse)
         await anext(consumer)
@@ -297,10 +272,7 @@ async def test_who_unsubscribes_is_unsubscribed_whatever_the_callback_raises(
 async def test_who_unsubscribes_without_a_broker_is_kept_no_longer_than_any_other_call(
     autojump_clock: MockClock, network: MemoryNetwork
 ) -> None:
-    async with (
-        writing(network) as (broker, writer),
-        open_consumer(broker.bootstrap_servers, MEMBER, network=network, topics="t") as consumer,
-    ):
+    async with reading(network, topics="t") as (consumer, writer, broker):
         await writer.send("t", b"a")
         await writer.send("t", b"b")
         await anext(consumer)
@@ -347,10 +319,7 @@ async def test_a_commit_of_the_users_is_not_taken_back(
 async def test_who_could_not_say_farewell_may_subscribe_again(
     autojump_clock: MockClock, network: MemoryNetwork
 ) -> None:
-    async with (
-        writing(network) as (broker, writer),
-        open_consumer(broker.bootstrap_servers, MEMBER, network=network, topics="t") as consumer,
-    ):
+    async with reading(network, topics="t") as (consumer, writer, broker):
         await writer.send("t", b"a")
         await anext(consumer)
         control(broker).faults.swallow("LeaveGroup")

@@ -14,13 +14,13 @@ from support.calls import append, create_topic
 from support.client import Client, connect
 from trionet import Broker, open_broker
 from trionet.client._topic_partition import OffsetAndMetadata, TopicPartition
+from trionet.client.consumer._config import ConsumerSettings
 from trionet.client.consumer._consumer import Consumer
 from trionet.client.consumer._open_consumer import open_consumer
-from trionet.client.consumer._settings import ConsumerSettings
 from trionet.client.consumer.assignors import CooperativeStickyAssignor
-from trionet.client.consumer.coordinator._group_settings import GroupSettings
+from trionet.client.consumer.coordinator._classic_member import GroupSettings
 from trionet.client.consumer.fetch._completed_fetch import FetchSettings
-from trionet.client.consumer.state._reset_strategy import EARLIEST
+from trionet.client.consumer.state._partition_state import EARLIEST
 from trionet.testing import control
 
 T0 = TopicPartition("t", 0)
@@ -142,10 +142,10 @@ async def test_a_commit_covers_the_record_in_hand() -> None:
             await values(consumer, 2)
             await consumer.commit()
             await values(consumer, 1)
-            found = await consumer.committed([T0])
-
-        assert {("t", 0): 2} == stored(broker)
-        assert {T0: OffsetAndMetadata(2, "", 0)} == found
+            assert {T0: OffsetAndMetadata(2, "", 0)} == await consumer.committed([T0])
+            await consumer.commit({T0: OffsetAndMetadata(0, "again")})
+        async with open_consumer(broker.bootstrap_servers, BY_HAND, topics="t") as consumer:
+            assert [b"a"] == await values(consumer, 1)
 
 
 async def test_a_commit_of_chosen_offsets() -> None:
@@ -255,6 +255,46 @@ async def test_callbacks_may_be_async_and_may_commit() -> None:
 
         assert [("assigned", 1), ("revoked", 1)] == told
         assert {("t", 0): 2} == stored(broker)
+
+
+async def test_partitions_move_to_a_new_member_and_back() -> None:
+    async with writing(2) as (broker, writer):
+        seen: list[tuple[str, list[int]]] = []
+
+        def note(what: str, partitions: list[TopicPartition]) -> None:
+            seen.append((what, [each.partition for each in partitions]))
+
+        async with open_consumer(broker.bootstrap_servers, SETTINGS) as first:
+            first.subscribe(
+                "t",
+                on_assigned=lambda given: note("assigned", given),
+                on_revoked=lambda given_up: note("revoked", given_up),
+            )
+            await append(writer, b"a", partition=0)
+            assert b"a" == (await anext(first)).value
+            async with (
+                open_consumer(broker.bootstrap_servers, SETTINGS, topics="t") as second,
+                trio.open_nursery() as nursery,
+            ):
+                nursery.start_soon(anext, first)
+                while not second.assignment:
+                    with trio.move_on_after(0.01):
+                        await anext(second)
+                assert [1, 1] == [len(first.assignment), len(second.assignment)]
+                nursery.cancel_scope.cancel()
+
+        assert ("assigned", [0, 1]) == seen[0]
+        assert ("revoked", [0, 1]) == seen[1]
+
+
+async def test_with_a_group_own_partitions_begin_at_the_committed_offset() -> None:
+    async with writing() as (broker, writer):
+        await append(writer, b"0", b"1", b"2")
+        for expected in (b"0", b"1", b"2"):
+            async with open_consumer(broker.bootstrap_servers, SETTINGS) as consumer:
+                consumer.assign([T0])
+
+                assert expected == (await anext(consumer)).value
 
 
 async def test_without_a_group_there_is_nothing_to_subscribe_with() -> None:

@@ -1,4 +1,4 @@
-"""Conversion of Kafka's configuration keys to ConsumerSettings, with consistency checks.
+"""Consumer settings, and their conversion from Kafka's configuration keys, with consistency checks.
 
 (Kafka: ConsumerConfig, KafkaConsumer's constructor, Heartbeat.)
 """
@@ -9,13 +9,16 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
+import attrs
+
 from ...errors import ConfigError
 from ..config._client_config import ClientConfig, check_nothing_beside, read_config
 from ..config._client_settings import client_settings, retry_backoff
 from ..config._keys import CONSUMER_KEYS
 from ..network._connections import RESPONSE_LIMIT
+from ..network._exchange import RequestSettings
+from ..network._open_client import ClientSettings
 from ..security._settings import TokenProvider
-from ._settings import IN_FLIGHT_MAX, ConsumerSettings
 from .assignors import (
     Assignor,
     CooperativeStickyAssignor,
@@ -23,9 +26,42 @@ from .assignors import (
     RoundRobinAssignor,
     StickyAssignor,
 )
-from .coordinator._group_settings import GroupSettings
+from .coordinator._classic_member import GroupSettings
 from .fetch._completed_fetch import FetchSettings
-from .state._reset_strategy import ResetStrategy
+from .state._partition_state import LATEST, ResetStrategy
+
+#: The maximum number of in-flight requests per node (as in Kafka's ConsumerNetworkClient).
+IN_FLIGHT_MAX = 100
+
+
+@attrs.frozen(kw_only=True)
+class ConsumerSettings:
+    """A consumer's settings.
+
+    Attributes:
+        client: the settings of the Kafka client.
+        fetch: the fetch settings.
+        reset: where to start if there is no committed offset or the position is out of range
+            (``auto.offset.reset``).
+        records_max: the maximum size of one batch of :meth:`.Consumer.batches`
+            (``max.poll.records``).
+        api_timeout_seconds: the time limit for a call such as :meth:`.Consumer.end_offsets`,
+            including retries (``default.api.timeout.ms``).
+        allow_auto_topic_creation: whether a metadata request for a topic may create the topic
+            (``allow.auto.create.topics``).
+        group: the group settings; None without ``group.id``.
+    """
+
+    client: ClientSettings = attrs.field(
+        default=ClientSettings(requests=RequestSettings(in_flight_max=IN_FLIGHT_MAX))
+    )
+    fetch: FetchSettings = attrs.field(factory=FetchSettings)
+    reset: ResetStrategy = LATEST
+    records_max: int = 500
+    api_timeout_seconds: float = 60.0
+    allow_auto_topic_creation: bool = True
+    group: GroupSettings | None = None
+
 
 #: The assumed size of a fetch response without its records (the same as in librdkafka).
 _FETCH_OVERHEAD_BYTES: Final = 512

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, final
 
@@ -22,24 +22,23 @@ from .._argument_checks import (
 from .._client_metrics import ClientStatistics
 from .._topic_partition import OffsetAndMetadata, TopicPartition, offset_lag
 from ..network._kafka_client import KafkaClient
-from ._settings import ConsumerSettings
+from ._config import ConsumerSettings
 from .coordinator._classic_member import GroupMetadata
 from .coordinator._consumer_coordinator import ConsumerCoordinator
-from .coordinator._rebalance_callbacks import RebalanceCallback, RebalanceCallbacks
+from .coordinator._rebalance_steps import RebalanceCallback, RebalanceCallbacks
 from .fetch._fetcher import Fetcher
 from .offsets._offset_fetcher import OffsetAndTimestamp, OffsetFetcher
-from .records._chunk import Chunk
+from .records._chunk import NO_EPOCH, NOTHING, BatchLoop, Chunk, FetchPosition, RecordLoop
 from .records._record import ConsumerBatch, ConsumerRecord
-from .records._record_loop import NOTHING, BatchLoop, RecordLoop
-from .state._partition_state import NO_EPOCH, FetchPosition, PartitionState
-from .state._pending_errors import PendingErrors
-from .state._reset_strategy import (
+from .state._partition_state import (
     EARLIEST,
     EARLIEST_TIMESTAMP,
     LATEST,
     LATEST_TIMESTAMP,
+    PartitionState,
     ResetStrategy,
 )
+from .state._pending_errors import PendingErrors
 from .state._subscription_state import SubscriptionState
 
 #: The maximum time between two full checkpoints while records are returned, in seconds.
@@ -57,26 +56,11 @@ class Consumer:
     Like Kafka's consumer, the class has more than 25 methods, because users expect a single object.
     """
 
-    _client: KafkaClient
-    _subscriptions: SubscriptionState
-    _fetcher: Fetcher
-    _errors: PendingErrors
-    _settings: ConsumerSettings
-    _parking_lot: trio.lowlevel.ParkingLot
-    _coordinator: ConsumerCoordinator | None
-    _offset_fetcher: OffsetFetcher
-    _clock: Callable[[], float]
-    _loop: RecordLoop
-    _in_hand: PartitionState | None
-    _is_reading: bool
-    _is_closed: bool
-
     def __init__(self) -> None:
         raise TypeError("use trionet.open_consumer() to open a consumer")
 
-    @classmethod
-    def _create(
-        cls,
+    def _begin(
+        self,
         client: KafkaClient,
         subscriptions: SubscriptionState,
         fetcher: Fetcher,
@@ -85,8 +69,8 @@ class Consumer:
         parking_lot: trio.lowlevel.ParkingLot,
         coordinator: ConsumerCoordinator | None,
         offset_fetcher: OffsetFetcher,
-    ) -> Consumer:
-        """Create a consumer from its parts. Called by :func:`.open_consumer`.
+    ) -> None:
+        """Set up a consumer from its parts. Called by :func:`.open_consumer`.
 
         Args:
             client: polled by the network task.
@@ -98,7 +82,6 @@ class Consumer:
             coordinator: the consumer's group membership; None without a group.
             offset_fetcher: looks up offsets.
         """
-        self = cls.__new__(cls)
         self._client = client
         self._subscriptions = subscriptions
         self._fetcher = fetcher
@@ -109,10 +92,9 @@ class Consumer:
         self._offset_fetcher = offset_fetcher
         self._clock = trio.lowlevel.current_clock().current_time
         self._loop = RecordLoop(self._next_chunk)
-        self._in_hand = None
+        self._in_hand: PartitionState | None = None
         self._is_reading = self._is_closed = False
         subscriptions.assignment.on_change = self._changed
-        return self
 
     # Subscription and assignment.
 
@@ -151,7 +133,7 @@ class Consumer:
             self._subscriptions.subscribe_pattern(topics)
         else:
             self._subscriptions.subscribe(topic_names(topics))
-        coordinator.callbacks = RebalanceCallbacks(
+        coordinator.listeners.callbacks = RebalanceCallbacks(
             assigned=on_assigned, revoked=on_revoked, lost=on_lost
         )
         self._changed()

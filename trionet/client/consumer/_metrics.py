@@ -8,7 +8,7 @@ rebalances and for callbacks are not provided.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from ...metrics._registry import Family, Labels
 from ...metrics._sensors import MetricGroup, gauges
@@ -16,7 +16,8 @@ from ...protocol import api_keys
 from .._client_metrics import PARTITION, TOPIC, WHOLE, ApiMetrics
 from .._topic_partition import TopicPartition, offset_lag
 from ..network._kafka_client import KafkaClient
-from .fetch._counters import FetchCounters, TopicCounters
+from .coordinator._membership import PollInterval
+from .fetch._fetch_buffer import FetchCounters, TopicCounters
 from .state._partition_state import PartitionState
 from .state._subscription_state import SubscriptionState
 
@@ -32,7 +33,7 @@ class ConsumerMetrics:
         subscriptions: holds the assigned partitions.
         counters: the counters of fetched records.
         is_read_committed: whether lag is measured up to the first open transaction.
-        polled_at: returns the time at which the user last requested records; None without a group.
+        poll_interval: when the user last requested records; None without a group.
     """
 
     def __init__(
@@ -42,19 +43,26 @@ class ConsumerMetrics:
         counters: FetchCounters,
         *,
         is_read_committed: bool,
-        polled_at: Callable[[], float] | None,
+        poll_interval: PollInterval | None,
     ) -> None:
         group = client.metrics.group(_FETCHES)
         self._subscriptions = subscriptions
         self._counters = counters
-        self._asked_at = polled_at
-        self._consumed = _Consumed(client.metrics.group(_FETCHES, *TOPIC))
+        self._poll_interval = poll_interval
+        self._is_read_committed = is_read_committed
+        of_topic = client.metrics.group(_FETCHES, *TOPIC)
+        self._records = of_topic.rated("records-consumed", "Records consumed")
+        self._bytes = of_topic.rated("bytes-consumed", "Bytes of fetched batches")
         self._fetches = _Fetches(group, client)
-        self._positions = _Positions(
-            group, client.metrics.group(_FETCHES, *PARTITION), is_read_committed=is_read_committed
+        of_partition = client.metrics.group(_FETCHES, *PARTITION)
+        self._lag = of_partition.gauge("records-lag", "Offsets from the position to the end.")
+        self._lead = of_partition.gauge(
+            "records-lead", "Offsets from the beginning to the position."
         )
+        self._lag_max = group.gauge("records-lag-max", "The largest lag of a partition.")
+        self._lead_min = group.gauge("records-lead-min", "The smallest lead of a partition.")
         of_group = client.metrics.group(_GROUP)
-        self._member = _member_metrics(of_group, client) if polled_at is not None else ()
+        self._member = _member_metrics(of_group, client) if poll_interval is not None else ()
         self._assigned = of_group.gauge("assigned-partitions", "Assigned partitions.")
         self._last_poll = client.metrics.group("consumer-metrics").gauge(
             "last-poll-seconds-ago", "Seconds since records were last requested; -1 if never."
@@ -68,16 +76,38 @@ class ConsumerMetrics:
             whole.records += each.records
             whole.bytes_ += each.bytes_
         # As in Kafka, the totals and the topics share the same metric names.
-        by_topic: dict[Labels, TopicCounters] = {(name,): each for name, each in topics.items()}
-        yield from self._consumed.families({WHOLE: whole, **by_topic}, now)
+        by_topic: dict[Labels, TopicCounters] = {WHOLE: whole}
+        by_topic |= {(name,): each for name, each in topics.items()}
+        yield from self._records.families({key: t.records for key, t in by_topic.items()}, now)
+        yield from self._bytes.families({key: t.bytes_ for key, t in by_topic.items()}, now)
         yield from self._fetches.families(whole, now)
-        yield from self._positions.families(self._subscriptions.assignment.states)
+        yield from self._positions(self._subscriptions.assignment.states)
         for api in self._member:
             yield from api.families(now)
         yield gauges(self._assigned, {(): len(self._subscriptions.assignment.states)})
-        if self._asked_at is not None:
-            ago = now - self._asked_at()
+        if self._poll_interval is not None:
+            ago = now - self._poll_interval.polled_at
             yield gauges(self._last_poll, {(): ago if math.isfinite(ago) else -1})
+
+    def _positions(self, partitions: Mapping[TopicPartition, PartitionState]) -> Iterator[Family]:
+        """Yield the lag and lead metrics of partitions."""
+        lags: dict[Labels, float] = {}
+        leads: dict[Labels, float] = {}
+        for name, state in partitions.items():
+            labels = name.topic, str(name.partition)
+            position = state.position
+            end = state.last_stable_offset if self._is_read_committed else state.high_watermark
+            if position is None:
+                continue
+            lag = offset_lag(position.offset, end)
+            if lag is not None:
+                lags[labels] = lag
+            if state.log_start_offset is not None:
+                leads[labels] = max(0, position.offset - state.log_start_offset)
+        yield gauges(self._lag, lags)
+        yield gauges(self._lead, leads)
+        yield gauges(self._lag_max, {(): max(lags.values())} if lags else {})
+        yield gauges(self._lead_min, {(): min(leads.values())} if leads else {})
 
 
 def _member_metrics(group: MetricGroup, client: KafkaClient) -> tuple[ApiMetrics, ...]:
@@ -96,18 +126,6 @@ def _member_metrics(group: MetricGroup, client: KafkaClient) -> tuple[ApiMetrics
             has_average=False,
         ),
     )
-
-
-class _Consumed:
-    """Metrics of consumed records, for the whole consumer and for each topic."""
-
-    def __init__(self, group: MetricGroup) -> None:
-        self._records = group.rated("records-consumed", "Records consumed")
-        self._bytes = group.rated("bytes-consumed", "Bytes of fetched batches")
-
-    def families(self, topics: Mapping[Labels, TopicCounters], now: float) -> Iterator[Family]:
-        yield from self._records.families({key: t.records for key, t in topics.items()}, now)
-        yield from self._bytes.families({key: t.bytes_ for key, t in topics.items()}, now)
 
 
 class _Fetches:
@@ -141,37 +159,3 @@ class _Fetches:
             yield from share.families({(): (part, api.responses)}, now)
         yield from self._size_max.families({(): api.largest_response}, now)
         yield from self._throttle_max.families({(): api.longest_throttle_ms}, now)
-
-
-class _Positions:
-    """The lag and lead metrics of partitions."""
-
-    def __init__(
-        self, group: MetricGroup, of_partition: MetricGroup, *, is_read_committed: bool
-    ) -> None:
-        self._is_read_committed = is_read_committed
-        self._lag = of_partition.gauge("records-lag", "Offsets from the position to the end.")
-        self._lead = of_partition.gauge(
-            "records-lead", "Offsets from the beginning to the position."
-        )
-        self._lag_max = group.gauge("records-lag-max", "The largest lag of a partition.")
-        self._lead_min = group.gauge("records-lead-min", "The smallest lead of a partition.")
-
-    def families(self, partitions: Mapping[TopicPartition, PartitionState]) -> Iterator[Family]:
-        lags: dict[Labels, float] = {}
-        leads: dict[Labels, float] = {}
-        for name, state in partitions.items():
-            labels = name.topic, str(name.partition)
-            position = state.position
-            end = state.last_stable_offset if self._is_read_committed else state.high_watermark
-            if position is None:
-                continue
-            lag = offset_lag(position.offset, end)
-            if lag is not None:
-                lags[labels] = lag
-            if state.log_start_offset is not None:
-                leads[labels] = max(0, position.offset - state.log_start_offset)
-        yield gauges(self._lag, lags)
-        yield gauges(self._lead, leads)
-        yield gauges(self._lag_max, {(): max(lags.values())} if lags else {})
-        yield gauges(self._lead_min, {(): min(leads.values())} if leads else {})

@@ -19,8 +19,7 @@ from ...protocol import error_codes
 from .._api_errors import api_error
 from ..network._kafka_client import KafkaClient
 from .fetch._fetcher import Fetcher
-from .offsets._offset_reset import OffsetReset
-from .offsets._position_validation import PositionValidator
+from .offsets._position_requests import PositionRequests
 from .state._pending_errors import PendingErrors
 from .state._subscription_state import SubscriptionState
 
@@ -33,12 +32,18 @@ _FINAL = frozenset({error_codes.TOPIC_AUTHORIZATION_FAILED, error_codes.INVALID_
 class NetworkTask:
     """A loop that has each worker send the requests that are due, and then polls the client.
 
+    The loop is shielded from the cancellation of the user's block: a cancelled consumer still
+    leaves its group, and until then responses have to be read.
+
     Args:
         client: polled only by this task.
         subscriptions: holds the assigned partitions.
         errors: collects errors, which the user's next request for a record raises.
         workers: the parts of the consumer that send requests between polls.
         find_offsets: called while any partition still lacks an initial position.
+
+    Attributes:
+        scope: cancelled soon after the user's block ends.
     """
 
     def __init__(
@@ -46,9 +51,10 @@ class NetworkTask:
         client: KafkaClient,
         subscriptions: SubscriptionState,
         errors: PendingErrors,
-        workers: tuple[OffsetReset | PositionValidator | Fetcher, ...],
+        workers: tuple[PositionRequests | Fetcher, ...],
         find_offsets: Callable[[], None],
     ) -> None:
+        self.scope = trio.CancelScope(shield=True)
         self._client = client
         self._subscriptions = subscriptions
         self._errors = errors
@@ -58,10 +64,11 @@ class NetworkTask:
         self._error: TrionetError | None = None
 
     async def run(self) -> None:
-        """Send requests and poll the client until cancelled."""
-        while True:
-            seconds = self._work(trio.current_time())
-            await self._client.poll(seconds)
+        """Send requests and poll the client until :attr:`scope` is cancelled."""
+        with self.scope:
+            while True:
+                seconds = self._work(trio.current_time())
+                await self._client.poll(seconds)
 
     def _work(self, now: float) -> float:
         """Send the requests that are due, and return the seconds until more are due."""

@@ -10,24 +10,20 @@ from typing import Unpack
 import trio
 
 from ..._util._raising import raise_single_error
-from ...metrics._registry import Collect
 from ...net._network import SYSTEM, Network
 from ..config._keywords import ConsumerKeywords
 from ..network._kafka_client import KafkaClient
 from ..network._open_client import open_kafka_client
 from ..security._settings import TokenProvider
-from ._config import consumer_settings
+from ._config import ConsumerSettings, consumer_settings
 from ._consumer import Consumer
 from ._metrics import ConsumerMetrics
 from ._network_task import NetworkTask
-from ._settings import ConsumerSettings
 from .coordinator._consumer_coordinator import ConsumerCoordinator
-from .coordinator._rebalance_callbacks import RebalanceCallback
+from .coordinator._rebalance_steps import RebalanceCallback
 from .fetch._fetcher import Fetcher
-from .offsets._leader_requests import LeaderRequests
 from .offsets._offset_fetcher import OffsetFetcher
-from .offsets._offset_reset import OffsetReset
-from .offsets._position_validation import PositionValidator
+from .offsets._position_requests import OffsetReset, PositionValidator
 from .records._hooks import ConsumerHooks, OnCommit, OnConsume
 from .state._pending_errors import PendingErrors
 from .state._subscription_state import SubscriptionState
@@ -95,19 +91,6 @@ async def open_consumer(
             yield parts.consumer
 
 
-class _Polling:
-    """The network task in a scope that is shielded from the cancellation of the user's block."""
-
-    def __init__(self, task: NetworkTask) -> None:
-        self._network_task = task
-        self.scope = trio.CancelScope(shield=True)
-
-    async def run(self) -> None:
-        """Poll until the scope is cancelled, which happens soon after the block ends."""
-        with self.scope:
-            await self._network_task.run()
-
-
 class _Parts:
     """Builds a consumer from its parts, and runs its background tasks."""
 
@@ -119,103 +102,81 @@ class _Parts:
         hooks: ConsumerHooks,
     ) -> None:
         client.metadata.allow_auto_topic_creation = settings.allow_auto_topic_creation
-        self._client = client
-        self._settings = settings
-        self._network = network
-        self._hooks = hooks
-        self._parking_lot = trio.lowlevel.ParkingLot()
-        self._errors = PendingErrors(self._parking_lot.unpark_all)
-        self._subscriptions = SubscriptionState(settings.reset)
-        self._coordinator = self._make_coordinator()
-        self._fetcher = self._make_fetcher()
-        self._network_task = self._make_network_task()
-        self.consumer = Consumer._create(  # noqa: SLF001 -- of this package
+        parking_lot = trio.lowlevel.ParkingLot()
+        errors = PendingErrors(parking_lot.unpark_all)
+        subscriptions = SubscriptionState(settings.reset)
+        retry, rng = settings.client.metadata.retry, network.rng
+        is_read_committed = settings.fetch.is_read_committed
+        fetcher = Fetcher(
             client,
-            self._subscriptions,
-            self._fetcher,
-            self._errors,
+            subscriptions,
+            settings.fetch,
+            errors,
+            replica_seconds=settings.client.metadata.max_age_seconds,
+            retry=retry,
+            rng=rng,
+            notify=parking_lot.unpark_all,
+            hooks=hooks,
+        )
+        requests = client, subscriptions, errors, retry, rng
+        reset = OffsetReset(*requests, is_read_committed=is_read_committed, now_ms=network.now_ms)
+        self._group = settings.group
+        self._coordinator: ConsumerCoordinator | None = None
+        find_offsets = subscriptions.assignment.reset_initial_positions
+        if settings.group is not None:
+            self._coordinator = ConsumerCoordinator(
+                client,
+                settings.group,
+                subscriptions,
+                rng,
+                notify=parking_lot.unpark_all,
+                hooks=hooks,
+            )
+            find_offsets = self._coordinator.positions.find_soon
+        self._network_task = NetworkTask(
+            client,
+            subscriptions,
+            errors,
+            (reset, PositionValidator(*requests), fetcher),
+            find_offsets,
+        )
+        self.consumer = Consumer.__new__(Consumer)
+        self.consumer._begin(  # noqa: SLF001 -- of this package
+            client,
+            subscriptions,
+            fetcher,
+            errors,
             settings,
-            self._parking_lot,
+            parking_lot,
             self._coordinator,
             OffsetFetcher(
                 client,
                 timeout_seconds=settings.api_timeout_seconds,
-                is_read_committed=settings.fetch.is_read_committed,
-                retry=settings.client.metadata.retry,
-                rng=network.rng,
+                is_read_committed=is_read_committed,
+                retry=retry,
+                rng=rng,
             ),
         )
-        client.metrics.register(self._collector)
-
-    def _make_coordinator(self) -> ConsumerCoordinator | None:
-        if self._settings.group is None:
-            return None
-        return ConsumerCoordinator(
-            self._client,
-            self._settings.group,
-            self._subscriptions,
-            self._network.rng,
-            notify=self._parking_lot.unpark_all,
-            hooks=self._hooks,
-        )
-
-    def _make_fetcher(self) -> Fetcher:
-        metadata = self._settings.client.metadata
-        return Fetcher(
-            self._client,
-            self._subscriptions,
-            self._settings.fetch,
-            self._errors,
-            replica_seconds=metadata.max_age_seconds,
-            retry=metadata.retry,
-            rng=self._network.rng,
-            notify=self._parking_lot.unpark_all,
-            hooks=self._hooks,
-        )
-
-    def _make_network_task(self) -> NetworkTask:
-        client, subscriptions, errors = self._client, self._subscriptions, self._errors
-        retry = self._settings.client.metadata.retry
-        requests = LeaderRequests(client, errors, retry, self._network.rng)
-        reset = OffsetReset(
-            client,
-            subscriptions,
-            errors,
-            requests,
-            is_read_committed=self._settings.fetch.is_read_committed,
-            now_ms=self._network.now_ms,
-        )
-        validation = PositionValidator(client, subscriptions, errors, requests)
-        workers = reset, validation, self._fetcher
         coordinator = self._coordinator
-        find_offsets = (
-            self._begin_without_group if coordinator is None else coordinator.positions.find_soon
+        client.metrics.register(
+            lambda: (
+                ConsumerMetrics(
+                    client,
+                    subscriptions,
+                    fetcher.counters,
+                    is_read_committed=is_read_committed,
+                    poll_interval=None if coordinator is None else coordinator.poll_interval,
+                ).collect
+            )
         )
-        return NetworkTask(client, subscriptions, errors, workers, find_offsets)
-
-    def _collector(self) -> Collect:
-        coordinator = self._coordinator
-        return ConsumerMetrics(
-            self._client,
-            self._subscriptions,
-            self._fetcher.counters,
-            is_read_committed=self._settings.fetch.is_read_committed,
-            polled_at=None if coordinator is None else lambda: coordinator.poll_interval.polled_at,
-        ).collect
-
-    def _begin_without_group(self) -> None:
-        for each in self._subscriptions.assignment.initializing():
-            self._subscriptions.assignment.request_reset(each)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Run the background tasks until the block ends, then close the consumer."""
         with raise_single_error() as caller:
             async with trio.open_nursery() as nursery:
-                # A cancelled block leaves its group, too: until then responses have to be read.
-                polling = _Polling(self._network_task)
                 # Nothing has to wait for their start: the consumer's methods queue what they need.
-                nursery.start_soon(polling.run)  # noqa: ASYNC113
+                nursery.start_soon(self._network_task.run)  # noqa: ASYNC113
                 if self._coordinator is not None:
                     nursery.start_soon(self._coordinator.run)  # noqa: ASYNC113
                 try:
@@ -229,14 +190,13 @@ class _Parts:
                     await self._close(is_normal=True)
                 finally:
                     self.consumer._end()  # noqa: SLF001 -- of this package
-                    polling.scope.cancel(reason="the consumer is closed")
+                    self._network_task.scope.cancel(reason="the consumer is closed")
                     nursery.cancel_scope.cancel(reason="the consumer is closed")
 
     @property
     def _cancelled_close_seconds(self) -> float:
         """The time limit for closing when the block fails or is cancelled, in seconds."""
-        group = self._settings.group
-        return 0.0 if group is None else 2 * group.cancelled_close_timeout_seconds
+        return 0.0 if self._group is None else 2 * self._group.cancelled_close_timeout_seconds
 
     async def _close(self, *, is_normal: bool) -> None:
         """Leave the group, even if the caller is already cancelled."""

@@ -15,8 +15,7 @@ from ..._util._raising import raise_single_error
 from ...client.admin._admin import Admin
 from ...client.admin.calls._calls import Calls
 from ...client.admin.calls._settings import AdminSettings
-from ...client.consumer._config import consumer_settings
-from ...client.consumer._settings import ConsumerSettings
+from ...client.consumer._config import ConsumerSettings, consumer_settings
 from ...client.network._kafka_client import KafkaClient
 from ...client.network._open_client import keep_polling, open_kafka_client
 from ...net._network import SYSTEM

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...client._topic_partition import TopicPartition
-from ...client.consumer.fetch._transaction_filter import TransactionFilter
+from ...client.consumer.fetch._completed_fetch import TransactionFilter
 from ...errors import CorruptRecordError, WireFormatError
 from ...protocol.records._batch import (
     CONTROL,

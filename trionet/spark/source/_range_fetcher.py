@@ -23,7 +23,7 @@ from typing import Final
 import trio
 
 from ...client._api_errors import STALE_METADATA, api_error, is_retriable
-from ...client.consumer.offsets._leader_requests import leader_epoch
+from ...client.consumer.offsets._position_requests import leader_epoch
 from ...client.network._cluster import Node, TopicMetadata
 from ...errors import (
     CorruptRecordError,

@@ -12,8 +12,8 @@ from support.coordinator_members import COOPERATIVE, EAGER, GroupMember, open_me
 from trionet import Broker
 from trionet.client._topic_partition import OffsetAndMetadata, TopicPartition
 from trionet.client.consumer.assignors import Assignor
-from trionet.client.consumer.coordinator._rebalance_callbacks import RebalanceCallbacks
-from trionet.client.consumer.state._partition_state import FetchPosition
+from trionet.client.consumer.coordinator._rebalance_steps import RebalanceCallbacks
+from trionet.client.consumer.records._chunk import FetchPosition
 from trionet.errors import CommitFailedError, RebalanceInProgressError
 from trionet.testing import BrokerControl, MemoryNetwork
 
@@ -64,7 +64,9 @@ async def test_a_join_that_is_cancelled_anywhere_goes_on_with_the_next_request(
 
     for step in range(1, STEPS_MAX):
         async with open_member(broker, network, assignors=assignors) as member:
-            member.coordinator.callbacks = RebalanceCallbacks(assigned=pause, revoked=pause)
+            member.coordinator.listeners.callbacks = RebalanceCallbacks(
+                assigned=pause, revoked=pause
+            )
             was_cancelled = await read_cancelled_at(member, step)
             await member.read(
                 lambda: bool(member.has and not member.subscription.assignment.initializing())

@@ -6,10 +6,10 @@ import pytest
 from trionet.client.consumer.coordinator._classic_member import (
     ClassicMember,
     Generation,
+    GroupSettings,
     MemberState,
     Verdict,
 )
-from trionet.client.consumer.coordinator._group_settings import GroupSettings
 from trionet.errors import ApiError, FencedInstanceIdError
 from trionet.protocol import error_codes as codes
 from trionet.protocol.messages.heartbeat import HeartbeatResponse

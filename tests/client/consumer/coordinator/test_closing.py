@@ -10,30 +10,12 @@ from trio.testing import MockClock
 from support.coordinator_members import COOPERATIVE, GROUP, GroupMember, open_member
 from trionet import Broker
 from trionet.client._topic_partition import OffsetAndMetadata, TopicPartition
-from trionet.client.consumer.coordinator._rebalance_callbacks import RebalanceCallbacks
-from trionet.client.consumer.state._partition_state import FetchPosition
+from trionet.client.consumer.coordinator._rebalance_steps import RebalanceCallbacks
+from trionet.client.consumer.records._chunk import Chunk, FetchPosition
+from trionet.protocol.records._types import Columns
 from trionet.testing import BrokerControl, MemoryNetwork
 
 T0 = TopicPartition("t", 0)
-
-
-class InHand:
-    """One record was handed out, and the user works on it."""
-
-    def __init__(self, offset: int) -> None:
-        self._finished = FetchPosition(offset, 0)
-
-    def position(self) -> FetchPosition:
-        return FetchPosition(self._finished.offset + 1, 0)
-
-    def finished(self) -> FetchPosition:
-        return self._finished
-
-    def finish(self) -> None:
-        self._finished = self.position()
-
-    def stop(self) -> None:
-        """Nothing more is to come."""
 
 
 async def take_record(member: GroupMember, offset: int) -> None:
@@ -44,7 +26,16 @@ async def take_record(member: GroupMember, offset: int) -> None:
     member.subscription.assignment.seek(T0, FetchPosition(offset, 0))
     state = member.subscription.assignment.state(T0)
     assert state is not None
-    state.hand_out(InHand(offset))
+    chunk = Chunk(
+        T0,
+        Columns(range(offset, offset + 1), [0], [None], [b"a"], [()]),
+        timestamp_type=0,
+        epoch=0,
+        start=FetchPosition(offset, 0),
+        end=FetchPosition(offset + 1, 0),
+    )
+    next(chunk.records)
+    state.hand_out(chunk)
 
 
 def lose_broker(kit: BrokerControl, *, hangs: bool) -> None:
@@ -115,7 +106,7 @@ async def test_what_the_last_callback_raises_is_raised_and_the_member_leaves(
     async def live() -> None:
         async with open_member(broker, network) as member:
             await member.read(lambda: bool(member.has))
-            member.coordinator.callbacks = RebalanceCallbacks(revoked=refuse)
+            member.coordinator.listeners.callbacks = RebalanceCallbacks(revoked=refuse)
 
     with pytest.raises(Failed):
         await live()
@@ -142,7 +133,9 @@ async def test_a_last_callback_that_is_cancelled_is_called_again_before_the_memb
     with trio.CancelScope() as scope:
         async with open_member(broker, network) as member:
             await member.read(lambda: bool(member.has))
-            member.coordinator.callbacks = RebalanceCallbacks(revoked=give_up, lost=refuse)
+            member.coordinator.listeners.callbacks = RebalanceCallbacks(
+                revoked=give_up, lost=refuse
+            )
 
     assert ["begun", "begun", "committed"] == told
     assert {("t", 0): 3} == kit.group("readers").offsets
@@ -241,7 +234,7 @@ async def test_a_member_may_leave_while_a_callback_of_it_waits(
         await trio.sleep(5)
 
     async with open_member(broker, network) as member, trio.open_nursery() as nursery:
-        member.coordinator.callbacks = RebalanceCallbacks(assigned=wait)
+        member.coordinator.listeners.callbacks = RebalanceCallbacks(assigned=wait)
         nursery.start_soon(member.read, lambda: bool(member.has))
         await called.wait()
 

@@ -9,7 +9,7 @@ from trio.testing import MockClock
 from support.coordinator_members import COOPERATIVE, open_member
 from trionet import Broker
 from trionet.client._topic_partition import OffsetAndMetadata, TopicPartition
-from trionet.client.consumer.state._partition_state import FetchPosition
+from trionet.client.consumer.records._chunk import FetchPosition
 from trionet.errors import ApiError, FencedInstanceIdError
 from trionet.protocol import error_codes
 from trionet.testing import BrokerControl, MemoryNetwork

@@ -10,8 +10,9 @@ from trio.testing import MockClock
 from support.coordinator_members import GROUP, GroupMember, open_member
 from trionet import Broker
 from trionet.client._topic_partition import OffsetAndMetadata, TopicPartition
-from trionet.client.consumer.coordinator._rebalance_callbacks import RebalanceCallbacks
-from trionet.client.consumer.state._partition_state import FetchPosition, FetchState
+from trionet.client.consumer.coordinator._rebalance_steps import RebalanceCallbacks
+from trionet.client.consumer.records._chunk import FetchPosition
+from trionet.client.consumer.state._partition_state import FetchState
 from trionet.errors import (
     ApiError,
     CommitFailedError,
@@ -78,7 +79,9 @@ async def test_a_seek_in_the_rebalance_callback_counts(
     autojump_clock: MockClock, network: MemoryNetwork, broker: Broker
 ) -> None:
     async with open_member(broker, network) as member:
-        member.coordinator.callbacks = RebalanceCallbacks(assigned=lambda _: read_to(member, T0, 5))
+        member.coordinator.listeners.callbacks = RebalanceCallbacks(
+            assigned=lambda _: read_to(member, T0, 5)
+        )
         await member.read(
             lambda: bool(member.has and not member.subscription.assignment.initializing())
         )
@@ -144,7 +147,7 @@ async def test_what_is_finished_is_committed_before_partitions_are_given_up(
 ) -> None:
     seen: list[dict[tuple[str, int], int]] = []
     async with open_member(broker, network, auto_commit_seconds=600) as member:
-        member.coordinator.callbacks = RebalanceCallbacks(
+        member.coordinator.listeners.callbacks = RebalanceCallbacks(
             revoked=lambda _: seen.append(committed(kit))
         )
         await member.read(lambda: bool(member.has))

@@ -10,15 +10,14 @@ from trio.testing import MockClock
 from support.scripted_node import ScriptedNode
 from trionet.client.consumer.assignors import CooperativeStickyAssignor, RangeAssignor
 from trionet.client.consumer.assignors._assignor import RebalanceProtocol
-from trionet.client.consumer.coordinator._classic_member import ClassicMember
-from trionet.client.consumer.coordinator._group_assignment import (
+from trionet.client.consumer.coordinator._classic_member import ClassicMember, GroupSettings
+from trionet.client.consumer.coordinator._group_leader import (
     GroupAssignment,
+    GroupLeader,
     rebalance_protocol,
     subscriptions_of,
 )
-from trionet.client.consumer.coordinator._group_leader import GroupLeader
-from trionet.client.consumer.coordinator._group_settings import GroupSettings
-from trionet.client.consumer.state._reset_strategy import EARLIEST
+from trionet.client.consumer.state._partition_state import EARLIEST
 from trionet.client.consumer.state._subscription_state import SubscriptionState
 from trionet.client.network._open_client import open_kafka_client
 from trionet.errors import ConfigError

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 
-from trionet.client.consumer.coordinator._heartbeat import Heartbeat, PollInterval
+from trionet.client.consumer.coordinator._membership import Heartbeat, PollInterval
 
 
 def test_a_heartbeat_is_due_one_interval_after_the_last_was_sent() -> None:

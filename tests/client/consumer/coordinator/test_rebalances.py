@@ -18,7 +18,7 @@ from support.coordinator_members import (
 )
 from trionet import Broker
 from trionet.client._topic_partition import TopicPartition
-from trionet.client.consumer.coordinator._rebalance_callbacks import RebalanceCallbacks
+from trionet.client.consumer.coordinator._rebalance_steps import RebalanceCallbacks
 from trionet.testing import MemoryNetwork
 
 
@@ -213,7 +213,7 @@ async def test_what_a_callback_raises_is_raised_once_and_the_rebalance_goes_on(
         raise Refused
 
     async with open_member(broker, network) as member:
-        member.coordinator.callbacks = RebalanceCallbacks(assigned=refuse)
+        member.coordinator.listeners.callbacks = RebalanceCallbacks(assigned=refuse)
         with pytest.raises(Refused):
             await member.read_on()
         await member.read(lambda: True)
@@ -232,7 +232,7 @@ async def test_a_callback_that_was_cancelled_is_called_again(
         calls.append((len(partitions), True))
 
     async with open_member(broker, network) as member:
-        member.coordinator.callbacks = RebalanceCallbacks(assigned=take_over)
+        member.coordinator.listeners.callbacks = RebalanceCallbacks(assigned=take_over)
         with trio.move_on_after(2):
             await member.read_on()
         await member.read(lambda: True)

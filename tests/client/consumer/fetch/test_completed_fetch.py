@@ -18,7 +18,8 @@ from trionet.client.consumer.fetch._completed_fetch import (
     CompletedFetch,
     FetchSettings,
 )
-from trionet.client.consumer.state._partition_state import FetchPosition, PartitionState
+from trionet.client.consumer.records._chunk import FetchPosition
+from trionet.client.consumer.state._partition_state import PartitionState
 from trionet.errors import CorruptRecordError
 from trionet.protocol.messages.fetch import AbortedTransaction
 from trionet.protocol.records._control import EndTransactionMarker, encode_marker

@@ -15,18 +15,18 @@ from support.coordinator_members import make_topic
 from trionet import Broker, open_broker
 from trionet._util._off_loop import computing_threads
 from trionet.client._topic_partition import TopicPartition
+from trionet.client.consumer._config import ConsumerSettings
 from trionet.client.consumer._consumer import Consumer
 from trionet.client.consumer._open_consumer import open_consumer
-from trionet.client.consumer._settings import ConsumerSettings
 from trionet.client.consumer.fetch._completed_fetch import CompletedFetch, FetchSettings
 from trionet.client.consumer.fetch._decompression import (
-    INFLATED_BYTES_MAX,
+    INLINE_BYTES_MAX,
     PACKED_BYTES_MAX,
     Decompression,
     decompressed_inline,
 )
-from trionet.client.consumer.state._partition_state import FetchPosition, PartitionState
-from trionet.client.consumer.state._reset_strategy import EARLIEST
+from trionet.client.consumer.records._chunk import FetchPosition
+from trionet.client.consumer.state._partition_state import EARLIEST, PartitionState
 from trionet.client.producer._open_producer import open_producer
 from trionet.errors import CorruptRecordError
 from trionet.protocol.records._batch import HEADER_SIZE, read_header
@@ -34,7 +34,7 @@ from trionet.protocol.records.compression._codecs import GZIP, NONE, ZSTD
 
 T0 = TopicPartition("t", 0)
 NOISE = random.Random(1).randbytes(PACKED_BYTES_MAX)
-SPARSE = bytes(INFLATED_BYTES_MAX)
+SPARSE = bytes(INLINE_BYTES_MAX)
 
 
 def is_opened_at_once(records: bytes) -> bool:

@@ -15,11 +15,11 @@ from support.scripted_logs import Logs
 from support.scripted_node import Hangup
 from trionet import open_broker
 from trionet.client._topic_partition import TopicPartition
+from trionet.client.consumer._config import ConsumerSettings
 from trionet.client.consumer._consumer import Consumer
 from trionet.client.consumer._open_consumer import open_consumer
-from trionet.client.consumer._settings import ConsumerSettings
 from trionet.client.consumer.fetch._completed_fetch import FetchSettings
-from trionet.client.consumer.state._reset_strategy import EARLIEST, NONE, ResetStrategy
+from trionet.client.consumer.state._partition_state import EARLIEST, NONE, ResetStrategy
 from trionet.errors import ApiError, LogTruncationError
 from trionet.protocol import error_codes
 from trionet.protocol.messages.fetch import PartitionData
@@ -47,6 +47,15 @@ async def values(consumer: Consumer, count: int) -> list[bytes | None]:
 
 def refused(error_code: int) -> PartitionData:
     return PartitionData(error_code=error_code)
+
+
+def cut(network: MemoryNetwork) -> Logs:
+    """Three records, of which the leader of a second epoch has only the first."""
+    logs = Logs(network)
+    logs.write(b"a", b"b", b"c")
+    logs.epoch_ends = {1: 1}
+    logs.leader = 1, 2
+    return logs
 
 
 # Leaders.
@@ -79,10 +88,7 @@ async def test_new_leader_is_asked_whether_it_has_what_was_read(
 async def test_log_that_was_cut_is_read_on_where_it_was(
     network: MemoryNetwork, autojump_clock: MockClock
 ) -> None:
-    logs = Logs(network)
-    logs.write(b"a", b"b", b"c")
-    logs.epoch_ends = {1: 1}
-    logs.leader = 1, 2
+    logs = cut(network)
     async with reading(network, logs) as consumer:
         consumer.seek(T0, 3, leader_epoch=1)
 
@@ -92,10 +98,7 @@ async def test_log_that_was_cut_is_read_on_where_it_was(
 async def test_with_none_a_log_that_was_cut_is_an_error(
     network: MemoryNetwork, autojump_clock: MockClock
 ) -> None:
-    logs = Logs(network)
-    logs.write(b"a", b"b", b"c")
-    logs.epoch_ends = {1: 1}
-    logs.leader = 1, 2
+    logs = cut(network)
     async with reading(network, logs, NONE) as consumer:
         consumer.seek(T0, 3, leader_epoch=1)
         with pytest.raises(LogTruncationError, match="truncated at offset 1") as caught:
@@ -196,34 +199,23 @@ async def test_each_further_refusal_of_a_partition_makes_the_wait_longer(
         assert grow(logs.fetch_times[7:14])
 
 
-async def test_each_further_refusal_of_an_offset_makes_the_wait_longer(
-    network: MemoryNetwork, autojump_clock: MockClock
-) -> None:
-    """KIP-580."""
-    logs = Logs(network)
-    logs.write(b"a")
-    logs.list_errors = [error_codes.OFFSET_NOT_AVAILABLE] * 6
-    async with reading(network, logs) as consumer:
-        await values(consumer, 1)
-
-    assert 7 == len(logs.list_times)
-    assert grow(logs.list_times)
-
-
-async def test_each_further_refusal_of_an_epoch_makes_the_wait_longer(
-    network: MemoryNetwork, autojump_clock: MockClock
+@pytest.mark.parametrize("what", ["list", "epoch"])
+async def test_each_further_refusal_of_an_offset_or_epoch_makes_the_wait_longer(
+    network: MemoryNetwork, autojump_clock: MockClock, what: str
 ) -> None:
     """KIP-580."""
     logs = Logs(network)
     logs.write(b"a", b"b")
-    logs.epoch_errors = [error_codes.OFFSET_NOT_AVAILABLE] * 6
-    logs.leader = 1, 2
+    setattr(logs, f"{what}_errors", [error_codes.OFFSET_NOT_AVAILABLE] * 6)
     async with reading(network, logs) as consumer:
-        consumer.seek(T0, 1, leader_epoch=1)
+        if what == "epoch":
+            logs.leader = 1, 2
+            consumer.seek(T0, 1, leader_epoch=1)
         await values(consumer, 1)
 
-    assert 7 == len(logs.epoch_times)
-    assert grow(logs.epoch_times)
+    times = getattr(logs, f"{what}_times")
+    assert 7 == len(times)
+    assert grow(times)
 
 
 async def test_refusal_is_reported_once_and_the_consumer_goes_on(

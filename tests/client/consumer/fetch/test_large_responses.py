@@ -54,6 +54,16 @@ async def reading(
         yield consumer
 
 
+@asynccontextmanager
+async def reading_written(network: MemoryNetwork, values: Values) -> AsyncIterator[Consumer]:
+    """A consumer of the partitions with these records, each in a batch of its own."""
+    async with (
+        written(network, values) as broker,
+        reading(network, broker, *values) as consumer,
+    ):
+        yield consumer
+
+
 def connections(consumer: Consumer) -> float:
     return consumer.statistics()["connection-creation-total"]
 
@@ -61,11 +71,10 @@ def connections(consumer: Consumer) -> float:
 async def test_batch_that_is_too_large_is_an_error_that_says_what_to_set(
     network: MemoryNetwork, autojump_clock: MockClock
 ) -> None:
-    async with (
-        written(network, {T0: [b"a", LARGE, b"b"]}) as broker,
-        reading(network, broker, T0) as consumer,
-    ):
+    async with reading_written(network, {T0: [b"a", LARGE, b"b"]}) as consumer:
         assert b"a" == (await anext(consumer)).value
+        with pytest.raises(FetchTooLargeError):
+            await consumer.next_batch()
         with pytest.raises(FetchTooLargeError) as caught:
             await anext(consumer)
 
@@ -80,24 +89,10 @@ async def test_batch_that_is_too_large_is_an_error_that_says_what_to_set(
         ) == str(error)
 
 
-async def test_batch_that_is_too_large_is_an_error_of_next_batch_too(
-    network: MemoryNetwork, autojump_clock: MockClock
-) -> None:
-    async with (
-        written(network, {T0: [LARGE]}) as broker,
-        reading(network, broker, T0) as consumer,
-    ):
-        with pytest.raises(FetchTooLargeError):
-            await consumer.next_batch()
-
-
 async def test_error_costs_one_connection_until_the_next_record_is_requested(
     network: MemoryNetwork, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with (
-        written(network, {T0: [LARGE]}) as broker,
-        reading(network, broker, T0) as consumer,
-    ):
+    async with reading_written(network, {T0: [LARGE]}) as consumer:
         await trio.sleep(600)
         with pytest.raises(FetchTooLargeError):
             await anext(consumer)
@@ -113,10 +108,7 @@ async def test_each_further_request_finds_it_again_after_a_longer_wait(
     network: MemoryNetwork, autojump_clock: MockClock
 ) -> None:
     """Nothing is skipped, and no broker is asked without a pause."""
-    async with (
-        written(network, {T0: [LARGE]}) as broker,
-        reading(network, broker, T0) as consumer,
-    ):
+    async with reading_written(network, {T0: [LARGE]}) as consumer:
         times = []
         for _ in range(8):
             with pytest.raises(FetchTooLargeError, match="offset 0"):
@@ -130,10 +122,7 @@ async def test_each_further_request_finds_it_again_after_a_longer_wait(
 async def test_what_is_after_it_is_read_after_a_seek(
     network: MemoryNetwork, autojump_clock: MockClock
 ) -> None:
-    async with (
-        written(network, {T0: [b"a", LARGE, b"b", b"c"]}) as broker,
-        reading(network, broker, T0) as consumer,
-    ):
+    async with reading_written(network, {T0: [b"a", LARGE, b"b", b"c"]}) as consumer:
         await anext(consumer)
         with pytest.raises(FetchTooLargeError) as caught:
             await anext(consumer)
@@ -161,10 +150,7 @@ async def test_records_before_it_are_handed_out_first(
 ) -> None:
     """They may be fetched ahead by long when it is found; a seek would lose them."""
     values = [b"%d" % number for number in range(20)]
-    async with (
-        written(network, {T0: [*values, LARGE]}) as broker,
-        reading(network, broker, T0) as consumer,
-    ):
+    async with reading_written(network, {T0: [*values, LARGE]}) as consumer:
         await trio.sleep(60)
 
         assert values == [(await anext(consumer)).value for _ in values]
@@ -177,10 +163,7 @@ async def test_other_partitions_are_read_beside_it(
 ) -> None:
     """It is found out which of the partitions of a request it was."""
     many = [b"%d" % number for number in range(50)]
-    async with (
-        written(network, {T0: many, T1: [LARGE], T2: many}) as broker,
-        reading(network, broker, T0, T1, T2) as consumer,
-    ):
+    async with reading_written(network, {T0: many, T1: [LARGE], T2: many}) as consumer:
         found: dict[int, list[bytes | None]] = {0: [], 2: []}
         errors: set[tuple[int, int]] = set()
         while sum(map(len, found.values())) < 100 or not errors:
@@ -198,10 +181,7 @@ async def test_other_partitions_are_read_beside_it(
 async def test_partition_without_records_is_no_hindrance(
     network: MemoryNetwork, autojump_clock: MockClock
 ) -> None:
-    async with (
-        written(network, {T1: [LARGE]}) as broker,
-        reading(network, broker, T0, T1, T2) as consumer,
-    ):
+    async with reading_written(network, {T0: [], T1: [LARGE], T2: []}) as consumer:
         began = trio.current_time()
         with pytest.raises(FetchTooLargeError, match="t-1"):
             await anext(consumer)
@@ -212,10 +192,7 @@ async def test_partition_without_records_is_no_hindrance(
 async def test_paused_partition_is_no_error(
     network: MemoryNetwork, autojump_clock: MockClock
 ) -> None:
-    async with (
-        written(network, {T0: [b"a"], T1: [LARGE]}) as broker,
-        reading(network, broker, T0, T1) as consumer,
-    ):
+    async with reading_written(network, {T0: [b"a"], T1: [LARGE]}) as consumer:
         consumer.pause(T1)
 
         assert b"a" == (await anext(consumer)).value
@@ -229,10 +206,7 @@ async def test_small_batches_that_are_too_much_together_are_fetched_apart(
 ) -> None:
     """No broker is asked for more than ``receive.message.max.bytes``."""
     values = [b"%d" % number * 4000 for number in range(10)]
-    async with (
-        written(network, {T0: values, T1: values}) as broker,
-        reading(network, broker, T0, T1) as consumer,
-    ):
+    async with reading_written(network, {T0: values, T1: values}) as consumer:
         found = sorted([(await anext(consumer)).value or b"" for _ in range(20)])
 
         assert sorted(values * 2) == found

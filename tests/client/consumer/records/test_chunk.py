@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.client._topic_partition import TopicPartition
-from trionet.client.consumer.records._chunk import Chunk
-from trionet.client.consumer.state._partition_state import FetchPosition
+from trionet.client.consumer.records._chunk import Chunk, FetchPosition
 from trionet.protocol.records._types import Columns
 
 START, END = FetchPosition(3, 0), FetchPosition(20, 1)

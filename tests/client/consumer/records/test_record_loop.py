@@ -6,9 +6,7 @@ import pytest
 import trio
 
 from trionet.client._topic_partition import TopicPartition
-from trionet.client.consumer.records._chunk import Chunk
-from trionet.client.consumer.records._record_loop import RecordLoop
-from trionet.client.consumer.state._partition_state import FetchPosition
+from trionet.client.consumer.records._chunk import Chunk, FetchPosition, RecordLoop
 from trionet.protocol.records._types import Columns
 
 CHUNK = 40

@@ -9,10 +9,8 @@ from ._assignor import (
     RebalanceProtocol,
     partitions_by_topic,
 )
-from ._cooperative_sticky_assignor import CooperativeStickyAssignor
-from ._range_assignor import RangeAssignor
-from ._round_robin_assignor import RoundRobinAssignor
-from ._sticky_assignor import StickyAssignor
+from ._range_and_round_robin import RangeAssignor, RoundRobinAssignor
+from ._sticky_assignors import CooperativeStickyAssignor, StickyAssignor
 
 __all__ = [
     "Assignor",

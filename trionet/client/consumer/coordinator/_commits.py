@@ -13,11 +13,11 @@ import trio
 
 from ....errors import TrionetError
 from ..._topic_partition import OffsetAndMetadata, TopicPartition
-from ..state._partition_state import NO_EPOCH, FetchPosition, PartitionState
+from ..records._chunk import NO_EPOCH, FetchPosition
+from ..state._partition_state import PartitionState
 from ..state._subscription_state import SubscriptionState
-from ._classic_member import ClassicMember, Generation
+from ._classic_member import ClassicMember, Generation, GroupSettings
 from ._committed_offsets import CommittedOffsets
-from ._group_settings import GroupSettings
 
 LOGGER: Final = logging.getLogger(__name__)
 

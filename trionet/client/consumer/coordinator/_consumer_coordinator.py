@@ -24,22 +24,18 @@ from ...._util._raising import again
 from ....errors import FencedInstanceIdError, TrionetError
 from ..._topic_partition import OffsetAndMetadata, TopicPartition
 from ...network._kafka_client import KafkaClient
-from ..offsets._leader_requests import is_gone
+from ..offsets._position_requests import is_gone
 from ..records._hooks import NO_HOOKS, ConsumerHooks
 from ..state._subscription_state import SubscriptionState
-from ._classic_member import ClassicMember, GroupMetadata
+from ._classic_member import ClassicMember, GroupMetadata, GroupSettings
 from ._commits import Commits
 from ._committed_offsets import CommittedOffsets
 from ._coordinator_finder import CoordinatorFinder
-from ._group_assignment import GroupAssignment
-from ._group_leader import GroupLeader
-from ._group_settings import GroupSettings
-from ._heartbeat import PollInterval
+from ._group_leader import GroupAssignment, GroupLeader
 from ._initial_positions import InitialPositions, OffsetPrefetch
 from ._loop_watchdog import watching_loop
 from ._membership import Membership
-from ._rebalance_callbacks import RebalanceCallbacks, RebalanceListenerInvoker
-from ._rebalance_steps import RebalanceSteps
+from ._rebalance_steps import RebalanceListenerInvoker, RebalanceSteps
 
 _CLOSED: Final = "the consumer is closed"
 
@@ -56,7 +52,9 @@ class ConsumerCoordinator:
         hooks: notified of committed offsets.
 
     Attributes:
+        listeners: calls the user's rebalance callbacks.
         positions: sets the initial positions of partitions that the group has assigned.
+        poll_interval: tracks the time since the user last requested a record.
     """
 
     def __init__(
@@ -83,7 +81,7 @@ class ConsumerCoordinator:
             settings,
             lambda partition: is_gone(client.metadata.cluster, partition),
         )
-        self._listeners = RebalanceListenerInvoker(subscription)
+        self.listeners = RebalanceListenerInvoker(subscription)
         self.positions = InitialPositions(
             client,
             subscription,
@@ -99,8 +97,8 @@ class ConsumerCoordinator:
             self._member,
             assignment,
             self._commits,
-            self._listeners,
-            join=self._join,
+            self.listeners,
+            join=lambda: self._membership.join(),  # noqa: PLW0108 -- created below
             on_assigned=self.positions.find_soon,
         )
         self._membership = Membership(
@@ -113,34 +111,20 @@ class ConsumerCoordinator:
             on_leading=self.positions.expect,
             notify=notify,
         )
+        self.poll_interval = self._membership.poll_interval
         self._notify = notify
         self._failure: Exception | None = None
         self._is_leaving = False
 
     # The user's task.
 
-    @property
-    def callbacks(self) -> RebalanceCallbacks:
-        """The user's rebalance callbacks."""
-        return self._listeners.callbacks
-
-    @callbacks.setter
-    def callbacks(self, callbacks: RebalanceCallbacks) -> None:
-        self._listeners.callbacks = callbacks
-
-    @property
-    def poll_interval(self) -> PollInterval:
-        """Tracks the time since the user last requested a record."""
-        return self._membership.poll_interval
-
     async def wait(self, parking_lot: trio.lowlevel.ParkingLot) -> None:
         """Park the user's task; the wait does not count towards ``max.poll.interval.ms``."""
-        interval = self._membership.poll_interval
-        interval.is_waiting = True
+        self.poll_interval.is_waiting = True
         try:
             await parking_lot.park()
         finally:
-            interval.stop_waiting(trio.current_time())
+            self.poll_interval.stop_waiting(trio.current_time())
 
     @property
     def needs_poll(self) -> bool:
@@ -198,9 +182,6 @@ class ConsumerCoordinator:
                     self._steps.complete(joined)
             if self._steps.queue:  # none for an outdated assignment
                 await self._steps.take()
-
-    def _join(self) -> None:
-        self._membership.join()
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
@@ -282,14 +263,13 @@ class ConsumerCoordinator:
                 return
             except trio.Cancelled:
                 # Again, with the callback that was cancelled, but with less time.
-                with trio.move_on_after(
-                    self._settings.cancelled_close_timeout_seconds, shield=True
-                ) as limit:
-                    await self._give_up_and_leave(_CLOSED, limit)
+                await self._close_cancelled()
                 raise
-        with trio.move_on_after(
-            self._settings.cancelled_close_timeout_seconds, shield=True
-        ) as limit:
+        await self._close_cancelled()
+
+    async def _close_cancelled(self) -> None:
+        seconds = self._settings.cancelled_close_timeout_seconds
+        with trio.move_on_after(seconds, shield=True) as limit:
             await self._give_up_and_leave(_CLOSED, limit)
 
     async def leave(self, reason: str) -> None:
@@ -339,7 +319,7 @@ class ConsumerCoordinator:
         if not assigned:
             return
         are_lost = self._member.has_lost_generation or self._membership.is_joining
-        await self._listeners.given_up(assigned, are_lost=are_lost)
+        await self.listeners.given_up(assigned, are_lost=are_lost)
         # Another task may have unsubscribed while the callback ran.
         if self._subscription.is_group_managed:
             self._subscription.assign_from_group(())

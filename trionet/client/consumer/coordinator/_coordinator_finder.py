@@ -18,7 +18,7 @@ from ...network._cluster import COORDINATOR_ID_BASE, Node
 from ...network._kafka_client import KafkaClient
 from ...network._open_client import until_any_ready
 from ...network._responses import PendingResponse
-from ._group_settings import GroupSettings
+from ._classic_member import GroupSettings
 
 LOGGER: Final = logging.getLogger(__name__)
 

@@ -1,25 +1,129 @@
-"""The duties of a group's leader, which assigns partitions and watches for topic changes.
+"""The assignors of a member: the subscriptions that it sends, and its duties as a group's leader.
 
-(Kafka: ConsumerCoordinator.onLeaderElected and its MetadataSnapshot.)
+(Kafka: ConsumerCoordinator.metadata, onLeaderElected, MetadataSnapshot.) The leader assigns
+partitions, and watches for topic changes.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 import trio
 
-from ....errors import LocalProtocolError
-from ....protocol.messages.join_group import JoinGroupResponse
+from ....errors import ConfigError, LocalProtocolError, WireFormatError
+from ....protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from ..._topic_partition import TopicPartition
 from ...network._kafka_client import KafkaClient
+from ..assignors import (
+    Assignor,
+    MemberSubscription,
+    PartitionsByTopic,
+    RebalanceProtocol,
+    partitions_by_topic,
+)
+from ..assignors._consumer_protocol import (
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
 from ..state._subscription_state import SubscriptionState, SubscriptionType
-from ._classic_member import ClassicMember
-from ._group_assignment import GroupAssignment, Snapshot, snapshot, subscriptions_of, wanted_topics
-from ._group_settings import GroupSettings
+from ._classic_member import ClassicMember, GroupSettings
 
 LOGGER: Final = logging.getLogger(__name__)
+
+
+def rebalance_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:
+    """Return the highest protocol that all assignors support (KIP-429).
+
+    A group can therefore move from an eager to a cooperative assignor in two rolling restarts:
+    first with both assignors in the list, then with only the cooperative assignor.
+
+    Raises:
+        ConfigError: there are no assignors, two assignors have the same name, or they have no
+            protocol in common.
+    """
+    names = [each.name for each in assignors]
+    if not names or len(set(names)) < len(names):
+        raise ConfigError(
+            "partition.assignment.strategy must list one or more assignors, each only once; it"
+            f" lists {', '.join(names) or 'none'}"
+        )
+    common = frozenset.intersection(*(frozenset(each.protocols) for each in assignors))
+    if not common:
+        raise ConfigError(
+            f"partition.assignment.strategy = {', '.join(names)}: these assignors have no rebalance"
+            " protocol in common; choose assignors that share one"
+        )
+    return max(common)
+
+
+class GroupAssignment:
+    """A member's assignors, which provide its user data and compute assignments.
+
+    Args:
+        assignors: the assignors, in order of preference.
+        rack_id: the rack of this member.
+    """
+
+    def __init__(self, assignors: Sequence[Assignor], rack_id: str | None) -> None:
+        self.protocol = rebalance_protocol(assignors)
+        self.by_name = {each.name: each for each in assignors}
+        self._rack_id = rack_id
+        self._assigned: Sequence[TopicPartition] | None = None
+        self._generation = -1
+
+    def protocols(
+        self, topics: Iterable[str], owned: Iterable[TopicPartition]
+    ) -> list[tuple[str, bytes]]:
+        """Return the protocols for JoinGroup: assignor names, each with an encoded subscription.
+
+        Args:
+            topics: the topics to which this member subscribes.
+            owned: the partitions that this member still owns.
+        """
+        names = sorted(topics)
+        kept = tuple(sorted(owned))
+        return [
+            (
+                name,
+                encode_subscription(
+                    MemberSubscription(
+                        names,
+                        assignor.user_data(names, self._assigned, self._generation),
+                        kept,
+                        self._generation,
+                        self._rack_id,
+                    )
+                ),
+            )
+            for name, assignor in self.by_name.items()
+        ]
+
+    def assigned(self, partitions: Sequence[TopicPartition], generation: int) -> None:
+        """Record the partitions that were assigned to this member in a generation."""
+        self._assigned, self._generation = partitions, generation
+
+
+def subscriptions_of(
+    members: Iterable[JoinGroupResponseMember],
+) -> dict[str, MemberSubscription]:
+    """Decode the members' subscriptions, and return them keyed by member id.
+
+    Malformed metadata is treated as a subscription to no topics, so that the other members still
+    get partitions.
+    """
+    found: dict[str, MemberSubscription] = {}
+    for member in members:
+        try:
+            found[member.member_id] = decode_subscription(
+                bytes(member.metadata), member.group_instance_id
+            )
+        except WireFormatError as error:
+            LOGGER.warning("member %s sent a malformed subscription: %s", member.member_id, error)
+            found[member.member_id] = MemberSubscription(())
+    return found
 
 
 class GroupLeader:
@@ -46,7 +150,7 @@ class GroupLeader:
         self._member = member
         self._assignment = assignment
         self._settings = settings
-        self._assigned_from: Snapshot | None = None
+        self._assigned_from: PartitionsByTopic | None = None
         self._topics: frozenset[str] = frozenset()
         self._updates_seen = 0
 
@@ -79,7 +183,7 @@ class GroupLeader:
             if is_new:
                 self._member.request_rejoin("the topics that match the pattern have changed")
         before = self._assigned_from
-        if before is not None and snapshot(cluster, self._topics) != before:
+        if before is not None and partitions_by_topic(cluster, self._topics) != before:
             self._member.request_rejoin("the partitions of subscribed topics have changed")
 
     # Assignments.
@@ -100,20 +204,26 @@ class GroupLeader:
             self._subscription.reset_group_subscription()
             return {}
         name = response.protocol_name
-        if name is None or not self._assignment.knows(name):
+        assignor = None if name is None else self._assignment.by_name.get(name)
+        if assignor is None:
             raise LocalProtocolError(
                 f"the group has chosen assignor {name}, which this member does not support"
             )
         subscriptions = subscriptions_of(response.members)
-        topics = wanted_topics(subscriptions)
+        topics = frozenset(topic for each in subscriptions.values() for topic in each.topics)
         await self._until_described(topics)
-        cluster = self._client.metadata.cluster
         self._topics = topics
-        self._assigned_from = snapshot(cluster, topics)
+        partitions = partitions_by_topic(self._client.metadata.cluster, topics)
+        self._assigned_from = partitions
         # KIP-814: a static leader has returned, and all members keep their assignments.
         if response.skip_assignment:
             return {}
-        return self._assignment.assign(name, subscriptions, cluster)
+        if missing := topics - partitions.keys():
+            LOGGER.warning(
+                "no partitions are known for these subscribed topics: %s", sorted(missing)
+            )
+        assigned = assignor.assign(partitions, subscriptions)
+        return {member: encode_assignment(given) for member, given in assigned.items()}
 
     async def _until_described(self, topics: Collection[str]) -> None:
         """Wait for the metadata of these topics, to which members subscribe."""

@@ -16,7 +16,8 @@ from ..._api_errors import is_retriable
 from ..._topic_partition import OffsetAndMetadata, TopicPartition
 from ...network._kafka_client import KafkaClient
 from ..assignors._consumer_protocol import decode_assignment
-from ..state._partition_state import NO_EPOCH, FetchPosition, FetchState, PartitionState
+from ..records._chunk import NO_EPOCH, FetchPosition
+from ..state._partition_state import FetchState, PartitionState
 from ..state._subscription_state import SubscriptionState
 from ._classic_member import ClassicMember, Generation
 from ._commits import Commits

@@ -1,12 +1,14 @@
 """The background task that joins a group when the user's task is ready, and sends heartbeats.
 
-(Kafka: AbstractCoordinator and its HeartbeatThread.) Steps that involve the user, such as revoking
-partitions, run in the user's task; see :mod:`._consumer_coordinator`.
+(Kafka: AbstractCoordinator, its HeartbeatThread, and Heartbeat.) Steps that involve the user, such
+as revoking partitions, run in the user's task; see :mod:`._consumer_coordinator`. The timers read
+no clock: ``now`` is the current time on the event loop's clock, in seconds.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import random
 from collections.abc import Callable
 from typing import Final
@@ -18,16 +20,89 @@ from ....protocol.messages.heartbeat import HeartbeatRequest
 from ....protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from ....protocol.messages.leave_group import LeaveGroupRequest
 from ....protocol.messages.sync_group import SyncGroupRequest
-from ._classic_member import ClassicMember, Generation, MemberState, Verdict
+from ._classic_member import ClassicMember, Generation, GroupSettings, MemberState, Verdict
 from ._coordinator_finder import CoordinatorFinder
 from ._group_leader import GroupLeader
-from ._group_settings import GroupSettings
-from ._heartbeat import Heartbeat, PollInterval
 
 LOGGER: Final = logging.getLogger(__name__)
 
 JOIN_GROUP_LAPSE_SECONDS: Final = 5.0
 """How much longer than the rebalance timeout to wait for a JoinGroup response (KAFKA-7610)."""
+
+
+class Heartbeat:
+    """A member's heartbeat and session timers.
+
+    Args:
+        seconds: the heartbeat interval.
+        session_timeout_seconds: the time from the last response to the end of the session.
+    """
+
+    def __init__(self, seconds: float, session_timeout_seconds: float) -> None:
+        self._seconds = seconds
+        self._session_seconds = session_timeout_seconds
+        self._due_at = self._heard_at = -math.inf
+
+    def begin(self, now: float) -> None:
+        """Start the session of a member that has joined the group."""
+        self._heard_at = now
+        self._due_at = now + self._seconds
+
+    def sent(self, now: float) -> None:
+        """Record that a heartbeat was sent."""
+        self._due_at = now + self._seconds
+
+    def heard(self, now: float) -> None:
+        """Record a response from the coordinator."""
+        self._heard_at = now
+
+    def failed(self, now: float, wait_seconds: float) -> None:
+        """Schedule a retry after a failed heartbeat."""
+        self._due_at = now + wait_seconds
+
+    def due_in(self, now: float) -> float:
+        """Return the seconds until the next heartbeat is due."""
+        return max(0.0, self._due_at - now)
+
+    def session_left(self, now: float) -> float:
+        """Return the seconds until the session ends unless the coordinator receives a heartbeat."""
+        return max(0.0, self._heard_at + self._session_seconds - now)
+
+
+class PollInterval:
+    """The time since the user last requested a record (``max.poll.interval.ms``).
+
+    Args:
+        seconds_max: the time limit, after which the member leaves its group.
+
+    Attributes:
+        polled_at: the time at which the user last requested a record.
+        is_waiting: whether the user is waiting for a record, and therefore cannot be late.
+    """
+
+    def __init__(self, seconds_max: float) -> None:
+        self._seconds_max = seconds_max
+        self.polled_at = math.inf
+        self.is_waiting = False
+
+    def polled(self, now: float) -> None:
+        """Record that the user has requested the next record."""
+        self.polled_at = now
+
+    def left(self, now: float) -> float:
+        """Return the seconds until the limit is exceeded; infinite while the user is waiting."""
+        if self.is_waiting:
+            return math.inf
+        return max(0.0, self.polled_at + self._seconds_max - now)
+
+    def next_check_in(self, now: float) -> float:
+        """Return the seconds until the limit could be exceeded at the earliest."""
+        return self._seconds_max if self.is_waiting else self.left(now)
+
+    def stop_waiting(self, now: float) -> None:
+        """Record that the user has received a record or stopped waiting for one."""
+        self.is_waiting = False
+        self.polled_at = now
 
 
 class Membership:
@@ -137,7 +212,15 @@ class Membership:
         """
         had_generation = not self._member.has_lost_generation
         failures = 0
-        while (verdict := await self._try_to_join()) is not Verdict.DONE:
+        while True:
+            try:
+                verdict = await self._join_once()
+            except DisconnectedError as error:
+                LOGGER.info("group %s: joining failed: %s", self._settings.group_id, error)
+                verdict = Verdict.RETRY_LATER
+            if verdict is Verdict.DONE:
+                return True
+            self._member.state = MemberState.UNJOINED
             if had_generation and self._member.has_lost_generation:
                 return False
             if verdict is Verdict.FIND_COORDINATOR:
@@ -145,18 +228,6 @@ class Membership:
             if verdict is not Verdict.RETRY_NOW:
                 failures += 1
                 await trio.sleep(self._settings.retry.seconds(failures, self._rng))
-        return True
-
-    async def _try_to_join(self) -> Verdict:
-        await trio.lowlevel.checkpoint_if_cancelled()
-        try:
-            verdict = await self._join_once()
-        except DisconnectedError as error:
-            LOGGER.info("group %s: joining failed: %s", self._settings.group_id, error)
-            verdict = Verdict.RETRY_LATER
-        if verdict is not Verdict.DONE:
-            self._member.state = MemberState.UNJOINED
-        return verdict
 
     async def _join_once(self) -> Verdict:
         member, settings = self._member, self._settings

@@ -1,7 +1,7 @@
 """The fetched records of one partition from one response (Kafka: CompletedFetch, FetchConfig).
 
 When a response arrives, only its batch headers are read. Records are decoded when they are
-requested, in parts of limited size.
+requested, in parts of limited size. Aborted transactions and markers are skipped (KIP-98).
 """
 
 # Compiled by mypyc.
@@ -17,14 +17,14 @@ import attrs
 from ...._util._raising import raise_from
 from ....errors import CorruptRecordError, WireFormatError
 from ....protocol.messages.fetch import AbortedTransaction
-from ....protocol.records._batch import MAGIC, BatchHeader, check_crc, iter_batches
+from ....protocol.records._batch import MAGIC, BatchHeader, Bytes, check_crc, iter_batches
+from ....protocol.records._control import read_marker
+from ....protocol.records._records import decode_batch
 from ....protocol.records._types import Columns
 from ..._topic_partition import TopicPartition
-from ..records._chunk import Chunk, joined, sliced
-from ..state._partition_state import OFFSET_MAX, FetchPosition, PartitionState
-from ._decompressed_batch import DecompressedBatch
-from ._decompression import Decompression, decompressed_inline
-from ._transaction_filter import TransactionFilter
+from ..records._chunk import OFFSET_MAX, Chunk, FetchPosition, joined, sliced
+from ..state._partition_state import PartitionState
+from ._decompression import DecompressedBatch, Decompression, decompressed_inline
 
 #: Larger batches are decoded in parts of this many records, so as not to block the event loop.
 DECODED_RECORDS_MAX: Final = 2000
@@ -83,23 +83,6 @@ class CompletedFetch:
         end: the position after the last complete batch.
         size: the total size of the batches that are not completely decoded yet, in bytes.
     """
-
-    __slots__ = (
-        "_batches",
-        "_filter",
-        "_jumps",
-        "_next",
-        "_opened",
-        "_records",
-        "_settings",
-        "chunk",
-        "decompression",
-        "end",
-        "name",
-        "position",
-        "size",
-        "state",
-    )
 
     def __init__(
         self,
@@ -288,3 +271,47 @@ def _farther(position: FetchPosition, header: BatchHeader) -> FetchPosition:
     if header.last_offset < position.offset:
         return position
     return FetchPosition(header.last_offset + 1, header.leader_epoch)
+
+
+class TransactionFilter:
+    """A filter for one partition's batches in a response, to which they must be passed in order.
+
+    Args:
+        aborted: the aborted transactions in the batches; used only with
+            ``isolation.level=read_committed``.
+        is_read_committed: whether to skip aborted transactions; transaction markers are always
+            skipped.
+    """
+
+    def __init__(self, aborted: Iterable[AbortedTransaction], *, is_read_committed: bool) -> None:
+        self._is_read_committed = is_read_committed
+        self._aborted = sorted(aborted, key=lambda each: -each.first_offset)
+        self._aborting: set[int] = set()
+
+    def lets_pass(self, records: Bytes, start: int, header: BatchHeader) -> bool:
+        """Whether a batch contains records that are visible to users.
+
+        Args:
+            records: the buffer that contains the batch.
+            start: the index at which the batch starts.
+            header: the header of the batch, which must be of format 2.
+
+        Raises:
+            WireFormatError: a transaction marker is malformed.
+        """
+        if not self._is_read_committed:
+            return not header.is_control and header.count > 0
+        while self._aborted and self._aborted[-1].first_offset <= header.last_offset:
+            self._aborting.add(self._aborted.pop().producer_id)
+        if header.is_control:
+            if header.producer_id in self._aborting and _is_abort(records, start):
+                self._aborting.remove(header.producer_id)
+            return False
+        is_aborted = header.is_transactional and header.producer_id in self._aborting
+        return not is_aborted and header.count > 0
+
+
+def _is_abort(records: Bytes, start: int) -> bool:
+    rows = decode_batch(records, start)
+    marker = read_marker(rows[0][2], rows[0][3]) if rows else None
+    return marker is not None and not marker.is_commit

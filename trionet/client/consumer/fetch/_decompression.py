@@ -1,4 +1,9 @@
-"""Decompression of large batches in a thread, and of small batches inline."""
+"""Decompression of batches, and the decoding of a decompressed batch in parts.
+
+Large batches are decompressed in a thread, small batches inline.
+"""
+
+# Compiled by mypyc.
 
 from __future__ import annotations
 
@@ -7,17 +12,73 @@ from typing import Final
 import trio
 
 from ...._util._off_loop import computing_threads
+from ...._util._raising import raise_from
 from ....errors import WireFormatError
-from ....protocol.records._batch import BatchHeader
-from ._decompressed_batch import DecompressedBatch
+from ....protocol.records import _implementation as implementation
+from ....protocol.records._batch import BatchHeader, Bytes
+from ....protocol.records._records import INFLATED_BYTES_MAX, open_batch
+from ....protocol.records._types import Columns
 
 #: The maximum decompressed size of a batch that is decompressed inline. For this size, gzip takes
 #: 0.85 ms, zstd 0.3 ms, lz4 0.1 to 0.3 ms and snappy 0.2 ms. A thread costs 0.1 ms.
-INFLATED_BYTES_MAX: Final = 256 * 1024
+INLINE_BYTES_MAX: Final = 256 * 1024
 
 #: The maximum compressed size of a batch for which inline decompression is tried. JSON that gzip
-#: compresses to this size decompresses to about INFLATED_BYTES_MAX.
+#: compresses to this size decompresses to about INLINE_BYTES_MAX.
 PACKED_BYTES_MAX: Final = 64 * 1024
+
+
+class DecompressedBatch:
+    """A decompressed batch. Its checksum is not verified here.
+
+    Args:
+        buf: the buffer that contains the complete batch.
+        pos: the index at which the batch starts.
+        inflated_bytes_max: the limit for the decompressed size of the batch.
+
+    Raises:
+        WireFormatError: the batch is malformed, or exceeds the limit.
+
+    Attributes:
+        header: the header of the batch.
+        left: the number of records that remain to be read.
+    """
+
+    def __init__(self, buf: Bytes, pos: int, inflated_bytes_max: int = INFLATED_BYTES_MAX) -> None:
+        opened = open_batch(buf, pos, inflated_bytes_max)
+        self.header, self._body, self._pos, self._end = opened
+        self.left = self.header.count
+
+    @property
+    def is_done(self) -> bool:
+        return self.left == 0
+
+    def read(self, records_max: int) -> Columns:
+        """Decode the next records, at least one.
+
+        Args:
+            records_max: the maximum number of records to decode.
+
+        Raises:
+            WireFormatError: a record is malformed; nothing is skipped, so the next call fails too.
+        """
+        header = self.header
+        count = min(self.left, records_max)
+        passed = header.count - self.left
+        bases = header.base_offset, header.base_timestamp, passed
+        try:
+            columns, pos = implementation.reader.read_columns(self._body, self._pos, count, *bases)
+        except IndexError as error:
+            raise_from(WireFormatError("truncated record"), error)
+        except UnicodeDecodeError as error:
+            raise_from(WireFormatError("the key of a record header is not valid UTF-8"), error)
+        if count == self.left and pos != self._end:
+            raise WireFormatError("the records of a batch do not end where the batch ends")
+        self._pos = pos
+        self.left -= count
+        if header.timestamp_type:  # LogAppendTime: one timestamp replaces those of the records
+            return columns._replace(timestamps=[header.max_timestamp] * count)
+        return columns
 
 
 def decompressed_inline(
@@ -35,7 +96,7 @@ def decompressed_inline(
     if header.size > PACKED_BYTES_MAX:
         return None
     try:
-        return DecompressedBatch(records, start, INFLATED_BYTES_MAX)
+        return DecompressedBatch(records, start, INLINE_BYTES_MAX)
     except WireFormatError:
         return None  # it is larger, or malformed: the thread finds out
 

@@ -21,29 +21,34 @@ import logging
 import math
 import random
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import trio
 
-from ....errors import PartitionError, ResponseTooLargeError
+from ....errors import (
+    FetchTooLargeError,
+    OffsetOutOfRangeError,
+    PartitionError,
+    ResponseTooLargeError,
+)
 from ....protocol import api_keys, error_codes
 from ....protocol._wire import NO_UUID
 from ....protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
+from ..._api_errors import STALE_METADATA, api_error, is_retriable
 from ..._backoff import ExponentialBackoff
 from ..._topic_partition import TopicPartition
 from ...network._cluster import Node, PartitionMetadata
+from ...network._connections import RESPONSE_LIMIT
 from ...network._kafka_client import KafkaClient
 from ...network._responses import ClientResponse
-from ..records._chunk import Chunk
+from ..records._chunk import Chunk, FetchPosition
 from ..records._hooks import ConsumerHooks
-from ..state._partition_state import FetchPosition, PartitionState
+from ..state._partition_state import NONE, PartitionState
 from ..state._pending_errors import PendingErrors
 from ..state._subscription_state import SubscriptionState
 from ._completed_fetch import CompletedFetch, FetchSettings
-from ._counters import FetchCounters
 from ._decompression import Decompression
-from ._fetch_buffer import FetchBuffer
-from ._fetch_errors import batch_too_large, fetch_error_action
+from ._fetch_buffer import FetchBuffer, FetchCounters
 from ._fetch_session import (
     LAST_VERSION_WITH_NAMES,
     FetchSession,
@@ -55,6 +60,9 @@ logger = logging.getLogger("trionet.client.consumer")
 
 #: The first version with record batches and transactions (KIP-98).
 VERSION_MIN = 4
+
+#: Errors of a node that is not up to date yet. A retry of the same request will soon succeed.
+_NOT_YET: Final = frozenset({error_codes.UNKNOWN_LEADER_EPOCH, error_codes.OFFSET_NOT_AVAILABLE})
 
 
 class PendingFetch(NamedTuple):
@@ -390,13 +398,31 @@ class Fetcher:
         state.put_off(now, self._retry, self._rng)
         if data.error_code == error_codes.OFFSET_OUT_OF_RANGE and asked.position != state.position:
             return  # buffered records before that offset are handed out first
-        action = fetch_error_action(
-            name, asked.position, data.error_code, state, self._subscriptions
-        )
-        if action.is_metadata_old:
+        code = data.error_code
+        logger.info("fetching %s failed: %s", name, error_codes.name_of(code))
+        if code == error_codes.OFFSET_OUT_OF_RANGE:
+            self._out_of_range(name, asked)
+        elif code in STALE_METADATA:
             self._client.metadata.request_update()
-        if action.error is not None:
-            self._errors.add_partition(name, state, action.error)
+        elif code not in _NOT_YET:
+            error = api_error(code, f"fetching {name}")
+            if not is_retriable(error):
+                self._errors.add_partition(name, state, error)
+
+    def _out_of_range(self, name: TopicPartition, asked: PendingFetch) -> None:
+        """Reset the position, or raise an error if there is no reset strategy."""
+        offset = asked.position.offset
+        if asked.state.forget_replica() is not None:
+            return  # a follower may lag: ask the leader
+        if self._subscriptions.assignment.default_reset != NONE:
+            self._subscriptions.assignment.request_reset(name)
+            return
+        message = (
+            f"offset {offset} of {name} is out of range, and auto.offset.reset is none;"
+            " seek() to an existing offset"
+        )
+        error = OffsetOutOfRangeError(message, *name, offset)
+        self._errors.add_partition(name, asked.state, error)
 
     # Closing.
 
@@ -411,3 +437,20 @@ class Fetcher:
                 request = FetchRequest(max_bytes=0)
                 session.closing(request)
                 self._client.send(node, request, version_min=VERSION_MIN)
+
+
+def batch_too_large(
+    name: TopicPartition, position: FetchPosition, error: ResponseTooLargeError
+) -> FetchTooLargeError:
+    """Return the error for a single-partition response that exceeds the client's size limit."""
+    found = FetchTooLargeError(
+        f"cannot read {name} at offset {position.offset}: the response with the next record batch"
+        f" is {error.size} bytes long, more than {RESPONSE_LIMIT} = {error.bytes_max}; set"
+        f" {RESPONSE_LIMIT} to {error.size} or more, or seek() past the batch",
+        *name,
+        position.offset,
+        error.size,
+        error.bytes_max,
+    )
+    found.__cause__ = error
+    return found

@@ -20,8 +20,7 @@ from ..._backoff import ExponentialBackoff
 from ..._topic_partition import TopicPartition
 from ...network._cluster import Node
 from ...network._kafka_client import KafkaClient
-from ._leader_requests import by_leader
-from ._offset_reset import UNKNOWN_OFFSET, list_offsets_request, version_min
+from ._position_requests import UNKNOWN_OFFSET, by_leader, list_offsets_request, list_version_min
 
 
 class OffsetAndTimestamp(NamedTuple):
@@ -192,7 +191,7 @@ class OffsetFetcher:
         )
         try:
             response: ListOffsetsResponse = await self._client.request(
-                node, request, version_min=version_min(self._is_read_committed)
+                node, request, version_min=list_version_min(self._is_read_committed)
             )
         except DisconnectedError as error:
             result.failure = error

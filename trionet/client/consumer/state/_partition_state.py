@@ -1,7 +1,7 @@
-"""The state of one assigned partition, with its position.
+"""The state of one assigned partition, with its position and its reset strategy.
 
-(Kafka: SubscriptionState.TopicPartitionState, FetchPosition.) Nothing here reads a clock: ``now``
-is the current time on the event loop's clock, in seconds.
+(Kafka: SubscriptionState.TopicPartitionState, AutoOffsetResetStrategy.) Nothing here reads a clock:
+``now`` is the current time on the event loop's clock, in seconds.
 """
 
 # Compiled by mypyc.
@@ -11,27 +11,83 @@ from __future__ import annotations
 import enum
 import math
 import random
-from typing import Final, NamedTuple, Protocol
+import re
+from typing import Final
 
+import attrs
+
+from ....errors import ConfigError
 from ..._backoff import ExponentialBackoff
-from ._reset_strategy import ResetStrategy
+from ..records._chunk import NO_EPOCH, Chunk, FetchPosition
 
-NO_EPOCH: Final = -1
-OFFSET_MAX: Final = 2**63 - 2
-"""The largest offset of a record: the position after it is the largest signed 64-bit integer."""
+#: Special timestamps in ListOffsets requests.
+EARLIEST_TIMESTAMP: Final = -2
+LATEST_TIMESTAMP: Final = -1
+
+_ALLOWED: Final = "earliest, latest, none, by_duration:<an ISO 8601 duration such as PT1H>"
+_BY_DURATION: Final = "by_duration:"
+# Days and smaller, as java.time.Duration reads them.
+_DURATION: Final = re.compile(
+    r"P(?:(?P<days>\d+)D)?"
+    r"(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d{1,9})?)S)?)?",
+    re.IGNORECASE,
+)
 
 
-class FetchPosition(NamedTuple):
-    """A position in a partition.
+@attrs.frozen
+class ResetStrategy:
+    """A reset strategy (Kafka: AutoOffsetResetStrategy, KIP-1106).
 
     Attributes:
-        offset: the offset of the next record.
-        epoch: the leader epoch of the preceding record, used to detect truncation (KIP-320); -1 if
-            it is unknown.
+        name: ``earliest``, ``latest``, ``none`` or ``by_duration``.
+        duration_ms: for ``by_duration``, the maximum age of the records to read, in milliseconds.
     """
 
-    offset: int
-    epoch: int = NO_EPOCH
+    name: str
+    duration_ms: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> ResetStrategy:
+        """Parse a value of ``auto.offset.reset``.
+
+        Raises:
+            ConfigError: the value is malformed.
+        """
+        plain = text.strip()
+        if plain.lower() in {"earliest", "latest", "none"}:
+            return cls(plain.lower())
+        if plain.lower().startswith(_BY_DURATION):
+            found = _DURATION.fullmatch(plain[len(_BY_DURATION) :])
+            if found is not None and any(found.groups()):
+                return cls("by_duration", _milliseconds(found))
+        raise ConfigError(f"auto.offset.reset = {text!r}; allowed: {_ALLOWED}")
+
+    def timestamp(self, now_ms: int) -> int:
+        """Return the timestamp to look up with ListOffsets.
+
+        Args:
+            now_ms: the wall-clock time, in milliseconds since the epoch.
+
+        Raises:
+            ValueError: the strategy is ``none``.
+        """
+        if self.name == "none":
+            raise ValueError("auto.offset.reset is none: there is no offset to look up")
+        if self.name == "by_duration":
+            return max(0, now_ms - self.duration_ms)
+        return EARLIEST_TIMESTAMP if self.name == "earliest" else LATEST_TIMESTAMP
+
+
+def _milliseconds(found: re.Match[str]) -> int:
+    days, hours, minutes = (int(found[each] or 0) for each in ("days", "hours", "minutes"))
+    whole, _, fraction = (found["seconds"] or "0").partition(".")
+    seconds = ((days * 24 + hours) * 60 + minutes) * 60 + int(whole)
+    return seconds * 1000 + int(fraction.ljust(3, "0")[:3] or 0)
+
+
+EARLIEST: Final = ResetStrategy("earliest")
+LATEST: Final = ResetStrategy("latest")
+NONE: Final = ResetStrategy("none")
 
 
 class FetchState(enum.Enum):
@@ -45,26 +101,6 @@ class FetchState(enum.Enum):
     """The leader may lack records that precede the position, and must be asked."""
     FETCHING = "fetching"
     """The position is valid."""
-
-
-class HandedOutRecords(Protocol):
-    """The interface of :class:`.Chunk`: records that are being handed out."""
-
-    def position(self) -> FetchPosition:
-        """Return the position after the records that were handed out."""
-        ...
-
-    def finished(self) -> FetchPosition:
-        """Return the position after the finished records."""
-        ...
-
-    def finish(self) -> None:
-        """Record that the user has finished all records that were handed out."""
-        ...
-
-    def stop(self) -> None:
-        """Stop handing out records."""
-        ...
 
 
 class PartitionState:
@@ -91,27 +127,6 @@ class PartitionState:
         log_start_offset: the first offset of the log; None if it is unknown.
     """
 
-    __slots__ = (
-        "_finished",
-        "_handing_out",
-        "_position",
-        "_preferred_replica",
-        "_preferred_until",
-        "failures",
-        "high_watermark",
-        "is_fetched_alone",
-        "is_paused",
-        "is_request_in_flight",
-        "is_revocation_pending",
-        "jumps",
-        "last_stable_offset",
-        "leader_epoch",
-        "log_start_offset",
-        "retry_at",
-        "state",
-        "strategy",
-    )
-
     def __init__(self) -> None:
         self.state = FetchState.INITIALIZING
         self.strategy: ResetStrategy | None = None
@@ -126,7 +141,7 @@ class PartitionState:
         self.high_watermark: int | None = None
         self.last_stable_offset: int | None = None
         self.log_start_offset: int | None = None
-        self._handing_out: HandedOutRecords | None = None
+        self._handing_out: Chunk | None = None
         self._position: FetchPosition | None = None
         self._finished: FetchPosition | None = None
         self._preferred_replica: int | None = None
@@ -156,7 +171,7 @@ class PartitionState:
             and not self.is_revocation_pending
         )
 
-    def hand_out(self, records: HandedOutRecords) -> None:
+    def hand_out(self, records: Chunk) -> None:
         """Start handing out these records."""
         self._handing_out = records
 

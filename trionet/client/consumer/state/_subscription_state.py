@@ -1,8 +1,10 @@
-"""A consumer's subscription and assigned partitions.
+"""A consumer's subscription, and its assigned partitions with their positions.
 
-(Kafka: SubscriptionState.) Either the user assigns partitions (:meth:`SubscriptionState.assign`);
-or the user subscribes to topic names (:meth:`SubscriptionState.subscribe`) or to a pattern
-(:meth:`SubscriptionState.subscribe_pattern`), and a group assigns the partitions.
+(Kafka: SubscriptionState, PartitionStates.) Either the user assigns partitions
+(:meth:`SubscriptionState.assign`); or the user subscribes to topic names
+(:meth:`SubscriptionState.subscribe`) or to a pattern (:meth:`SubscriptionState.subscribe_pattern`),
+and a group assigns the partitions. Nothing here reads a clock: ``now`` is the current time on the
+event loop's clock, in seconds.
 """
 
 # Compiled by mypyc.
@@ -10,12 +12,14 @@ or the user subscribes to topic names (:meth:`SubscriptionState.subscribe`) or t
 from __future__ import annotations
 
 import enum
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from ..._topic_partition import TopicPartition
-from ._assigned_partitions import AssignedPartitions
-from ._reset_strategy import ResetStrategy
+from ...network._cluster import Cluster
+from ..records._chunk import FetchPosition
+from ._partition_state import FetchState, PartitionState, ResetStrategy
 
 
 class SubscriptionType(enum.Enum):
@@ -170,3 +174,175 @@ class SubscriptionState:
         if self.type is SubscriptionType.USER:
             return frozenset(each.topic for each in self.assignment.states)
         return self._group_topics | self.topics
+
+
+class AssignedPartitions:
+    """The assigned partitions and their states.
+
+    Args:
+        default_reset: the default reset strategy (``auto.offset.reset``).
+
+    Attributes:
+        default_reset: the default reset strategy.
+        on_change: called when a partition may have become fetchable or unfetchable.
+    """
+
+    def __init__(self, default_reset: ResetStrategy) -> None:
+        self.default_reset = default_reset
+        self.on_change: Callable[[], None] = _do_nothing
+        self._states: dict[TopicPartition, PartitionState] = {}
+
+    @property
+    def partitions(self) -> frozenset[TopicPartition]:
+        """The assigned partitions."""
+        return frozenset(self._states)
+
+    @property
+    def states(self) -> Mapping[TopicPartition, PartitionState]:
+        """The assigned partitions and their states, in fetch order."""
+        return self._states
+
+    def state(self, partition: TopicPartition) -> PartitionState | None:
+        """Return the state of a partition; None if it is not assigned."""
+        return self._states.get(partition)
+
+    def move_to_end(self, partition: TopicPartition) -> None:
+        """Move a partition to the end of the fetch order, so that no other partition starves."""
+        state = self._states.pop(partition, None)
+        if state is not None:
+            self._states[partition] = state
+
+    def _state(self, partition: TopicPartition) -> PartitionState:
+        state = self._states.get(partition)
+        if state is None:
+            raise ValueError(f"{partition} is not assigned to this consumer")
+        return state
+
+    # Changes.
+
+    def replace(self, partitions: Iterable[TopicPartition]) -> bool:
+        """Assign exactly these partitions; partitions that stay assigned keep their positions.
+
+        Returns:
+            Whether the assignment has changed.
+        """
+        wanted = dict.fromkeys(partitions)
+        if wanted.keys() == self._states.keys():
+            return False
+        for given_up in self._states.keys() - wanted.keys():
+            self._states[given_up].give_up()
+        self._states = {
+            each: self._states[each] if each in self._states else PartitionState()
+            for each in wanted
+        }
+        self.on_change()
+        return True
+
+    def mark_revocation_pending(self, partitions: Iterable[TopicPartition]) -> None:
+        """Stop handing out records of partitions that are about to be revoked."""
+        for each in partitions:
+            self._state(each).is_revocation_pending = True
+        self.on_change()
+
+    # Positions.
+
+    def position(self, partition: TopicPartition) -> FetchPosition | None:
+        """Return the position of the next record to hand out; None if it is unknown.
+
+        Raises:
+            ValueError: the partition is not assigned.
+        """
+        return self._state(partition).position
+
+    def positions(self) -> dict[TopicPartition, FetchPosition]:
+        """Return the positions after the records that were handed out (Kafka: allConsumed)."""
+        found = ((each, state.position) for each, state in self._states.items())
+        return {each: position for each, position in found if position is not None}
+
+    def finished_positions(self) -> dict[TopicPartition, FetchPosition]:
+        """Return the positions after the finished records.
+
+        These positions are safe to auto-commit; see :attr:`.PartitionState.finished`.
+        """
+        found = ((each, state.finished) for each, state in self._states.items())
+        return {each: position for each, position in found if position is not None}
+
+    def seek(
+        self, partition: TopicPartition, position: FetchPosition, *, is_valid: bool = True
+    ) -> None:
+        """Set the position in a partition.
+
+        Args:
+            partition: an assigned partition.
+            position: the new position.
+            is_valid: whether the leader need not validate the position. A committed offset with a
+                leader epoch must be validated.
+        """
+        self._state(partition).seek(position, is_valid=is_valid)
+        self.on_change()
+
+    def request_reset(
+        self, partition: TopicPartition, strategy: ResetStrategy | None = None
+    ) -> None:
+        """Start resetting a position, by default with the default strategy."""
+        self._state(partition).request_reset(strategy or self.default_reset)
+        self.on_change()
+
+    def pause(self, partition: TopicPartition) -> None:
+        """Stop handing out and fetching records of a partition until :meth:`resume`."""
+        self._state(partition).is_paused = True
+        self.on_change()
+
+    def resume(self, partition: TopicPartition) -> None:
+        self._state(partition).is_paused = False
+        self.on_change()
+
+    @property
+    def paused(self) -> frozenset[TopicPartition]:
+        return frozenset(each for each, state in self._states.items() if state.is_paused)
+
+    # Positions to fetch, reset or validate.
+
+    def initializing(self) -> list[TopicPartition]:
+        """Return the partitions that have no initial position yet."""
+        return self._in_state(FetchState.INITIALIZING)
+
+    def reset_initial_positions(self) -> None:
+        """Reset the positions of partitions that have none yet, and no committed offset either."""
+        for each in self.initializing():
+            self.request_reset(each)
+
+    def to_reset(self, now: float) -> list[TopicPartition]:
+        """Return the partitions whose reset is due."""
+        return self._due(FetchState.AWAIT_RESET, now)
+
+    def to_validate(self, now: float) -> list[TopicPartition]:
+        """Return the partitions whose validation is due."""
+        return self._due(FetchState.AWAIT_VALIDATION, now)
+
+    def seconds_to_retry(self, now: float) -> float:
+        """Return the seconds until the first backoff of any partition ends."""
+        waits = (state.retry_at - now for state in self._states.values())
+        return min((each for each in waits if each > 0), default=math.inf)
+
+    def validate_positions_of_new_leaders(self, cluster: Cluster) -> None:
+        """Mark positions for validation in partitions that have a new leader (KIP-320)."""
+        for partition, state in self._states.items():
+            topic = cluster.topics.get(partition.topic)
+            known = topic.partitions.get(partition.partition) if topic is not None else None
+            if known is not None and known.leader in cluster.nodes:
+                state.validate_for_leader(known.leader_epoch)
+
+    def _due(self, wanted: FetchState, now: float) -> list[TopicPartition]:
+        return [
+            each
+            for each in self._in_state(wanted)
+            if not self._states[each].is_request_in_flight and self._states[each].retry_at <= now
+        ]
+
+    def _in_state(self, wanted: FetchState) -> list[TopicPartition]:
+        return [each for each, state in self._states.items() if state.state is wanted]
+
+
+def _do_nothing() -> None:
+    """Do nothing. The default of :attr:`AssignedPartitions.on_change`."""

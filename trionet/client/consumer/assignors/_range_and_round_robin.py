@@ -1,7 +1,8 @@
-"""The range assignor, which assigns consecutive partitions of each topic (Kafka: RangeAssignor).
+"""The range assignor and the round-robin assignor, which keep nothing from one rebalance to the next.
 
-Topics with the same partitions and members are divided in the same way. A member then gets the same
-partition numbers in each topic, which joining topics requires.
+(Kafka: RangeAssignor, RoundRobinAssignor.) The range assignor assigns consecutive partitions of
+each topic. Topics with the same partitions and members are divided in the same way. A member then
+gets the same partition numbers in each topic, which joining topics requires.
 """
 
 from __future__ import annotations
@@ -20,10 +21,9 @@ from ._assignor import (
 )
 
 
-class RangeAssignor:
-    """Assigns ranges, balanced first, then preferring replicas in the member's rack (KIP-881)."""
+class _EagerAssignor:
+    """The base of assignors that need no user data, and revoke all partitions first."""
 
-    name: Final = "range"
     protocols: Final = (RebalanceProtocol.EAGER,)
 
     def user_data(
@@ -34,6 +34,12 @@ class RangeAssignor:
     ) -> bytes | None:
         """Return None, since this assignor needs no user data."""
         return None
+
+
+class RangeAssignor(_EagerAssignor):
+    """Assigns ranges, balanced first, then preferring replicas in the member's rack (KIP-881)."""
+
+    name: Final = "range"
 
     def assign(
         self,
@@ -146,3 +152,28 @@ def _assign_alike(topics: Sequence[_Division]) -> None:
                 for topic in topics:
                     topic.give(member, (partition,))
                 break
+
+
+class RoundRobinAssignor(_EagerAssignor):
+    """Assigns partitions in turn to the members that subscribe to the topic."""
+
+    name: Final = "roundrobin"
+
+    def assign(
+        self,
+        partitions_by_topic: PartitionsByTopic,
+        subscriptions_by_member_id: Mapping[str, MemberSubscription],
+    ) -> dict[str, list[TopicPartition]]:
+        """See :meth:`.Assignor.assign`."""
+        members = ordered_members(subscriptions_by_member_id)
+        topics_of = [frozenset(subscriptions_by_member_id[each].topics) for each in members]
+        subscribed = frozenset().union(*topics_of)
+        assignment: dict[str, list[TopicPartition]] = {each: [] for each in members}
+        turn = 0
+        for topic in sorted(subscribed.intersection(partitions_by_topic)):
+            for partition in sorted(partitions_by_topic[topic]):
+                while topic not in topics_of[turn]:
+                    turn = (turn + 1) % len(members)
+                assignment[members[turn]].append(TopicPartition(topic, partition))
+                turn = (turn + 1) % len(members)
+        return assignment
