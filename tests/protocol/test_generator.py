@@ -1,4 +1,7 @@
-"""The generator, and that what is committed is what it writes."""
+"""The generator, and that what is committed is what it writes.
+
+The page of APIs: what it reads from the code, and that nothing is without a reason.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,15 @@ from pathlib import Path
 import pytest
 from kio.schema.index import api_key_map
 
-from protocol.generator import cli
+from protocol.generator import cli, coverage
 from protocol.generator.apis import APIS, DATA, LEFT_OUT
 from protocol.generator.classes import span
 from protocol.generator.lines import wrap
 from protocol.generator.meanings import MEANINGS
 from protocol.samples import api_of
+from trionet.broker.run import _served_apis as served
 from trionet.protocol.messages.fetch import FetchPartition, NodeEndpoint
+from trionet.protocol.messages.registry import APIS as REGISTRY
 from trionet.protocol.unrolling._source import WIDTH
 
 
@@ -141,3 +146,40 @@ def test_classes_say_what_their_fields_mean() -> None:
     assert "fetch_offset: the first offset to return." in FetchPartition.__doc__
     assert NodeEndpoint.__doc__ is not None
     assert "node_id" not in NodeEndpoint.__doc__
+
+
+def test_every_api_with_codecs_is_served_or_has_a_reason() -> None:
+    served_modules = {REGISTRY[api.key][0] for api in served.APIS}
+
+    assert set(APIS) - served_modules == set(coverage.NOT_SERVED)
+
+
+def test_requests_are_seen_however_their_module_is_imported() -> None:
+    source = """
+from ...protocol.messages.fetch import FetchResponse
+from ...protocol.messages.produce import ProduceRequest, ProduceResponse
+from ...protocol.messages import heartbeat, describe_acls as acls, metadata
+body = acls.DescribeAclsRequest()
+known = heartbeat.HeartbeatResponse
+answer = metadata.MetadataRequest
+"""
+
+    assert sorted(coverage.requests_in(source)) == ["describe_acls", "metadata", "produce"]
+
+
+def test_gaps_are_what_a_docstring_calls_so() -> None:
+    docstring = "Fetch, versions 0.\n\nMore. Gap: no ``x``; and\nno y.\n\nThe end."
+
+    assert coverage.gaps(docstring) == "no `x`; and no y"
+    assert coverage.gaps("Fetch, versions 0.") == ""
+
+
+def test_a_row_has_versions_clients_and_what_is_left_out() -> None:
+    page = cli.coverage()
+
+    assert (
+        "| [Produce](../protocol.md#produce) | 0 | 0 to 13 | 0 to 13 | producer | no transactions |"
+        in page
+    )
+    assert "| ListTransactions | 66 |  | 0 to 2 | admin | there are no transactions |" in page
+    assert "| Vote | 52 |  |  |  | it runs between the controllers of a quorum |" in page

@@ -6,16 +6,16 @@ import pytest
 
 from trionet.errors import LocalProtocolError, WireFormatError
 from trionet.protocol.records._batch import check_crc, read_header
-from trionet.protocol.records._control import (
+from trionet.protocol.records._records import (
     ABORT,
     COMMIT,
     NAMES,
     EndTransactionMarker,
     control_type,
+    decode_batch,
     encode_marker,
     read_marker,
 )
-from trionet.protocol.records._records import decode_batch
 
 NOW = 1_700_000_000_000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trionet.protocol.records._steps import Steps, Work, run_steps
+from trionet.protocol.records.message_sets._conversion import Steps, Work, run_steps
 
 
 def test_the_result_comes_when_all_steps_are_done() -> None:

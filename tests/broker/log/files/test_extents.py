@@ -4,7 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.broker.log.files._extents import Extent, decode_extents, encode_extents, extent_line
+from trionet.broker.log.files._checkpoint_files import (
+    Extent,
+    decode_extents,
+    encode_extents,
+    extent_line,
+)
 
 NUMBERS = st.integers(0, 2**63 - 1)
 EXTENTS = st.dictionaries(

@@ -10,7 +10,7 @@ import pytest
 
 from support.page_cache import drop_from_cache, slow_disk
 from trionet.broker.log.files._checkpoint_files import PARTITION_FILE
-from trionet.broker.log.files._read_ahead import read_ahead
+from trionet.broker.log.files._page_cache import read_ahead
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "posix_fadvise"), reason="the kernel takes no such hints here"

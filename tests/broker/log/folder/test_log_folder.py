@@ -147,7 +147,7 @@ async def test_everything_is_there_after_a_clean_stop(directory: Directory) -> N
         assert {("orders", 0), ("small", 0), ("empty", 0)} == set(folder.logs)
         assert [5, 5, 0] == [folder.logs[t, 0].end_offset for t in ("orders", "small", "empty")]
         assert b"".join(placed([ONE] * 5)) == stored(folder.logs["small", 0])
-        assert [2, 3] == [folder.logs[t, 0].segment_count for t in ("orders", "small")]
+        assert [2, 3] == [len(folder.logs[t, 0]._segments.all) for t in ("orders", "small")]
         assert TOPIC_ID == folder.logs["orders", 0].topic_id
 
 

@@ -48,7 +48,7 @@ def folder_with(
 
 
 def opened(directory: Directory) -> Log:
-    return Log.open(directory, LogConfig(index_interval_bytes=0), now_ms=NOW, last_shutdown=CLEAN)
+    return Log(directory, LogConfig(index_interval_bytes=0), now_ms=NOW, last_shutdown=CLEAN)
 
 
 GOOD = b"".join(placed([ONE] * 40))
@@ -92,7 +92,7 @@ def test_a_batch_that_claims_too_much_stays_where_records_follow_it(directory: D
     first = next(placed([changed(ONE, count=1000, last_offset_delta=999)]))
     good = next(placed([ONE], 1000))
     directory.write(f"{FIRST}.log", 0, first + good + good[:20])
-    log = Log.open(directory, now_ms=NOW)
+    log = Log(directory, now_ms=NOW)
 
     assert (1001, first + good) == (log.end_offset, stored(log))
 

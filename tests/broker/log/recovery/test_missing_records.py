@@ -21,7 +21,7 @@ from support.lost_records import (
     readable,
 )
 from trionet.broker.log import FolderDirectory, LogConfig, open_log_folder
-from trionet.broker.log.files._extents import EXTENT_FILE, encode_extents
+from trionet.broker.log.files._checkpoint_files import EXTENT_FILE, encode_extents
 from trionet.broker.log.recovery._missing_records import MissingRecordsError
 
 BATCHES, END = 9, 36
@@ -289,7 +289,7 @@ async def test_what_was_deleted_is_not_missing(
 
         log = opened.logs["orders", 0]
         assert (18, END) == (log.start_offset, log.end_offset)
-        assert 0 < log.segment_count < 5
+        assert 0 < len(log._segments.all) < 5
     assert [] == losses(caplog)
 
 

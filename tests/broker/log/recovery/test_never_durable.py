@@ -93,7 +93,7 @@ async def test_what_was_deleted_during_its_flush_is_not_missing(
     last_shutdown = LastShutdown(
         recovery_point=extent.end_offset, start_offset=extent.start_offset, extent=extent
     )
-    Log.open(folder, now_ms=NOW, last_shutdown=last_shutdown)
+    Log(folder, now_ms=NOW, last_shutdown=last_shutdown)
 
     assert [] == losses(caplog)
     assert (4, 4, 0, 0) == (

@@ -4,10 +4,10 @@ import pytest
 
 from support.logs import batch
 from trionet.broker.log import Directory, LastShutdown, Log, LogConfig
-from trionet.broker.log.state._producer_snapshot import (
+from trionet.broker.log.state._producer_state import (
     decode_snapshot,
     encode_snapshot,
-    snapshot_offsets,
+    snapshots_among,
 )
 from trionet.errors import ApiError
 
@@ -21,7 +21,7 @@ def sent(count: int) -> list[bytes]:
 
 
 def written(directory: Directory, count: int) -> Log:
-    log = Log.open(directory, CONFIG, now_ms=NOW)
+    log = Log(directory, CONFIG, now_ms=NOW)
     for data in sent(count):
         log.append(data, NOW)
     return log
@@ -29,7 +29,7 @@ def written(directory: Directory, count: int) -> Log:
 
 def reopen(directory: Directory, *, was_clean: bool = False, recovery_point: int = 0) -> Log:
     last_shutdown = LastShutdown(was_clean=was_clean, recovery_point=recovery_point)
-    return Log.open(directory, CONFIG, now_ms=NOW, last_shutdown=last_shutdown)
+    return Log(directory, CONFIG, now_ms=NOW, last_shutdown=last_shutdown)
 
 
 def duplicates(log: Log, count: int) -> list[int]:
@@ -37,7 +37,7 @@ def duplicates(log: Log, count: int) -> list[int]:
     known = []
     for number, data in enumerate(sent(count)):
         try:
-            if log.append(data, NOW).is_duplicate:
+            if not log.append(data, NOW).size:
                 known.append(number)
         except ApiError:
             continue
@@ -64,17 +64,17 @@ async def test_clean_stop_keeps_the_last_five_batches_of_each_producer(
 
     assert [4, 5, 6, 7, 8] == duplicates(log, 9)
     again = log.append(batch(4, timestamp=NOW, producer=(8, 3, 100)), NOW)
-    assert (9, 12, True) == (again.first_offset, again.last_offset, again.is_duplicate)
+    assert (9, 12, True) == (again.first_offset, again.last_offset, not again.size)
 
 
 async def test_snapshots_lie_where_segments_start(directory: Directory) -> None:
     log = written(directory, 5)
     await log.flush()
-    at_rolls = snapshot_offsets(directory)
+    at_rolls = snapshots_among(directory.names())
     await log.close()
 
     assert ([2, 4] if directory.is_durable else []) == at_rolls
-    assert [*at_rolls, 5] == snapshot_offsets(directory)
+    assert [*at_rolls, 5] == snapshots_among(directory.names())
     known = decode_snapshot(directory.read("00000000000000000005.snapshot"))
     assert [(7, 4, 4)] == [
         (producer_id, entry.last_sequence, entry.batches[-1].last_offset)
@@ -101,12 +101,12 @@ async def test_scan_starts_from_the_snapshot_at_its_first_segment(directory: Dir
 async def test_missing_snapshot_is_made_up_for_by_the_headers(directory: Directory) -> None:
     log = written(directory, 6)
     await log.close()
-    for offset in snapshot_offsets(directory):
+    for offset in snapshots_among(directory.names()):
         directory.remove(f"{offset:020d}.snapshot")
     log = reopen(directory, recovery_point=5)
 
     assert [1, 2, 3, 4, 5] == duplicates(log, 6)
-    assert 4 in snapshot_offsets(directory)
+    assert 4 in snapshots_among(directory.names())
 
 
 @pytest.mark.parametrize("was_clean", [True, False])
@@ -116,7 +116,7 @@ async def test_damaged_snapshot_is_passed_over(
     log = written(directory, 6)
     await log.flush()
     await log.close()
-    for offset in snapshot_offsets(directory)[-2:]:
+    for offset in snapshots_among(directory.names())[-2:]:
         directory.write(f"{offset:020d}.snapshot", 3, b"\xff\xff\xff")
     log = reopen(directory, was_clean=was_clean, recovery_point=5)
 
@@ -131,7 +131,7 @@ async def test_folder_without_snapshots_needs_none_after_a_clean_stop(
 ) -> None:
     log = written(directory, 3)
     await log.close()
-    for offset in snapshot_offsets(directory):
+    for offset in snapshots_among(directory.names()):
         directory.remove(f"{offset:020d}.snapshot")
     log = reopen(directory, was_clean=True)
 
@@ -154,8 +154,8 @@ async def test_only_useful_snapshots_are_kept(directory: Directory) -> None:
     log = reopen(directory, was_clean=True)
 
     bases = {segment.base_offset for segment in log._segments.all}
-    assert set(snapshot_offsets(directory)) <= bases | {log.end_offset}
-    assert log.end_offset in snapshot_offsets(directory)
+    assert set(snapshots_among(directory.names())) <= bases | {log.end_offset}
+    assert log.end_offset in snapshots_among(directory.names())
 
 
 def test_batches_that_were_cut_are_forgotten(directory: Directory) -> None:
@@ -164,20 +164,20 @@ def test_batches_that_were_cut_are_forgotten(directory: Directory) -> None:
     log = reopen(directory)
 
     assert 4 == log.end_offset
-    assert not log.append(sent(5)[4], NOW).is_duplicate
+    assert log.append(sent(5)[4], NOW).size
 
 
 async def test_producers_that_expired_meanwhile_are_forgotten(directory: Directory) -> None:
     config = LogConfig(producer_id_expiration_ms=100)
-    log = Log.open(directory, config, now_ms=NOW)
+    log = Log(directory, config, now_ms=NOW)
     log.append(sent(1)[0], NOW)
     await log.close()
     last_shutdown = LastShutdown(was_clean=True)
-    before = Log.open(directory, config, now_ms=NOW + 99, last_shutdown=last_shutdown).append(
+    before = Log(directory, config, now_ms=NOW + 99, last_shutdown=last_shutdown).append(
         sent(1)[0], NOW
     )
-    after = Log.open(directory, config, now_ms=NOW + 100, last_shutdown=last_shutdown).append(
+    after = Log(directory, config, now_ms=NOW + 100, last_shutdown=last_shutdown).append(
         sent(1)[0], NOW
     )
 
-    assert (True, False) == (before.is_duplicate, after.is_duplicate)
+    assert (True, False) == (not before.size, not after.size)

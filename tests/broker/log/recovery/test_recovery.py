@@ -35,11 +35,11 @@ def reopen(
 ) -> Log:
     """Start after an unclean stop."""
     last_shutdown = LastShutdown(recovery_point=recovery_point, start_offset=start_offset)
-    return Log.open(directory, config, now_ms=NOW, last_shutdown=last_shutdown, topic="orders")
+    return Log(directory, config, now_ms=NOW, last_shutdown=last_shutdown, topic="orders")
 
 
 def written(directory: Directory, sent: list[bytes], config: LogConfig | None = None) -> Log:
-    log = Log.open(directory, config, now_ms=NOW, topic="orders")
+    log = Log(directory, config, now_ms=NOW, topic="orders")
     for data in sent:
         log.append(data, NOW)
     return log
@@ -183,7 +183,7 @@ def test_damage_anywhere_leaves_a_prefix_that_can_be_continued(
     assert whole.startswith(without_epochs(stored(log)))
     # What is left knows the batches it has, and goes on with the next one.
     for number, again in enumerate(sent[max(0, kept - 5) :], max(0, kept - 5)):
-        assert (number < kept) == log.append(again, NOW).is_duplicate
+        assert (number < kept) == (not log.append(again, NOW).size)
     assert whole == without_epochs(stored(log))
 
 
@@ -196,7 +196,7 @@ def test_segments_after_the_damage_are_removed(
     with caplog.at_level(logging.WARNING, "trionet.broker.log"):
         log = reopen(directory, config)
 
-    assert (3, 2) == (log.end_offset, log.segment_count)
+    assert (3, 2) == (log.end_offset, len(log._segments.all))
     assert {0, 2} == {int(name[:20]) for name in directory.names() if name[0] == "0"}
     assert f"dropped {4 * len(ONE)} bytes and 2 newer segments" in caplog.text
     assert 3 == log.append(ONE, NOW).first_offset
@@ -208,7 +208,7 @@ def test_missing_segment_ends_the_log(directory: Directory) -> None:
     directory.remove("00000000000000000002.log")
     log = reopen(directory, config)
 
-    assert (2, 1) == (log.end_offset, log.segment_count)
+    assert (2, 1) == (log.end_offset, len(log._segments.all))
 
 
 def test_missing_segment_of_a_compacted_log_is_taken_for_cleaned_away(
@@ -219,7 +219,7 @@ def test_missing_segment_of_a_compacted_log_is_taken_for_cleaned_away(
     directory.remove("00000000000000000002.log")
     log = reopen(directory, config)
 
-    assert (7, 3) == (log.end_offset, log.segment_count)
+    assert (7, 3) == (log.end_offset, len(log._segments.all))
     assert 4 == log.read(2, 1000).first_offset == log.read(3, 1000).first_offset
     assert [0, 1, 4, 5, 6] == [header.base_offset for header in headers(log)]
 
@@ -270,7 +270,7 @@ async def test_nothing_is_scanned_after_a_clean_stop(directory: Directory) -> No
     await log.close()
     # A scan would cut here.
     directory.write(FIRST, len(ONE) - 1, b"\xff")
-    log = Log.open(directory, now_ms=NOW, last_shutdown=LastShutdown(was_clean=True))
+    log = Log(directory, now_ms=NOW, last_shutdown=LastShutdown(was_clean=True))
 
     assert 5 == log.end_offset == log.recovery_point
 
@@ -282,7 +282,7 @@ async def test_end_that_is_no_batch_is_scanned_in_spite_of_a_clean_stop(
     log = written(directory, [ONE] * 5)
     await log.close()
     directory.write(FIRST, 5 * len(ONE), rest)
-    log = Log.open(directory, now_ms=NOW, last_shutdown=LastShutdown(was_clean=True))
+    log = Log(directory, now_ms=NOW, last_shutdown=LastShutdown(was_clean=True))
 
     assert (5, 5 * len(ONE)) == (log.end_offset, directory.size(FIRST))
 
@@ -294,7 +294,7 @@ async def test_impossible_indexes_are_made_again(
     directory: Directory, was_clean: bool, damage: str, suffix: str
 ) -> None:
     config = LogConfig(segment_bytes=5 * len(timed_batch(1)), index_interval_bytes=1)
-    log = Log.open(directory, config, now_ms=NOW)
+    log = Log(directory, config, now_ms=NOW)
     for timestamp in range(20):
         log.append(timed_batch(timestamp), NOW)
     await log.close()
@@ -310,7 +310,7 @@ async def test_impossible_indexes_are_made_again(
             case "zeros":
                 directory.write(name, len(right), bytes(24))
     last_shutdown = LastShutdown(was_clean=was_clean, recovery_point=20)
-    log = Log.open(directory, config, now_ms=NOW, last_shutdown=last_shutdown)
+    log = Log(directory, config, now_ms=NOW, last_shutdown=last_shutdown)
 
     assert 20 == log.end_offset
     for number in range(20):
@@ -395,7 +395,7 @@ def test_first_timestamp_counts_for_rolling_after_a_restart(tmp_path: Path) -> N
     written(directory, [timed_batch(1000)], config)
     log = reopen(directory, config)
     log.append(timed_batch(1100), NOW)
-    assert 1 == log.segment_count
+    assert 1 == len(log._segments.all)
     log.append(timed_batch(1101), NOW)
 
-    assert 2 == log.segment_count
+    assert 2 == len(log._segments.all)

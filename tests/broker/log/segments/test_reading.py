@@ -26,7 +26,7 @@ ONE = batch()
 @pytest.fixture
 def log(directory: Directory) -> Log:
     """Offsets 0-2, 3, 4-5 in one segment of three batches, 6-8 in the next."""
-    log = Log.open(directory, LogConfig(segment_bytes=3 * len(batch(3))), now_ms=NOW)
+    log = Log(directory, LogConfig(segment_bytes=3 * len(batch(3))), now_ms=NOW)
     for count in (3, 1, 2, 3):
         log.append(batch(count, b"x" * (10 - count)), NOW)
     return log
@@ -99,7 +99,7 @@ def logs(draw: st.DrawFn) -> tuple[Log, list[tuple[int, bytes]]]:
         segment_bytes=draw(st.sampled_from([300, 1000, 10**9])),
         index_interval_bytes=draw(st.sampled_from([1, 200, 4096])),
     )
-    log = Log.open(MemoryDirectory(), config, now_ms=NOW)
+    log = Log(MemoryDirectory(), config, now_ms=NOW)
     model, end_offset = [], 0
     for count in draw(st.lists(st.integers(1, 6), max_size=30)):
         data = batch(count, b"v" * draw(st.integers(0, 30)))
@@ -152,7 +152,7 @@ def test_reading_on_from_the_last_whole_batch_gives_everything(
 
 
 def test_old_batches_are_found_through_the_index(directory: Directory) -> None:
-    log = Log.open(directory, LogConfig(index_interval_bytes=300), now_ms=NOW)
+    log = Log(directory, LogConfig(index_interval_bytes=300), now_ms=NOW)
     log.append(ONE * 5000, NOW)
 
     for offset in (0, 1, 17, 2500, 4999):
@@ -171,7 +171,7 @@ async def test_range_of_a_removed_segment_stays_readable(log: Log) -> None:
 
 
 async def test_only_the_segments_used_last_keep_their_file_open(tmp_path: Path) -> None:
-    log = Log.open(FolderDirectory(tmp_path), LogConfig(segment_bytes=len(ONE)), now_ms=NOW)
+    log = Log(FolderDirectory(tmp_path), LogConfig(segment_bytes=len(ONE)), now_ms=NOW)
     log_files = OLD_SEGMENTS_LOADED_MAX + 1
     for _ in range(3 * log_files):
         log.append(ONE, NOW)
@@ -192,7 +192,7 @@ async def test_only_the_segments_used_last_keep_their_file_open(tmp_path: Path) 
 
 
 def test_bytes_that_are_no_batch_are_reported(folder: FolderDirectory) -> None:
-    log = Log.open(folder, now_ms=NOW)
+    log = Log(folder, now_ms=NOW)
     for _ in range(500):
         log.append(ONE, NOW)
     folder.write("00000000000000000000.log", 0, bytes(len(ONE)))
@@ -201,7 +201,7 @@ def test_bytes_that_are_no_batch_are_reported(folder: FolderDirectory) -> None:
 
 
 def test_segment_whose_file_vanished_is_out_of_range(folder: FolderDirectory) -> None:
-    log = Log.open(folder, LogConfig(segment_bytes=len(ONE)), now_ms=NOW)
+    log = Log(folder, LogConfig(segment_bytes=len(ONE)), now_ms=NOW)
     log.append(ONE, NOW)
     log.append(ONE, NOW)
     log._segments.all[0]._file = None
@@ -213,7 +213,7 @@ def test_segment_whose_file_vanished_is_out_of_range(folder: FolderDirectory) ->
 
 
 async def test_cold_bytes_are_left_to_a_thread(folder: FolderDirectory) -> None:
-    log = Log.open(folder, LogConfig(segment_bytes=2_000_000), now_ms=NOW)
+    log = Log(folder, LogConfig(segment_bytes=2_000_000), now_ms=NOW)
     big = batch(1, b"x" * 300_000)
     for _ in range(12):
         log.append(big, NOW)
@@ -233,7 +233,7 @@ async def test_cold_bytes_are_left_to_a_thread(folder: FolderDirectory) -> None:
 
 
 async def test_index_that_is_not_in_ram_is_left_to_a_thread(folder: FolderDirectory) -> None:
-    log = Log.open(folder, LogConfig(segment_bytes=len(ONE)), now_ms=NOW)
+    log = Log(folder, LogConfig(segment_bytes=len(ONE)), now_ms=NOW)
     for _ in range(2 * OLD_SEGMENTS_LOADED_MAX):
         log.append(ONE, NOW)
     await log.flush()
@@ -246,7 +246,7 @@ async def test_index_that_is_not_in_ram_is_left_to_a_thread(folder: FolderDirect
 
 
 def test_memory_is_always_at_hand() -> None:
-    log = Log.open(MemoryDirectory(), LogConfig(segment_bytes=len(ONE)), now_ms=NOW)
+    log = Log(MemoryDirectory(), LogConfig(segment_bytes=len(ONE)), now_ms=NOW)
     for _ in range(3 * OLD_SEGMENTS_LOADED_MAX):
         log.append(ONE, NOW)
 
@@ -257,7 +257,7 @@ def test_memory_is_always_at_hand() -> None:
 
 
 def test_newest_batches_need_no_look_in_the_file(folder: FolderDirectory) -> None:
-    log = Log.open(folder, now_ms=NOW)
+    log = Log(folder, now_ms=NOW)
     for _ in range(100):
         log.append(ONE, NOW)
     # Whatever is on the disk: the places of the newest batches are remembered.
@@ -274,7 +274,7 @@ async def test_index_of_an_old_segment_is_made_again_when_it_cannot_be_used(
 ) -> None:
     count = 200
     config = LogConfig(segment_bytes=count * len(ONE), segment_index_bytes=10**6)
-    log = Log.open(folder, config, now_ms=NOW)
+    log = Log(folder, config, now_ms=NOW)
     for number in range(count):
         log.append(batch(timestamp=number), NOW)
     for _ in range(OLD_SEGMENTS_LOADED_MAX + 1):
@@ -298,12 +298,12 @@ def test_limit_in_a_gap_of_a_compacted_log_is_the_end_of_its_segment(
     folder: FolderDirectory,
 ) -> None:
     config = LogConfig(cleanup_policy="compact", segment_bytes=2 * len(ONE))
-    log = Log.open(folder, config, now_ms=NOW)
+    log = Log(folder, config, now_ms=NOW)
     for _ in range(6):
         log.append(ONE, NOW)
     # Compaction took the second batch of the first segment.
     folder.truncate(f"{0:020d}.log", len(ONE))
-    log = Log.open(folder, config, now_ms=NOW)
+    log = Log(folder, config, now_ms=NOW)
 
     assert len(ONE) == len(log.read(0, 1000, up_to=1).records)
     assert 2 == log.read(1, 1000).first_offset

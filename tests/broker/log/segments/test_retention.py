@@ -15,10 +15,10 @@ SEGMENT_FILES = ("log", "index", "timeindex")
 
 def three_segments(directory: Directory, config: LogConfig) -> Log:
     """Offsets 0-1, 2-3, 4-5 with timestamps 1000, 2000, 3000; the last segment is active."""
-    log = Log.open(directory, config, now_ms=NOW)
+    log = Log(directory, config, now_ms=NOW)
     for timestamp in (1000, 2000, 3000):
         log.append(batch(2, timestamp=timestamp), NOW)
-    assert 3 == log.segment_count
+    assert 3 == len(log._segments.all)
     return log
 
 
@@ -49,7 +49,7 @@ def test_age_of_the_newest_record_decides(
 
 
 def test_young_segment_protects_the_older_ones_after_it(directory: Directory) -> None:
-    log = Log.open(directory, config(retention_ms=500), now_ms=NOW)
+    log = Log(directory, config(retention_ms=500), now_ms=NOW)
     for timestamp in (1000, 9000, 1000, 9000):
         log.append(batch(2, timestamp=timestamp), NOW)
 
@@ -85,7 +85,7 @@ def test_compacted_topics_keep_what_is_old(directory: Directory) -> None:
 
 
 def test_records_without_timestamps_are_as_old_as_the_last_append(directory: Directory) -> None:
-    log = Log.open(directory, config(retention_ms=500), now_ms=NOW - 10_000)
+    log = Log(directory, config(retention_ms=500), now_ms=NOW - 10_000)
     for now_ms in (NOW, NOW + 100):
         log.append(batch(2, timestamp=-1), now_ms)
 
@@ -103,7 +103,7 @@ async def test_removal_takes_whole_segments_with_all_their_files(directory: Dire
     await log.flush()
     await log.delete_before(4)
 
-    assert (4, 6, 1) == (log.start_offset, log.end_offset, log.segment_count)
+    assert (4, 6, 1) == (log.start_offset, log.end_offset, len(log._segments.all))
     assert SIZE == log.size
     assert {"00000000000000000004"} == {name[:20] for name in files(directory)}
     assert [4] == [header.base_offset for header in headers(log)]
@@ -113,7 +113,7 @@ async def test_start_inside_a_segment_keeps_it(directory: Directory) -> None:
     log = three_segments(directory, config())
     await log.delete_before(3)
 
-    assert (3, 2, True) == (log.start_offset, log.segment_count, log.starts_inside_segment)
+    assert (3, 2, True) == (log.start_offset, len(log._segments.all), log.starts_inside_segment)
     with pytest.raises(ApiError) as raised:
         log.read(2, 100)
     assert OFFSET_OUT_OF_RANGE == raised.value.error_code
@@ -134,14 +134,14 @@ async def test_start_above_the_high_watermark_is_refused(directory: Directory) -
         await log.delete_before(7)
 
     assert OFFSET_OUT_OF_RANGE == raised.value.error_code
-    assert (0, 3) == (log.start_offset, log.segment_count)
+    assert (0, 3) == (log.start_offset, len(log._segments.all))
 
 
 async def test_everything_can_be_deleted_and_the_log_goes_on(directory: Directory) -> None:
     log = three_segments(directory, config())
     await log.delete_before(6)
 
-    assert (6, 6, 0, 1) == (log.start_offset, log.end_offset, log.size, log.segment_count)
+    assert (6, 6, 0, 1) == (log.start_offset, log.end_offset, log.size, len(log._segments.all))
     assert log.retention_due(NOW * 1000) is None
     assert 6 == log.append(batch(2), NOW).first_offset
     assert [6] == [header.base_offset for header in headers(log)]
@@ -183,9 +183,9 @@ async def test_start_survives_a_restart(directory: Directory) -> None:
     await log.delete_before(3)
     await log.close()
     last_shutdown = LastShutdown(was_clean=True, recovery_point=6, start_offset=3)
-    log = Log.open(directory, config(), now_ms=NOW, last_shutdown=last_shutdown)
+    log = Log(directory, config(), now_ms=NOW, last_shutdown=last_shutdown)
 
-    assert (3, 6, 2) == (log.start_offset, log.end_offset, log.segment_count)
+    assert (3, 6, 2) == (log.start_offset, log.end_offset, len(log._segments.all))
     assert 4 == log.retention_due(NOW) or log.config.retention_ms == -1
 
 
@@ -198,4 +198,4 @@ async def test_deletion_that_cannot_make_a_new_segment_changes_nothing(
     with pytest.raises(ApiError, match="cannot create a new segment"):
         await log.delete_before(6)
 
-    assert (0, 3) == (log.start_offset, log.segment_count)
+    assert (0, 3) == (log.start_offset, len(log._segments.all))

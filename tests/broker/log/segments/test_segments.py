@@ -20,7 +20,7 @@ CONFIG = LogConfig(segment_bytes=2 * len(ONE), index_interval_bytes=1)
 
 def log_of_three(path: Path) -> Log:
     """Two records in a finished segment and one in the active; the next but one rolls."""
-    log = Log.open(FolderDirectory(path), CONFIG, now_ms=NOW)
+    log = Log(FolderDirectory(path), CONFIG, now_ms=NOW)
     for _ in range(3):
         log.append(ONE, NOW)
     return log
@@ -43,7 +43,7 @@ async def test_a_new_segment_is_never_taken_for_an_idle_one(tmp_path: Path) -> N
         await log.close()
 
         last_shutdown = LastShutdown(was_clean=True, recovery_point=log.end_offset)
-        again = Log.open(directory, CONFIG, now_ms=NOW, last_shutdown=last_shutdown)
+        again = Log(directory, CONFIG, now_ms=NOW, last_shutdown=last_shutdown)
         assert newest == again.max_timestamp_offset(), f"after {lines} lines"
     assert lines > 10
 

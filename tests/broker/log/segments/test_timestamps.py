@@ -25,7 +25,7 @@ NOW = 5_000
 def log(directory: Directory) -> Log:
     """Timestamps 10 20 30 | 25 | 50 40 | 35 60, offsets 0 to 7."""
     config = LogConfig(segment_bytes=2 * len(timed_batch(1, 2, 3)), index_interval_bytes=1)
-    log = Log.open(directory, config, now_ms=NOW)
+    log = Log(directory, config, now_ms=NOW)
     for timestamps in ((10, 20, 30), (25,), (50, 40), (35, 60)):
         log.append(timed_batch(*timestamps), NOW)
     return log
@@ -68,14 +68,14 @@ def test_first_of_equally_new_records_is_the_newest(log: Log) -> None:
 
 
 def test_empty_log_has_no_newest_record(directory: Directory) -> None:
-    log = Log.open(directory, now_ms=NOW)
+    log = Log(directory, now_ms=NOW)
 
     assert log.max_timestamp_offset() is None
     assert log.offset_for_timestamp(0) is None
 
 
 def test_records_without_timestamps_are_not_found(directory: Directory) -> None:
-    log = Log.open(directory, now_ms=NOW)
+    log = Log(directory, now_ms=NOW)
     log.append(batch(3, timestamp=-1), NOW)
 
     assert log.max_timestamp_offset() is None
@@ -88,7 +88,7 @@ def test_records_without_timestamps_are_not_found(directory: Directory) -> None:
 async def test_newest_record_below_the_start_does_not_count(
     directory: Directory, start_offset: int, expected: tuple[int, int] | None
 ) -> None:
-    log = Log.open(directory, now_ms=NOW)
+    log = Log(directory, now_ms=NOW)
     for timestamps in ((10, 60, 30), (25,), (50, 40), (35,)):
         log.append(timed_batch(*timestamps), NOW)
     await log.delete_before(start_offset)
@@ -97,7 +97,7 @@ async def test_newest_record_below_the_start_does_not_count(
 
 
 def test_compressed_records_are_looked_into(directory: Directory) -> None:
-    log = Log.open(directory, now_ms=NOW)
+    log = Log(directory, now_ms=NOW)
     rows: list[NewRecord] = [(time, None, b"value" * 20, []) for time in (10, 20, 30)]
     log.append(encode_batch(rows, codec=1), NOW)
 
@@ -105,7 +105,7 @@ def test_compressed_records_are_looked_into(directory: Directory) -> None:
 
 
 def test_stamped_records_have_the_brokers_time(directory: Directory) -> None:
-    log = Log.open(directory, LogConfig(message_timestamp_type="LogAppendTime"), now_ms=NOW)
+    log = Log(directory, LogConfig(message_timestamp_type="LogAppendTime"), now_ms=NOW)
     log.append(timed_batch(1, 2, 3), 500)
     log.append(timed_batch(1, 2, 3), 700)
 
@@ -114,7 +114,7 @@ def test_stamped_records_have_the_brokers_time(directory: Directory) -> None:
 
 
 def test_batch_that_cannot_be_decoded_is_found_as_a_whole(directory: Directory) -> None:
-    log = Log.open(directory, now_ms=NOW)
+    log = Log(directory, now_ms=NOW)
     log.append(timed_batch(1, 2), NOW)
     header = read_header(timed_batch(3, 4))
     body = header.pack()[CRC_START:] + b"\xff" * (header.size - 61)
@@ -133,7 +133,7 @@ def test_any_look_up_finds_what_a_list_would(
     batches: list[list[int]], wanted: int, interval: int, segment_bytes: int
 ) -> None:
     config = LogConfig(index_interval_bytes=interval, segment_bytes=segment_bytes)
-    log = Log.open(MemoryDirectory(), config, now_ms=NOW)
+    log = Log(MemoryDirectory(), config, now_ms=NOW)
     for timestamps in batches:
         log.append(timed_batch(*timestamps), NOW)
     records = list(enumerate(timestamp for timestamps in batches for timestamp in timestamps))
@@ -147,11 +147,11 @@ def test_any_look_up_finds_what_a_list_would(
 @pytest.mark.parametrize("was_clean", [True, False])
 async def test_look_ups_work_after_a_restart(directory: Directory, was_clean: bool) -> None:
     config = LogConfig(segment_bytes=2 * len(timed_batch(1, 2, 3)), index_interval_bytes=1)
-    log = Log.open(directory, config, now_ms=NOW)
+    log = Log(directory, config, now_ms=NOW)
     for timestamps in ((10, 20, 30), (25,), (50, 40), (35, 60), (7,)):
         log.append(timed_batch(*timestamps), NOW)
     await log.close()
-    log = Log.open(directory, config, now_ms=NOW, last_shutdown=LastShutdown(was_clean=was_clean))
+    log = Log(directory, config, now_ms=NOW, last_shutdown=LastShutdown(was_clean=was_clean))
 
     assert OffsetAndTimestamp(2, 30) == log.offset_for_timestamp(26)
     assert OffsetAndTimestamp(4, 50) == log.offset_for_timestamp(31)

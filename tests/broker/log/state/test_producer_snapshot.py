@@ -6,8 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.broker.log.state._producer_snapshot import decode_snapshot, encode_snapshot
-from trionet.broker.log.state._producer_state import BATCHES_KEPT, ProducerEntry, StoredBatch
+from trionet.broker.log.state._producer_state import (
+    BATCHES_KEPT,
+    ProducerEntry,
+    StoredBatch,
+    decode_snapshot,
+    encode_snapshot,
+)
 from trionet.errors import WireFormatError
 from trionet.protocol.records._crc32c import crc32c
 

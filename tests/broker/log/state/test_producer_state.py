@@ -11,7 +11,7 @@ from trionet.broker.log.state._producer_state import (
     ProducerEntry,
     StoredBatch,
     accept,
-    expired,
+    remove_expired,
     replayed,
     sequence_after,
     sequence_before,
@@ -146,8 +146,10 @@ def test_producers_expire_when_idle_but_not_in_a_transaction() -> None:
     open_transaction = ProducerEntry(0, (), 1000, transaction_first_offset=5)
     entries = {1: old, 2: open_transaction, 3: ProducerEntry(0, (), 1001)}
 
-    assert [1] == expired(entries, 1500, 500)
-    assert [] == expired(entries, 1499, 500)
+    remove_expired(entries, 1499, 500)
+    assert {1, 2, 3} == set(entries)
+    remove_expired(entries, 1500, 500)
+    assert {2, 3} == set(entries)
 
 
 def test_replay_believes_the_log(partition: Partition) -> None:

@@ -19,11 +19,11 @@ import numpy as np
 from support.column_rows import rows_of
 from trionet.protocol.records.columnar._numpy_batches import (
     LANES_MIN,
+    Numbers,
     open_batches,
     read_headers,
 )
 from trionet.protocol.records.columnar._numpy_columns import decode_batches
-from trionet.protocol.records.columnar._numpy_varints import Numbers
 
 pytestmark = pytest.mark.usefixtures("each_implementation")
 

@@ -11,7 +11,7 @@ pytest.importorskip("numpy", reason="numpy is of the extra `spark`")
 import numpy as np
 
 from trionet.protocol._wire import varint
-from trionet.protocol.records.columnar._numpy_varints import Numbers, Spans, varints
+from trionet.protocol.records.columnar._numpy_batches import Numbers, Spans, varints
 
 # Around where a varint needs another byte.
 EDGES = [sign * (1 << bits) + by for bits in range(0, 63, 7) for sign in (1, -1) for by in (-1, 0)]

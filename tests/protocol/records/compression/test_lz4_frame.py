@@ -7,7 +7,7 @@ import pytest
 
 from trionet.errors import WireFormatError
 from trionet.protocol.records.compression._codecs import LZ4, compress, decompress
-from trionet.protocol.records.compression._lz4_frame import (
+from trionet.protocol.records.compression._frames import (
     with_legacy_checksum,
     with_standard_checksum,
     xxh32,

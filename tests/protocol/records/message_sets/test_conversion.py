@@ -13,15 +13,16 @@ from trionet.errors import ApiError, UnsupportedVersionError, WireFormatError
 from trionet.protocol.records._batch import check_crc, iter_batches, read_header
 from trionet.protocol.records._crc32c import crc32c
 from trionet.protocol.records._records import decode_batch, encode_batch
-from trionet.protocol.records._steps import Steps, run_steps
 from trionet.protocol.records._types import NewRecord, Record
 from trionet.protocol.records.compression._codecs import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
 from trionet.protocol.records.message_sets import _conversion as conversion
 from trionet.protocol.records.message_sets._conversion import (
     STEP_RECORDS,
     DownConverted,
+    Steps,
     down_convert,
     down_steps,
+    run_steps,
     up_convert,
     up_steps,
 )

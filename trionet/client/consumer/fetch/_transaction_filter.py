@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 from ....protocol.messages.fetch import AbortedTransaction
 from ....protocol.records._batch import BatchHeader, Bytes
-from ....protocol.records._control import read_marker
-from ....protocol.records._records import decode_batch
+from ....protocol.records._records import decode_batch, read_marker
 
 
 class TransactionFilter:

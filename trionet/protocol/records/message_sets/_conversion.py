@@ -1,4 +1,11 @@
-"""Conversion of old producers' message sets to batches, and of batches for old consumers.
+"""Long computations in steps, between which the event loop can run other tasks.
+
+A computation is a generator that yields about every millisecond. It yields None, or :class:`Work`,
+a long call that releases the GIL, such as compression, and can therefore run in a thread. Running
+the computation itself in a thread would not help, because the event loop would wait a whole switch
+interval for the GIL after each system call.
+
+Conversion of old producers' message sets to batches, and of batches for old consumers.
 
 Up-conversion stores the records of Produce v0 to v2 as batches (Kafka before 4.0: LogValidator).
 Down-conversion returns stored batches as messages in Fetch v0 to v3 (RecordsUtil.downConvert). It
@@ -7,7 +14,7 @@ compression.
 
 Converting one megabyte in Python takes tens of milliseconds, and message sets can be larger. In a
 thread, the conversion would still block the event loop, which needs the GIL. Therefore conversions
-run in :mod:`._steps` of less than a millisecond, between which the event loop can run other tasks.
+run in :mod:`._conversion` of less than a millisecond, between which the event loop can run other tasks.
 Only compression, which releases the GIL, may run in a thread.
 
 Rejected: storing message sets unchanged. It would avoid up-conversion, but all code that reads the
@@ -18,8 +25,9 @@ them together with the old API versions.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Generator
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from trionet.errors import ApiError, LocalProtocolError, UnsupportedVersionError, WireFormatError
 from trionet.protocol.error_codes import MESSAGE_TOO_LARGE
@@ -27,7 +35,6 @@ from trionet.protocol.records import _implementation as implementation
 from trionet.protocol.records._batch import MAGIC as BATCH_MAGIC
 from trionet.protocol.records._batch import BatchHeader, Bytes, iter_batches
 from trionet.protocol.records._records import batch_chunks, open_batch
-from trionet.protocol.records._steps import Steps, Work, run_steps
 from trionet.protocol.records._types import Record
 from trionet.protocol.records.compression._codecs import LZ4, NAMES, NONE, ZSTD
 from trionet.protocol.records.message_sets._message_set import (
@@ -40,6 +47,43 @@ from trionet.protocol.records.message_sets._message_set import (
     encode_wrapper,
     read_message_header,
 )
+
+T = TypeVar("T")
+
+
+class Work(NamedTuple):
+    """A call that a computation delegates.
+
+    Attributes:
+        size: the approximate number of bytes that the call processes.
+        call: the function, whose result or exception is sent to the computation.
+    """
+
+    size: int
+    call: Callable[[], Any]
+
+
+Steps: TypeAlias = Generator[Work | None, Any, T]
+
+
+def run_steps(steps: Steps[T]) -> T:
+    """Run a complete computation in the calling thread, and return its result."""
+    try:
+        work = next(steps)
+        while True:
+            work = steps.send(None) if work is None else _resume(steps, work)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+
+
+def _resume(steps: Steps[T], work: Work) -> Work | None:
+    try:
+        result = work.call()
+    except Exception as error:  # boundary: the computation handles errors of its calls
+        return steps.throw(error)
+    return steps.send(result)
+
 
 #: The maximum decompressed size of one conversion, which bounds its memory.
 CONVERTED_BYTES_MAX: Final = 32 * 1024 * 1024
