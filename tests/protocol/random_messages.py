@@ -6,9 +6,8 @@ import random
 import types
 from typing import Any
 
-from protocol.generator.schema import Field, Struct
 from protocol.kio_values import COUNTS, TEXTS, random_integer
-from trionet.protocol.unrolling._layout import CODES
+from trionet.protocol.unrolling._layout import CODES, Field, Struct
 
 _BITS = {"b": 8, "h": 16, "i": 32, "q": 64}
 

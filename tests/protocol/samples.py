@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from protocol.generator.apis import APIS, DATA
-from protocol.generator.schema import Api, Message, Struct, load_api
+from protocol.generator.schema import Api, Message, load_api
 from protocol.kio_values import (
     codec_functions,
     entity_class,
@@ -18,6 +18,7 @@ from protocol.kio_values import (
     write_entity,
 )
 from protocol.random_messages import random_message
+from trionet.protocol.unrolling._layout import Struct
 
 
 class Sample(NamedTuple):

@@ -1,7 +1,4 @@
-"""Finding the codec of an API version.
-
-API keys and error codes.
-"""
+"""Finding the codec of an API version, and the names of API keys, error codes and ids."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The generator, and that what is committed is what it writes.
-
-The page of APIs: what it reads from the code, and that nothing is without a reason.
-"""
+"""The generator: what is committed is what it writes, and the page of APIs says what is so."""
 
 from __future__ import annotations
 
@@ -75,56 +72,62 @@ def test_version_spans(versions: list[int], expected: str) -> None:
     assert span(versions) == expected
 
 
-def test_short_lines_stay() -> None:
-    assert wrap("    put(a, b)") == ["    put(a, b)"]
+def numbered(name: str, count: int) -> str:
+    return ", ".join(f"{name}_number_{number}" for number in range(count))
 
 
-def test_long_reads_break_at_their_targets() -> None:
-    names = ", ".join(f"message.field_number_{number}" for number in range(6))
-
-    assert wrap(f"    {names} = U_iiiiii(buf, pos)") == [
-        "    (",
-        "        message.field_number_0, message.field_number_1, message.field_number_2,",
-        "        message.field_number_3, message.field_number_4, message.field_number_5,",
-        "    ) = U_iiiiii(buf, pos)",
-    ]
-
-
-def test_long_calls_break_inside_their_brackets() -> None:
-    arguments = ", ".join(f"argument_number_{number}" for number in range(8))
-
-    assert wrap(f"put(P_i({arguments}))") == [
-        "put(",
-        "    P_i(",
-        "        argument_number_0, argument_number_1, argument_number_2, argument_number_3,",
-        "        argument_number_4, argument_number_5, argument_number_6, argument_number_7,",
-        "    ),",
-        ")",
-    ]
-
-
-def test_long_conditions_break_at_and() -> None:
-    tests = " and ".join(f"length_number_{number} < 128" for number in range(5))
-
-    assert wrap(f"    if {tests}:") == [
-        "    if (",
-        "        length_number_0 < 128",
-        *(f"        and length_number_{number} < 128" for number in range(1, 5)),
-        "    ):",
-    ]
-
-
-def test_long_keys_before_a_call_break_inside_their_brackets() -> None:
-    keys = ", ".join(f"length_number_{number}" for number in range(6))
-
-    assert wrap(f"PA_BnhBnh[{keys}](value)") == [
-        "PA_BnhBnh[",
-        "    length_number_0, length_number_1, length_number_2, length_number_3, length_number_4,",
-        "    length_number_5,",
-        "](",
-        "    value,",
-        ")",
-    ]
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        pytest.param("    put(a, b)", ["    put(a, b)"], id="a short line stays"),
+        pytest.param(
+            f"    {numbered('message.field', 6)} = U_iiiiii(buf, pos)",
+            [
+                "    (",
+                "        message.field_number_0, message.field_number_1, message.field_number_2,",
+                "        message.field_number_3, message.field_number_4, message.field_number_5,",
+                "    ) = U_iiiiii(buf, pos)",
+            ],
+            id="a read, at its targets",
+        ),
+        pytest.param(
+            f"put(P_i({numbered('argument', 8)}))",
+            [
+                "put(",
+                "    P_i(",
+                "        argument_number_0, argument_number_1, argument_number_2, argument_number_3,",
+                "        argument_number_4, argument_number_5, argument_number_6, argument_number_7,",
+                "    ),",
+                ")",
+            ],
+            id="a call, inside its brackets",
+        ),
+        pytest.param(
+            f"    if {' and '.join(f'length_number_{number} < 128' for number in range(5))}:",
+            [
+                "    if (",
+                "        length_number_0 < 128",
+                *(f"        and length_number_{number} < 128" for number in range(1, 5)),
+                "    ):",
+            ],
+            id="a condition, at and",
+        ),
+        pytest.param(
+            f"PA_BnhBnh[{numbered('length', 6)}](value)",
+            [
+                "PA_BnhBnh[",
+                f"    {numbered('length', 5)},",
+                "    length_number_5,",
+                "](",
+                "    value,",
+                ")",
+            ],
+            id="keys before a call, inside their brackets",
+        ),
+    ],
+)
+def test_long_lines_are_broken(line: str, expected: list[str]) -> None:
+    assert expected == wrap(line)
 
 
 def test_every_meaning_belongs_to_a_field() -> None:

@@ -19,7 +19,7 @@ import pytest
 
 from protocol.frames_by_hand import by_hand
 from protocol.generator.old import CHANGES, FIRST_VERSIONS
-from protocol.generator.schema import Message, Struct
+from protocol.generator.schema import Message
 from protocol.kio_values import codec_functions, has_version
 from protocol.random_messages import random_message
 from protocol.samples import api_of
@@ -33,6 +33,7 @@ from trionet.protocol.messages.list_offsets import (
 )
 from trionet.protocol.messages.produce import ProduceRequest
 from trionet.protocol.messages.registry import APIS as KNOWN
+from trionet.protocol.unrolling._layout import Struct
 
 #: Random messages for each version.
 ROUNDS = 20

@@ -8,7 +8,6 @@ after a restart.
 from __future__ import annotations
 
 import errno
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -93,14 +92,6 @@ EXCEPTIONS: dict[str, tuple[bool, Callable[[], BaseException]]] = {
 }
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Iterator[Path]:
-    """Where syncing costs nothing, if there is such a place: a test stops hundreds of logs."""
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else tmp_path) as path:
-        yield Path(path)
-
-
 def whole_batches(records: bytes) -> list[bytes]:
     return [records[at : at + header.size] for at, header in iter_batches(records)]
 
@@ -124,13 +115,13 @@ def interrupted_append(log: Log, records: bytes, lines: int, error: BaseExceptio
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 @pytest.mark.parametrize(("on_disk", "exception"), EXCEPTIONS.values(), ids=EXCEPTIONS)
 async def test_exception_at_each_line_leaves_all_of_an_append_or_nothing(
-    case: Case, on_disk: bool, exception: Callable[[], BaseException], path: Path
+    case: Case, on_disk: bool, exception: Callable[[], BaseException], quick_disk: Path
 ) -> None:
     was_interrupted, lines = True, 0
     while was_interrupted:
         directory: Directory = MemoryDirectory(is_virtual=True)
         if on_disk:
-            directory = FolderDirectory(path / str(lines))
+            directory = FolderDirectory(quick_disk / str(lines))
         log = Log(directory, case.config, now_ms=NOW)
         for data in case.before:
             log.append(data, NOW)

@@ -157,6 +157,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
 )
 
+_HEADER = struct.Struct(">8xI4x8s8x")
+_FRAME = struct.Struct(">4xI8s8x")
+
 
 class DatabaseError(TrionetError):
     """Raised when the broker's database cannot be opened, read or written.
@@ -422,10 +425,6 @@ def _migrate(connection: Connection, path: str) -> None:
             connection.execute(statement)
     connection.execute("DELETE FROM schema_version")
     connection.execute("INSERT INTO schema_version VALUES (?)", (len(MIGRATIONS),))
-
-
-_HEADER = struct.Struct(">8xI4x8s8x")
-_FRAME = struct.Struct(">4xI8s8x")
 
 
 class WriteAheadLog(NamedTuple):

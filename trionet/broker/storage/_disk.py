@@ -18,6 +18,8 @@ from ..log import Directory, FolderDirectory
 from ..log.files._checkpoint_files import CLEAN_SHUTDOWN_FILE, partition_of
 from ._database import DATABASE_NAME, Database, open_database
 
+logger = logging.getLogger("trionet.broker")
+
 
 class Disk(Protocol):
     """A provider of data directories and their databases."""
@@ -52,9 +54,6 @@ class SystemDisk:
 
 
 SYSTEM_DISK = SystemDisk()
-
-
-logger = logging.getLogger("trionet.broker")
 
 
 def check_ownership(path: str) -> None:

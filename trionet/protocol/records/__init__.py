@@ -67,12 +67,11 @@ __all__ = [
 
 _HOMES = {
     "_batch": "BatchHeader check_crc iter_batches read_header",
-    "_control": "EndTransactionMarker encode_marker read_marker",
     "_crc32c": "crc32c",
     "_implementation": "BatchBuilder",
     "_records": (
-        "BatchFields batch_chunks decode_batch decode_columns decode_values "
-        "encode_batch encode_columns"
+        "BatchFields EndTransactionMarker batch_chunks decode_batch decode_columns decode_values "
+        "encode_batch encode_columns encode_marker read_marker"
     ),
     "_types": "Columns",
     "columnar._arrow_columns": "decode_arrow",

@@ -3,11 +3,9 @@
 This module does the work per batch: the header, the checksum and compression. The reader and writer
 in :mod:`._implementation` do the work per record.
 
-Control records, the contents of batches with the control flag.
-
-Consumers do not return control records to the application. Transaction markers commit or abort the
-records of a transaction (KIP-98). Kafka's quorum controller writes the other types (KIP-595,
-KIP-630).
+Batches with the control flag contain control records, which consumers do not return to the
+application. Transaction markers commit or abort the records of a transaction (KIP-98). Kafka's
+quorum controller writes the other types (KIP-595, KIP-630).
 """
 
 from __future__ import annotations
@@ -45,6 +43,24 @@ INFLATED_BYTES_MAX: Final = 128 * 1024 * 1024
 #: The minimum size of a record, with one byte each for its length, attributes, timestamp delta,
 #: offset delta, key length, value length and header count.
 RECORD_BYTES_MIN: Final = 7
+
+ABORT: Final = 0
+COMMIT: Final = 1
+
+#: The names of the control record types; newer versions of Kafka may write other types.
+CONTROL_TYPES: Final = {
+    ABORT: "ABORT",
+    COMMIT: "COMMIT",
+    2: "LEADER_CHANGE",
+    3: "SNAPSHOT_HEADER",
+    4: "SNAPSHOT_FOOTER",
+    5: "KRAFT_VERSION",
+    6: "KRAFT_VOTERS",
+}
+
+_VERSION: Final = 0
+_key: Final = struct.Struct(">hh")  # version, type
+_value: Final = struct.Struct(">hi")  # version, epoch of the coordinator
 
 
 class BatchFields(TypedDict, total=False):
@@ -119,6 +135,16 @@ def encode_columns(
     lengths = [len(each) for each in (timestamps, values, keys, headers) if isinstance(each, Sized)]
     if min(lengths) != max(lengths):
         raise ValueError(f"the columns differ in length: {lengths}")
+    return b"".join(batch_chunks(build_columns(timestamps, keys, values, headers), **fields))
+
+
+def build_columns(
+    timestamps: int | Sequence[int],
+    keys: Sequence[bytes | None] | None,
+    values: Sequence[bytes | None],
+    headers: Sequence[Headers] | None,
+) -> BatchBuilder:
+    """Return a builder with records from columns of the same length; see :func:`encode_columns`."""
     builder = implementation.BatchBuilder()
     builder.append_columns(
         0,
@@ -129,7 +155,7 @@ def encode_columns(
         None if headers is None else list(headers),
         implementation.writer.NO_LIMIT,
     )
-    return b"".join(batch_chunks(builder, **fields))
+    return builder
 
 
 def batch_chunks(builder: BatchBuilder, **fields: Unpack[BatchFields]) -> list[bytes]:
@@ -281,25 +307,6 @@ def read_to_end(
     if start != end:
         raise WireFormatError("the records of a batch do not end where the batch ends")
     return records
-
-
-ABORT: Final = 0
-COMMIT: Final = 1
-
-#: The names of the control record types; newer versions of Kafka may write other types.
-NAMES: Final = {
-    ABORT: "ABORT",
-    COMMIT: "COMMIT",
-    2: "LEADER_CHANGE",
-    3: "SNAPSHOT_HEADER",
-    4: "SNAPSHOT_FOOTER",
-    5: "KRAFT_VERSION",
-    6: "KRAFT_VOTERS",
-}
-
-_VERSION: Final = 0
-_key: Final = struct.Struct(">hh")  # version, type
-_value: Final = struct.Struct(">hi")  # version, epoch of the coordinator
 
 
 class EndTransactionMarker(NamedTuple):

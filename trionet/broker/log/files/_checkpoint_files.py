@@ -35,6 +35,8 @@ from ....net._network import SYSTEM
 from ....protocol.records._crc32c import crc32c
 from ._directory import Directory
 
+logger = logging.getLogger("trionet.broker.log")
+
 RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
 START_OFFSET_FILE = "log-start-offset-checkpoint"
 META_FILE = "meta.properties"
@@ -50,6 +52,10 @@ _FOLDER = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
 _DELETED = re.compile(r".+\.[0-9a-f]{32}-delete")
 # KRaft's own log, not a topic.
 _METADATA_TOPIC = "__cluster_metadata"
+
+EXTENT_FILE = "log-extent-checkpoint"
+
+_LINE = re.compile(rb"(\S+) ([0-9]+) ([0-9a-f]{32}) ([0-9 ]+)")
 
 
 def encode_offsets(offsets: Mapping[PartitionKey, int]) -> bytes:
@@ -202,11 +208,6 @@ def is_deleted_name(folder: str) -> bool:
     return _DELETED.fullmatch(folder) is not None
 
 
-EXTENT_FILE = "log-extent-checkpoint"
-
-_LINE = re.compile(rb"(\S+) ([0-9]+) ([0-9a-f]{32}) ([0-9 ]+)")
-
-
 @attrs.frozen
 class Extent:
     """The part of one log that is on disk.
@@ -273,9 +274,6 @@ def decode_extents(data: bytes) -> dict[PartitionKey, Extent]:
         key = found[1].decode("ascii"), int(found[2])
         extents[key] = Extent(bytes.fromhex(found[3].decode()), *numbers)
     return extents
-
-
-logger = logging.getLogger("trionet.broker.log")
 
 
 def identify(

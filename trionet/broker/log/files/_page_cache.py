@@ -26,6 +26,11 @@ _WARM_BYTES = 1048576
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
 _NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
 
+# Of each file, no more than this: what is read is small, or the start of a file.
+_BYTES_MAX = 65536
+# Of these, opening a log reads the newest; the names rise with the offsets.
+_SEGMENT_SUFFIXES = ("log", "index", "timeindex", "snapshot")
+
 
 def is_page_cached(file: LogFile, position: int) -> bool:
     """Return whether the byte at ``position`` can be read without disk access; True if unknown."""
@@ -65,12 +70,6 @@ def warm_range(file: LogFile, offset: int, count: int) -> None:
         if not chunk:
             return
         offset += len(chunk)
-
-
-# Of each file, no more than this: what is read is small, or the start of a file.
-_BYTES_MAX = 65536
-# Of these, opening a log reads the newest; the names rise with the offsets.
-_SEGMENT_SUFFIXES = ("log", "index", "timeindex", "snapshot")
 
 
 def read_ahead(path: str, folders: Iterable[str]) -> None:

@@ -33,9 +33,13 @@ from ..files._checkpoint_files import (
 from ..files._directory import Directory, run_blocking
 from ..recovery._log_loader import LastShutdown
 
+logger = logging.getLogger("trionet.broker.log")
+
 # By how much a file may grow and still be written on a full disk, so that records can be deleted to
 # free space: a line for each of a few partitions, and less than a block.
 GROWTH_BYTES = 512
+
+T = TypeVar("T")
 
 
 class Checkpointing:
@@ -116,11 +120,6 @@ class Checkpointing:
         except OSError:
             # The disk is full: the next write uses what space there is.
             pass
-
-
-logger = logging.getLogger("trionet.broker.log")
-
-T = TypeVar("T")
 
 
 @attrs.frozen

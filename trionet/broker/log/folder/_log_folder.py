@@ -62,6 +62,9 @@ NAMES_LISTED_MAX = 3
 # How long a cancelled shutdown continues, in order to be clean.
 CANCELLED_STOP_SECONDS = 2.0
 
+# How many directories one call in a thread removes; a shutdown waits for its end.
+REMOVED_AT_ONCE = 20
+
 
 class LogFolder:
     """An open data directory; see :func:`open_log_folder`.
@@ -524,10 +527,6 @@ def _cause_of(error: ApiError | OSError) -> tuple[str, str]:
     if isinstance(cause, OSError) and cause.strerror:
         return cause.strerror, f": {cause.filename}" if cause.filename else ""
     return str(error), ""
-
-
-# How many directories one call in a thread removes; a shutdown waits for its end.
-REMOVED_AT_ONCE = 20
 
 
 class DeletedFolders:

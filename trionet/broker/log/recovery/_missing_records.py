@@ -29,6 +29,9 @@ from ..segments._segment import Segment
 
 logger = logging.getLogger("trionet.broker.log")
 
+# An index has 31 bits for an offset relative to its segment.
+_OFFSETS_MAX = 2**31
+
 
 class MissingRecordsError(TrionetError):
     """Raised when records that had been on disk are missing and the settings do not allow that."""
@@ -245,10 +248,6 @@ def read_end(segment: Segment) -> tuple[int, int] | None:
         if end[1] > start or not start:
             return end
     return None
-
-
-# An index has 31 bits for an offset relative to its segment.
-_OFFSETS_MAX = 2**31
 
 
 def fill_gap(

@@ -33,6 +33,11 @@ from ._missing_records import MissingRecords, fill_gap, truncate_segment
 
 logger = logging.getLogger("trionet.broker.log")
 
+# The memory that a scan uses, whatever sizes the file claims.
+CHUNK_BYTES = 1048576
+
+_OFFSET_MAX = 2**63 - 2  # the offset after it has to be valid too
+
 
 class RecoveryScan:
     """The scan of one partition's directory after an unclean shutdown.
@@ -210,12 +215,6 @@ class RecoveryScan:
         # Newer segments first: if the power fails in between, the damage still ends the log.
         remove_segments(self._directory, newer[::-1])
         segment.file.truncate(segment.size)
-
-
-# The memory that a scan uses, whatever sizes the file claims.
-CHUNK_BYTES = 1048576
-
-_OFFSET_MAX = 2**63 - 2  # the offset after it has to be valid too
 
 
 def last_offset_max(base_offset: int) -> int:

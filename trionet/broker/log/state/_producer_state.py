@@ -33,6 +33,8 @@ from ..files._directory import Directory
 from ..segments._log_batches import file_name, header_at, is_offset
 from ..segments._segment import Segment
 
+logger = logging.getLogger("trionet.broker.log")
+
 BATCHES_KEPT: Final = 5
 NO_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
@@ -40,6 +42,12 @@ NO_TRANSACTION: Final = -1
 _SEQUENCE_MAX: Final = 2**31 - 1
 #: Creates a named tuple without the keyword handling of its class, which takes most of the time.
 _tuple: Final = tuple.__new__
+
+_VERSION = 1
+_HEAD = struct.Struct(">hI")
+_COUNT = struct.Struct(">i")
+_ENTRY = struct.Struct(">qhiqiqiq")
+_SUFFIX = ".snapshot"
 
 
 class StoredBatch(NamedTuple):
@@ -212,12 +220,7 @@ def remove_expired(entries: dict[int, ProducerEntry], now_ms: int, expiration_ms
             del entries[producer_id]
 
 
-_VERSION = 1
-_HEAD = struct.Struct(">hI")
-_COUNT = struct.Struct(">i")
-_ENTRY = struct.Struct(">qhiqiqiq")
 _NO_BATCH = StoredBatch(-1, -1, 0, -1)
-_SUFFIX = ".snapshot"
 
 
 def encode_snapshot(entries: dict[int, ProducerEntry]) -> bytes:
@@ -293,9 +296,6 @@ def write_snapshot(directory: Directory, offset: int, producers: dict[int, Produ
         OSError: the file could not be written; the old file, if any, is unchanged.
     """
     directory.replace(file_name(offset, "snapshot"), encode_snapshot(producers))
-
-
-logger = logging.getLogger("trionet.broker.log")
 
 
 def producers_at(

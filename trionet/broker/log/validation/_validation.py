@@ -55,6 +55,16 @@ _MAGIC_AT: Final = 16
 _BODY_AT: Final = HEADER_SIZE - PREFIX_SIZE
 _NO_TIMESTAMP: Final = -1
 
+#: Creates a named tuple without the keyword handling of its class, which takes most of the time.
+_tuple: Final = tuple.__new__
+_HEAD = struct.Struct(">qii")
+# Attributes, last offset delta, base and greatest timestamp: the start of what the CRC covers.
+_STAMPED = struct.Struct(">hiqq")
+_HEAD_WITH_CRC = struct.Struct(">qiibI")
+# The offset after the last record has to be valid too.
+_END_OFFSET_MAX: Final = 2**63 - 1
+_STAMPED_END = _HEAD_WITH_CRC.size + _STAMPED.size
+
 
 def check_batches(records: Buffer, config: LogConfig, now_ms: int) -> list[BatchHeader]:
     """Validate all batches in the records field of a produce request, and return their headers.
@@ -175,17 +185,6 @@ def _check_content(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
             f"timestamp {timestamp} is more than message.timestamp.after.max.ms="
             f"{config.message_timestamp_after_max_ms} after the broker's time, {now_ms}",
         )
-
-
-#: Creates a named tuple without the keyword handling of its class, which takes most of the time.
-_tuple: Final = tuple.__new__
-_HEAD = struct.Struct(">qii")
-# Attributes, last offset delta, base and greatest timestamp: the start of what the CRC covers.
-_STAMPED = struct.Struct(">hiqq")
-_HEAD_WITH_CRC = struct.Struct(">qiibI")
-# The offset after the last record has to be valid too.
-_END_OFFSET_MAX: Final = 2**63 - 1
-_STAMPED_END = _HEAD_WITH_CRC.size + _STAMPED.size
 
 
 class Appended(NamedTuple):

@@ -14,8 +14,7 @@ from trionet.protocol.records._batch import (
     check_crc,
     read_header,
 )
-from trionet.protocol.records._records import NAMES as CONTROL_TYPES
-from trionet.protocol.records._records import control_type, read_marker
+from trionet.protocol.records._records import CONTROL_TYPES, control_type, read_marker
 from trionet.protocol.records._types import Record
 from trionet.protocol.records.compression._codecs import NAMES
 from trionet.protocol.records.message_sets._message_set import MAGIC_AT

@@ -1,14 +1,11 @@
-"""Vectorized decoding of varints, with a lookup table for varints of one or two bytes.
+"""Vectorized decoding of batch headers and varints, and the search for the start of each record.
+
+A record starts where the previous record ends, so the records of a batch can only be found
+sequentially. The search therefore advances through all batches of a response in parallel.
 
 Nearly all varints have one or two bytes, and only 65,536 pairs of bytes exist. Looking up the pairs
 takes one numpy call for all positions. Shifting and masking would take a dozen calls, whose
 overhead dominates if the number of positions is small. Imports numpy (extra ``spark``).
-
-Decoding of many batch headers, and the search for the start of each record.
-
-A record starts where the previous record ends, so the records of a batch can only be found
-sequentially. The search therefore advances through all batches of a response in parallel. Imports
-numpy (extra ``spark``).
 """
 
 from __future__ import annotations

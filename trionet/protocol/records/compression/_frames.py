@@ -1,21 +1,17 @@
-"""The output of a decompressor, up to a size limit.
+"""The formats of lz4 and snappy in record batches, and the output of decompressors.
 
-Kafka's lz4 frame format, with independent blocks of 64 KB and without checksums.
+lz4 frames have independent blocks of 64 KB and no checksums. They are assembled from blocks: the
+frame functions of lz4 would spend several times the cost of a small batch on setting up their
+state. The frame functions of cramjam write blocks of 4 MB with checksums, for which a Java consumer
+allocates 4 MB (Kafka: Lz4BlockOutputStream, Lz4BlockInputStream). Kafka's first lz4 streams
+included the magic number of the frame in the header checksum. Clients of message format 0 still
+expect this checksum. Message format 1 and later use the standard checksum of lz4 (KIP-57; Kafka:
+Lz4BlockOutputStream, ``useBrokenFlagDescriptorChecksum``).
 
-This module assembles frames from blocks. The frame functions of lz4 would spend several times the
-cost of a small batch on setting up their state. The frame functions of cramjam write blocks of 4 MB
-with checksums, for which a Java consumer allocates 4 MB (Kafka: Lz4BlockOutputStream,
-Lz4BlockInputStream).
-
-Kafka's first lz4 streams included the magic number of the frame in the header checksum. Clients of
-message format 0 still expect this checksum. Message format 1 and later use the standard checksum
-of lz4 (KIP-57; Kafka: Lz4BlockOutputStream, ``useBrokenFlagDescriptorChecksum``).
-
-Snappy streams, in the format of snappy-java, and raw snappy blocks.
-
-Kafka's clients write streams, and librdkafka writes raw blocks. A stream is a header of 16 bytes
-followed by blocks, each preceded by its size as an int32. The two version numbers in the header are
-ignored, since only one version exists and Redpanda writes the numbers with swapped bytes.
+Kafka's clients write snappy in streams, in the format of snappy-java, and librdkafka writes raw
+blocks. A stream is a header of 16 bytes followed by blocks, each preceded by its size as an int32.
+The two version numbers in the header are ignored, since only one version exists and Redpanda writes
+the numbers with swapped bytes.
 """
 
 from __future__ import annotations

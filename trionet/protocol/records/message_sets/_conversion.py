@@ -1,11 +1,4 @@
-"""Long computations in steps, between which the event loop can run other tasks.
-
-A computation is a generator that yields about every millisecond. It yields None, or :class:`Work`,
-a long call that releases the GIL, such as compression, and can therefore run in a thread. Running
-the computation itself in a thread would not help, because the event loop would wait a whole switch
-interval for the GIL after each system call.
-
-Conversion of old producers' message sets to batches, and of batches for old consumers.
+"""Conversion of old producers' message sets to batches, and of batches for old consumers.
 
 Up-conversion stores the records of Produce v0 to v2 as batches (Kafka before 4.0: LogValidator).
 Down-conversion returns stored batches as messages in Fetch v0 to v3 (RecordsUtil.downConvert). It
@@ -13,9 +6,10 @@ drops headers and control records, which the old formats do not support, and kee
 compression.
 
 Converting one megabyte in Python takes tens of milliseconds, and message sets can be larger. In a
-thread, the conversion would still block the event loop, which needs the GIL. Therefore conversions
-run in :mod:`._conversion` of less than a millisecond, between which the event loop can run other tasks.
-Only compression, which releases the GIL, may run in a thread.
+thread, the conversion would still block the event loop, which waits a whole switch interval for the
+GIL after each system call. Therefore a conversion is a generator that yields about every
+millisecond, so that the event loop can run other tasks. It yields None, or :class:`Work`, a long
+call that releases the GIL, such as compression, and can therefore run in a thread.
 
 Rejected: storing message sets unchanged. It would avoid up-conversion, but all code that reads the
 log would have to support three formats. Kafka 4.0 has removed both conversions. trionet can remove
