@@ -1,4 +1,4 @@
-""""""
+"""What an append stores, reports and refuses, and the settings that count for it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Batch headers, and walking over batches by them.
-
-CRC-32C, whichever package computes it.
-
-Which code reads and writes records, and what is said when the fast one cannot be had.
-"""
+"""Batch headers and their checksums, and which code reads and writes records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""""""
+"""The small files of a data directory: offsets, extents, identities and topic ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether parts of a file are in the page cache, and what the kernel learns before logs are opened."""
+"""Which parts of files are in the page cache, and what the kernel learns before it opens logs."""
 
 from __future__ import annotations
 

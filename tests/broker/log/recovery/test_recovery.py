@@ -1,8 +1,8 @@
-"""What earlier releases could leave on a disk: an append that failed after what was written.
+"""What a log is after a stop, a kill, and the leftovers of earlier releases.
 
-Its bytes stayed in the file, and its first index entry had a position and no offset, so that all
-that followed had the offset of one batch and the position of another. After a graceful stop nothing
-was scanned, and the refused batches were served.
+An append that failed after what was written could leave its bytes in the file, and its first index
+entry had a position and no offset, so that all that followed had the offset of one batch and the
+position of another. After a graceful stop nothing was scanned, and the refused batches were served.
 """
 
 from __future__ import annotations
@@ -413,14 +413,14 @@ def test_first_timestamp_counts_for_rolling_after_a_restart(tmp_path: Path) -> N
 
 COUNT_MAX = 2**31 - 1
 CLEAN = LastShutdown(was_clean=True)
-FIRST, SECOND = "00000000000000000000", "00000000000000000040"
-TIMED = batch(1, b"good")
-HOSTILE = changed(TIMED, count=COUNT_MAX, last_offset_delta=COUNT_MAX - 1)
+AT_0, AT_40 = "00000000000000000000", "00000000000000000040"
+GOOD_ONE = batch(1, b"good")
+HOSTILE = changed(GOOD_ONE, count=COUNT_MAX, last_offset_delta=COUNT_MAX - 1)
 
 
 def refused(count: int, end_offset: int, claimed: int = COUNT_MAX) -> bytes:
     """Batches that were written and never counted."""
-    data = changed(TIMED, count=claimed, last_offset_delta=claimed - 1)
+    data = changed(GOOD_ONE, count=claimed, last_offset_delta=claimed - 1)
     return b"".join(placed([data] * count, end_offset))
 
 
@@ -430,7 +430,7 @@ def index_of(log: bytes, *entries: tuple[int, int]) -> bytes:
 
 
 def folder_with(
-    directory: Directory, log: bytes, index: bytes = b"", name: str = FIRST
+    directory: Directory, log: bytes, index: bytes = b"", name: str = AT_0
 ) -> Directory:
     directory.write(f"{name}.log", 0, log)
     directory.write(f"{name}.index", 0, index)
@@ -443,7 +443,7 @@ def opened(directory: Directory) -> Log:
     return Log(directory, LogConfig(index_interval_bytes=0), now_ms=NOW, last_shutdown=CLEAN)
 
 
-GOOD = b"".join(placed([TIMED] * 40))
+GOOD = b"".join(placed([GOOD_ONE] * 40))
 
 
 @pytest.mark.parametrize("claimed", [2**30, COUNT_MAX])
@@ -451,12 +451,15 @@ def test_refused_batches_at_the_end_are_cut_off(directory: Directory, claimed: i
     log = opened(folder_with(directory, GOOD + refused(200, 40, claimed)))
 
     assert (40, GOOD) == (log.end_offset, stored(log))
-    log.append(TIMED, NOW)
-    assert next(placed([TIMED], log.end_offset - 1, log.leader_epoch)) == stored(log)[-len(TIMED) :]
+    log.append(GOOD_ONE, NOW)
+    assert (
+        next(placed([GOOD_ONE], log.end_offset - 1, log.leader_epoch))
+        == stored(log)[-len(GOOD_ONE) :]
+    )
     check_agreement(log)
 
 
-@pytest.mark.parametrize("cut", [0, 1, 20, len(TIMED)])
+@pytest.mark.parametrize("cut", [0, 1, 20, len(GOOD_ONE)])
 def test_what_refused_batches_leave_after_later_ones_is_cut_off(
     directory: Directory, cut: int
 ) -> None:
@@ -464,7 +467,7 @@ def test_what_refused_batches_leave_after_later_ones_is_cut_off(
     log = opened(folder_with(directory, GOOD + torn))
 
     assert (40, GOOD) == (log.end_offset, stored(log))
-    log.append(TIMED, NOW)
+    log.append(GOOD_ONE, NOW)
     check_agreement(log)
 
 
@@ -472,18 +475,18 @@ def test_an_empty_segment_that_took_refused_batches_alone_is_empty_again(
     directory: Directory,
 ) -> None:
     folder_with(directory, GOOD)
-    folder_with(directory, refused(200, 40), name=SECOND)
+    folder_with(directory, refused(200, 40), name=AT_40)
     log = opened(directory)
 
     assert (40, GOOD) == (log.end_offset, stored(log))
-    assert 40 == log.append(TIMED, NOW).first_offset
+    assert 40 == log.append(GOOD_ONE, NOW).first_offset
 
 
 def test_a_batch_that_claims_too_much_stays_where_records_follow_it(directory: Directory) -> None:
     # An earlier release has acknowledged it, and what lies after it, too.
-    first = next(placed([changed(TIMED, count=1000, last_offset_delta=999)]))
-    good = next(placed([TIMED], 1000))
-    directory.write(f"{FIRST}.log", 0, first + good + good[:20])
+    first = next(placed([changed(GOOD_ONE, count=1000, last_offset_delta=999)]))
+    good = next(placed([GOOD_ONE], 1000))
+    directory.write(f"{AT_0}.log", 0, first + good + good[:20])
     log = Log(directory, now_ms=NOW)
 
     assert (1001, first + good) == (log.end_offset, stored(log))
@@ -493,12 +496,12 @@ def test_a_batch_that_claims_too_much_stays_where_records_follow_it(directory: D
 def test_entries_with_the_positions_of_others_are_made_again(
     directory: Directory, is_rolled: bool
 ) -> None:
-    size = len(TIMED)
+    size = len(GOOD_ONE)
     # The second was noted for a refused batch at 30, between others'; from there on all are wrong.
     entries = [(9, 9 * size), (19, 10 * size + 7), (29, 19 * size), (39, 29 * size)]
     folder_with(directory, GOOD, index_of(GOOD, *entries))
     if is_rolled:
-        folder_with(directory, b"", name=SECOND)
+        folder_with(directory, b"", name=AT_40)
     log = opened(directory)
 
     for offset in range(40):
@@ -512,15 +515,15 @@ def test_refused_bytes_after_a_rolled_segment_are_not_served(
     directory: Directory, caplog: pytest.LogCaptureFixture
 ) -> None:
     torn = refused(5, 40, claimed=3)[10:]
-    later = next(placed([TIMED], 40))
+    later = next(placed([GOOD_ONE], 40))
     folder_with(directory, GOOD + refused(5, 40, claimed=3) + torn)
-    folder_with(directory, later, name=SECOND)
+    folder_with(directory, later, name=AT_40)
     with caplog.at_level(logging.WARNING, "trionet.broker.log"):
         log = opened(directory)
 
         assert GOOD + later == stored(log)
     [message] = caplog.messages
-    assert f"after the last record of {FIRST}.log, starting at byte {len(GOOD)}" in message
+    assert f"after the last record of {AT_0}.log, starting at byte {len(GOOD)}" in message
 
 
 def test_indexes_are_made_again_of_batches_that_no_entry_can_describe(
@@ -528,8 +531,8 @@ def test_indexes_are_made_again_of_batches_that_no_entry_can_describe(
 ) -> None:
     hostile = refused(200, 40)
     folder_with(directory, GOOD + hostile)
-    directory.remove(f"{FIRST}.index")
-    folder_with(directory, next(placed([TIMED], 40)), name=SECOND)
+    directory.remove(f"{AT_0}.index")
+    folder_with(directory, next(placed([GOOD_ONE], 40)), name=AT_40)
     log = opened(directory)
 
-    assert GOOD + next(placed([TIMED], 40)) == stored(log)
+    assert GOOD + next(placed([GOOD_ONE], 40)) == stored(log)

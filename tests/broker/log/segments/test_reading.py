@@ -1,4 +1,4 @@
-""""""
+"""Which part of a file a reader gets, and which offset a timestamp leads to."""
 
 from __future__ import annotations
 

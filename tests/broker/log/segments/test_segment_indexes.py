@@ -1,4 +1,4 @@
-""""""
+"""The two indexes of a segment, in memory and as bytes of a file."""
 
 from __future__ import annotations
 

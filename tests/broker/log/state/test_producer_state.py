@@ -1,4 +1,4 @@
-""""""
+"""Idempotent producers: what is accepted, and what a restart finds of them."""
 
 from __future__ import annotations
 

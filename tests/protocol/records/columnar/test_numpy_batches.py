@@ -1,7 +1,4 @@
-"""Many batches as NumPy arrays: the same records as batch by batch, and as much refused.
-
-Varints of many places: those of the table, and those that are longer.
-"""
+"""Many batches as NumPy arrays, and the varints in them: the same records as batch by batch."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The four codecs: what the wire wants, and bodies that want too much memory.
-
-The header checksum of lz4 frames, right and as message format 0 has it.
-
-Bodies of 0 bytes to 1 MB go through every codec and every level, and come out as they were.
-"""
+"""The four codecs: what the wire wants, every size and level, and bodies that want too much memory."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Message sets as batches, and batches as message sets.
-
-Computations in steps, run to their end.
-"""
+"""Message sets as batches, and batches as message sets, in steps."""
 
 from __future__ import annotations
 
