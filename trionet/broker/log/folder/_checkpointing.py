@@ -146,21 +146,19 @@ class ShutdownRecord:
             key: the partition.
             loss_allowed: whether the partition's log may be opened with missing records.
         """
+        extent: Extent | None = None
         if self.extents is None:
-            return LastShutdown(
-                was_clean=self.was_clean,
-                recovery_point=self.recovery_points.get(key, 0),
-                start_offset=self.start_offsets.get(key, 0),
-                loss_allowed=loss_allowed,
-            )
-        extent = self.extents.get(key)
-        if extent is None:
-            # The other files may still refer to an earlier topic of this name.
-            return LastShutdown(was_clean=self.was_clean, loss_allowed=loss_allowed)
+            recovery_point = self.recovery_points.get(key, 0)
+            start_offset = self.start_offsets.get(key, 0)
+        else:
+            # Without an extent, the other files may still refer to an earlier topic of this name.
+            extent = self.extents.get(key)
+            recovery_point = 0 if extent is None else extent.end_offset
+            start_offset = 0 if extent is None else extent.start_offset
         return LastShutdown(
             was_clean=self.was_clean,
-            recovery_point=extent.end_offset,
-            start_offset=extent.start_offset,
+            recovery_point=recovery_point,
+            start_offset=start_offset,
             extent=extent,
             loss_allowed=loss_allowed,
         )

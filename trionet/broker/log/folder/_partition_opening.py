@@ -6,6 +6,8 @@ import logging
 import random
 from collections.abc import Callable, Container, Iterable
 
+import attrs
+
 from .._log import Log
 from ..files._checkpoint_files import (
     PARTITION_FILE,
@@ -216,13 +218,8 @@ def move_removed(
 
 def _begin(last_shutdown: LastShutdown, offset: int) -> LastShutdown:
     """Return a copy of ``last_shutdown`` for an empty log that starts at ``offset``."""
-    return LastShutdown(
-        was_clean=last_shutdown.was_clean,
-        recovery_point=offset,
-        start_offset=offset,
-        extent=last_shutdown.extent if offset else None,
-        loss_allowed=last_shutdown.loss_allowed,
-    )
+    extent = last_shutdown.extent if offset else None
+    return attrs.evolve(last_shutdown, recovery_point=offset, start_offset=offset, extent=extent)
 
 
 def _read_id(directory: Directory) -> tuple[bytes, str | None]:

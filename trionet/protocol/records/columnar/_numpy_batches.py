@@ -124,7 +124,7 @@ BATCH_HEADER: Final = np.dtype(
     list(
         zip(
             BatchHeader._fields,
-            (
+            [
                 ">i8",
                 ">i4",
                 ">i4",
@@ -138,7 +138,7 @@ BATCH_HEADER: Final = np.dtype(
                 ">i2",
                 ">i4",
                 ">i4",
-            ),
+            ],
             strict=True,
         )
     )
