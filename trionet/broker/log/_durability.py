@@ -241,12 +241,16 @@ class Durability:
             if epochs is not None:
                 self._epochs.note_saved(epochs)
             self._names_durable = names_made
-            self._unflushed_since = self._appended_in_round
+            self._note_flushed()
             if rolled:
                 self._segments.release_idle()
         finally:
             self._running = None
             running.set()
+
+    def _note_flushed(self) -> None:
+        # Not in _run_round(): compiled, that would take what it has set to None for None still.
+        self._unflushed_since = self._appended_in_round
 
     def _save(
         self,
