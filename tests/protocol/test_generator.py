@@ -95,8 +95,12 @@ def numbered(name: str, count: int) -> str:
             [
                 "put(",
                 "    P_i(",
-                "        argument_number_0, argument_number_1, argument_number_2, argument_number_3,",
-                "        argument_number_4, argument_number_5, argument_number_6, argument_number_7,",
+                f"        {numbered('argument', 4)},",
+                *[
+                    "        "
+                    + ", ".join(f"argument_number_{number}" for number in range(4, 8))
+                    + ","
+                ],
                 "    ),",
                 ")",
             ],

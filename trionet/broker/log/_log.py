@@ -49,7 +49,7 @@ _tuple: Final = tuple.__new__
 
 
 class Log:
-    """The log of one partition. Creating the object opens it; it blocks, and may scan the whole log.
+    """The log of one partition. Creating it opens the log, blocks, and may scan everything.
 
     A log belongs to one ``trio.run()``. Methods documented as thread-safe may also be called from
     other threads.

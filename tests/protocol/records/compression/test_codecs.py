@@ -1,4 +1,4 @@
-"""The four codecs: what the wire wants, every size and level, and bodies that want too much memory."""
+"""The four codecs: what the wire wants, every size and level, and bodies that want much memory."""
 
 from __future__ import annotations
 

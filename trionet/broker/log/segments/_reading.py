@@ -1,4 +1,4 @@
-"""Finds what a fetch or ListOffsets requests: a range of a file (Kafka: LocalLog.read), or an offset.
+"""Finds what a fetch or ListOffsets requests: a file range (Kafka: LocalLog.read) or an offset.
 
 A range is found without copying bytes. To look up an offset by timestamp, stored records are
 decoded, which no other module of the log does; this may wait for the disk, read large parts of the
