@@ -269,13 +269,14 @@ def _transaction(path: str, connection: Connection) -> Iterator[Connection]:
         connection.execute("BEGIN IMMEDIATE")
         yield connection
         connection.execute("COMMIT")
-    except BaseException as error:
+    # OverflowError: a value that SQLite cannot store. UnicodeError: an error message that quotes
+    # damaged bytes.
+    except (Error, OverflowError, UnicodeError) as error:
         # Does nothing if the error itself caused a rollback, as a full disk does.
         connection.rollback()
-        # OverflowError: a value that SQLite cannot store. UnicodeError: an error message that
-        # quotes damaged bytes.
-        if isinstance(error, (Error, OverflowError, UnicodeError)):
-            raise DatabaseError(f"{path}: {error}") from error
+        raise DatabaseError(f"{path}: {error}") from error
+    except BaseException:
+        connection.rollback()
         raise
 
 
