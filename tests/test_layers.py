@@ -64,7 +64,7 @@ SOURCES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def folder(module: str) -> str:
-    """``trionet.broker.log.segments._index`` → ``broker``; the root itself is ``__init__``."""
+    """``trionet.broker.log.segments._segment`` → ``broker``; the root itself is ``__init__``."""
     return module.split(".")[1] if "." in module else "__init__"
 
 

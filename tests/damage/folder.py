@@ -13,7 +13,7 @@ import trio
 from support.calls import batch, create_topic, produce
 from support.client import Client, connect
 from support.group_calls import commit, join_alone
-from trionet.broker.log.files._extents import EXTENT_FILE, decode_extents
+from trionet.broker.log.files._checkpoint_files import EXTENT_FILE, decode_extents
 from trionet.broker.run._broker import Broker, open_broker
 
 Partition = tuple[str, int]

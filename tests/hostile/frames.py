@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from protocol.dense_frames import Place, places
-from protocol.generator.schema import Field, Struct, load_api
+from protocol.generator.schema import load_api
 from support.calls import batch
 from trionet.protocol._wire import REQUEST_ELEMENTS_MAX, varint
 from trionet.protocol.messages.registry import APIS
-from trionet.protocol.unrolling._layout import CODES
+from trionet.protocol.unrolling._layout import CODES, Field, Struct
 
 #: What the broker has: a topic and a group with many partitions, and one of many small topics.
 TOPIC, GROUP, SMALL = "big", "g", "small-{}"

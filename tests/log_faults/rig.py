@@ -31,7 +31,7 @@ APART_FROM = {
     "LogFile.__init__",
     "_memory_file",
     # A round that is cut off where it notes its own end is one that waiters wait for.
-    "GroupCommit._run_round",
+    "Durability._run_round",
     "log_file",
 }
 
@@ -73,7 +73,7 @@ class Rig:
         self._attempts: set[bytes] = set()
         self.steps = self.interrupted = self.stored_late = 0
         last_shutdown = LastShutdown(was_clean=True, start_offset=start_offset)
-        self.log = Log.open(self._directory, config, now_ms=NOW, last_shutdown=last_shutdown)
+        self.log = Log(self._directory, config, now_ms=NOW, last_shutdown=last_shutdown)
 
     # What is done
 
@@ -85,7 +85,7 @@ class Rig:
             appended = self._call(lambda: self.log.append(records, NOW), trouble, is_append=True)
         except (ApiError, Injected):
             appended = None
-        if appended is not None and appended.is_duplicate:
+        if appended is not None and not appended.size:
             assert appended.size == 0
             assert self.log.end_offset == before
         elif self.log.end_offset != before:
@@ -160,7 +160,7 @@ class Rig:
         copy = MemoryDirectory(is_virtual=True)
         for name in self._directory.names():
             copy.write(name, 0, self._directory.read(name))
-        log = Log.open(copy, self._config, now_ms=NOW, last_shutdown=self._stop(was_clean=False))
+        log = Log(copy, self._config, now_ms=NOW, last_shutdown=self._stop(was_clean=False))
         late = self._come_late(log)
         assert b"".join([*self.kept.values(), *late.values()]) == content_of(log)
         check_agreement(log)
@@ -175,7 +175,7 @@ class Rig:
 
     def _open(self, *, was_clean: bool) -> None:
         last_shutdown = self._stop(was_clean=was_clean)
-        self.log = Log.open(self._directory, self._config, now_ms=NOW, last_shutdown=last_shutdown)
+        self.log = Log(self._directory, self._config, now_ms=NOW, last_shutdown=last_shutdown)
         if not was_clean:
             late = self._come_late(self.log)
             self.kept.update(late)

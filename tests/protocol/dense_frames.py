@@ -13,9 +13,8 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from protocol.generator.schema import Field, Struct
 from trionet.protocol._wire import varint
-from trionet.protocol.unrolling._layout import CODES
+from trionet.protocol.unrolling._layout import CODES, Field, Struct
 
 #: The largest numbers of each kind: no two of them are one object.
 _NUMBERS = {

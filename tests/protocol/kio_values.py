@@ -16,7 +16,8 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
-from protocol.generator.schema import Message, Struct
+from protocol.generator.schema import Message
+from trionet.protocol.unrolling._layout import Struct
 
 _MILLISECOND = datetime.timedelta(milliseconds=1)
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)

@@ -1,4 +1,4 @@
-"""The generator, and that what is committed is what it writes."""
+"""The generator: what is committed is what it writes, and the page of APIs says what is so."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 from kio.schema.index import api_key_map
 
-from protocol.generator import cli
+from protocol.generator import cli, coverage
 from protocol.generator.apis import APIS, DATA, LEFT_OUT
 from protocol.generator.classes import span
 from protocol.generator.lines import wrap
 from protocol.generator.meanings import MEANINGS
 from protocol.samples import api_of
+from trionet.broker.run import _served_apis as served
 from trionet.protocol.messages.fetch import FetchPartition, NodeEndpoint
+from trionet.protocol.messages.registry import APIS as REGISTRY
 from trionet.protocol.unrolling._source import WIDTH
 
 
@@ -70,56 +72,66 @@ def test_version_spans(versions: list[int], expected: str) -> None:
     assert span(versions) == expected
 
 
-def test_short_lines_stay() -> None:
-    assert wrap("    put(a, b)") == ["    put(a, b)"]
+def numbered(name: str, count: int) -> str:
+    return ", ".join(f"{name}_number_{number}" for number in range(count))
 
 
-def test_long_reads_break_at_their_targets() -> None:
-    names = ", ".join(f"message.field_number_{number}" for number in range(6))
-
-    assert wrap(f"    {names} = U_iiiiii(buf, pos)") == [
-        "    (",
-        "        message.field_number_0, message.field_number_1, message.field_number_2,",
-        "        message.field_number_3, message.field_number_4, message.field_number_5,",
-        "    ) = U_iiiiii(buf, pos)",
-    ]
-
-
-def test_long_calls_break_inside_their_brackets() -> None:
-    arguments = ", ".join(f"argument_number_{number}" for number in range(8))
-
-    assert wrap(f"put(P_i({arguments}))") == [
-        "put(",
-        "    P_i(",
-        "        argument_number_0, argument_number_1, argument_number_2, argument_number_3,",
-        "        argument_number_4, argument_number_5, argument_number_6, argument_number_7,",
-        "    ),",
-        ")",
-    ]
-
-
-def test_long_conditions_break_at_and() -> None:
-    tests = " and ".join(f"length_number_{number} < 128" for number in range(5))
-
-    assert wrap(f"    if {tests}:") == [
-        "    if (",
-        "        length_number_0 < 128",
-        *(f"        and length_number_{number} < 128" for number in range(1, 5)),
-        "    ):",
-    ]
-
-
-def test_long_keys_before_a_call_break_inside_their_brackets() -> None:
-    keys = ", ".join(f"length_number_{number}" for number in range(6))
-
-    assert wrap(f"PA_BnhBnh[{keys}](value)") == [
-        "PA_BnhBnh[",
-        "    length_number_0, length_number_1, length_number_2, length_number_3, length_number_4,",
-        "    length_number_5,",
-        "](",
-        "    value,",
-        ")",
-    ]
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        pytest.param("    put(a, b)", ["    put(a, b)"], id="a short line stays"),
+        pytest.param(
+            f"    {numbered('message.field', 6)} = U_iiiiii(buf, pos)",
+            [
+                "    (",
+                "        message.field_number_0, message.field_number_1, message.field_number_2,",
+                "        message.field_number_3, message.field_number_4, message.field_number_5,",
+                "    ) = U_iiiiii(buf, pos)",
+            ],
+            id="a read, at its targets",
+        ),
+        pytest.param(
+            f"put(P_i({numbered('argument', 8)}))",
+            [
+                "put(",
+                "    P_i(",
+                f"        {numbered('argument', 4)},",
+                *[
+                    "        "
+                    + ", ".join(f"argument_number_{number}" for number in range(4, 8))
+                    + ","
+                ],
+                "    ),",
+                ")",
+            ],
+            id="a call, inside its brackets",
+        ),
+        pytest.param(
+            f"    if {' and '.join(f'length_number_{number} < 128' for number in range(5))}:",
+            [
+                "    if (",
+                "        length_number_0 < 128",
+                *(f"        and length_number_{number} < 128" for number in range(1, 5)),
+                "    ):",
+            ],
+            id="a condition, at and",
+        ),
+        pytest.param(
+            f"PA_BnhBnh[{numbered('length', 6)}](value)",
+            [
+                "PA_BnhBnh[",
+                f"    {numbered('length', 5)},",
+                "    length_number_5,",
+                "](",
+                "    value,",
+                ")",
+            ],
+            id="keys before a call, inside their brackets",
+        ),
+    ],
+)
+def test_long_lines_are_broken(line: str, expected: list[str]) -> None:
+    assert expected == wrap(line)
 
 
 def test_every_meaning_belongs_to_a_field() -> None:
@@ -141,3 +153,40 @@ def test_classes_say_what_their_fields_mean() -> None:
     assert "fetch_offset: the first offset to return." in FetchPartition.__doc__
     assert NodeEndpoint.__doc__ is not None
     assert "node_id" not in NodeEndpoint.__doc__
+
+
+def test_every_api_with_codecs_is_served_or_has_a_reason() -> None:
+    served_modules = {REGISTRY[api.key][0] for api in served.APIS}
+
+    assert set(APIS) - served_modules == set(coverage.NOT_SERVED)
+
+
+def test_requests_are_seen_however_their_module_is_imported() -> None:
+    source = """
+from ...protocol.messages.fetch import FetchResponse
+from ...protocol.messages.produce import ProduceRequest, ProduceResponse
+from ...protocol.messages import heartbeat, describe_acls as acls, metadata
+body = acls.DescribeAclsRequest()
+known = heartbeat.HeartbeatResponse
+answer = metadata.MetadataRequest
+"""
+
+    assert sorted(coverage.requests_in(source)) == ["describe_acls", "metadata", "produce"]
+
+
+def test_gaps_are_what_a_docstring_calls_so() -> None:
+    docstring = "Fetch, versions 0.\n\nMore. Gap: no ``x``; and\nno y.\n\nThe end."
+
+    assert coverage.gaps(docstring) == "no `x`; and no y"
+    assert coverage.gaps("Fetch, versions 0.") == ""
+
+
+def test_a_row_has_versions_clients_and_what_is_left_out() -> None:
+    page = cli.coverage()
+
+    assert (
+        "| [Produce](../protocol.md#produce) | 0 | 0 to 13 | 0 to 13 | producer | no transactions |"
+        in page
+    )
+    assert "| ListTransactions | 66 |  | 0 to 2 | admin | there are no transactions |" in page
+    assert "| Vote | 52 |  |  |  | it runs between the controllers of a quorum |" in page

@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import pytest
 
-from protocol.generator.schema import Struct
 from protocol.kio_values import entity_class, read_entity, write_entity
 from protocol.samples import samples
 from trionet.errors import LocalProtocolError
@@ -40,6 +39,7 @@ from trionet.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
+from trionet.protocol.unrolling._layout import Struct
 
 
 def codec(api_key: int, version: int) -> Any:

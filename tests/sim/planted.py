@@ -15,7 +15,7 @@ from trionet.broker.groups._group_store import GroupStore
 from trionet.broker.log._log import Log
 from trionet.broker.log.folder._log_folder import LogFolder
 from trionet.broker.log.state import _producer_state as producer_state
-from trionet.broker.log.validation._offset_assignment import Appended
+from trionet.broker.log.validation._validation import Appended
 from trionet.client.producer.sending import _completion as completion
 from trionet.client.producer.transactions._sequences import NONE, PartitionSequences
 from trionet.client.producer.transactions._transaction_manager import TransactionManager
@@ -33,7 +33,7 @@ def _acknowledge_before_append(append: Any) -> Any:
     def lying(self: Log, records: Any, now_ms: int, **keywords: Any) -> Appended:
         if self.end_offset % 23 == 22:
             end = self.end_offset
-            return Appended(end, end, -1, self.start_offset, 0, True)
+            return Appended(end, end, -1, self.start_offset, 0)
         appended: Appended = append(self, records, now_ms, **keywords)
         return appended
 
@@ -80,9 +80,9 @@ def _skip_offset_at_roll(append: Any) -> Any:
     """The offset after a roll is given to nobody."""
 
     def skipping(self: Log, records: Any, now_ms: int, **keywords: Any) -> Appended:
-        segments = self.segment_count
+        segments = len(self._segments.all)
         appended: Appended = append(self, records, now_ms, **keywords)
-        if self.segment_count > segments:
+        if len(self._segments.all) > segments:
             self.end_offset += 1
         return appended
 

@@ -7,11 +7,10 @@ import random
 import types
 from typing import Any
 
-from protocol.generator.schema import Field, Struct
 from protocol.samples import api_of
 from support.hostile_batches import changed
 from support.logs import batch
-from trionet.protocol.unrolling._layout import CODES
+from trionet.protocol.unrolling._layout import CODES, Field, Struct
 
 _BITS = {"b": 8, "h": 16, "H": 15, "i": 32, "q": 64}
 _HEADER = {

@@ -13,6 +13,7 @@ def call_interrupted(
     lines: int,
     interruption: Callable[[], object],
     apart_from: Collection[str] = (),
+    start_at: str = "",
 ) -> bool:
     """Call ``function``, and ``interruption`` when it has executed so many lines of the package.
 
@@ -24,20 +25,23 @@ def call_interrupted(
         lines: after how many.
         interruption: what happens then.
         apart_from: qualified names of functions whose lines do not count.
+        start_at: the qualified name of the function with whose call counting starts.
 
     Returns:
         The call was interrupted: it had not ended before.
     """
     left = lines
+    has_started = not start_at
     before = sys.gettrace()
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
-        nonlocal left
+        nonlocal left, has_started
         if not frame.f_globals.get("__name__", "").startswith("trionet."):
             return None
         if apart_from and frame.f_code.co_qualname in apart_from:
             return None
-        if event == "line":
+        has_started = has_started or frame.f_code.co_qualname == start_at
+        if event == "line" and has_started:
             if not left:
                 interruption()
             left -= 1

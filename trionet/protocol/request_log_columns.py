@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from trionet.errors import WireFormatError
+from trionet.protocol.records.columnar._arrow_columns import number_column
 from trionet.protocol.request_log import (
     CONNECTION,
     CONNECTION_TEXTS,
@@ -140,11 +141,11 @@ def _decode(
     if (lengths < size).any():
         raise _wrong_length()
     fixed = data[starts[:, None] + np.arange(size)].view(layout).reshape(-1)
-    columns = {"row": _numbers(rows, pa.int64())}
+    columns = {"row": number_column(pa.int64(), rows)}
     for name in schema.names:
         if name in layout.names:
             native = fixed[name].astype(layout[name].newbyteorder("="))
-            columns[name] = _numbers(native, schema.field(name).type)
+            columns[name] = number_column(schema.field(name).type, native)
     position = starts + size
     for name in texts:
         text_lengths = fixed[f"{name}_length"].astype(np.int64)
@@ -155,11 +156,6 @@ def _decode(
     for name in texts:
         columns[name] = _text(data, *columns[name])
     return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
-
-
-def _numbers(numbers: NDArray[Any], kind: Any) -> Any:
-    # `pa.array` would import pandas, if installed, which takes one to four seconds.
-    return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(numbers)])
 
 
 def _text(data: NDArray[np.uint8], starts: _Numbers, lengths: _Numbers) -> Any:
@@ -173,7 +169,7 @@ def _text(data: NDArray[np.uint8], starts: _Numbers, lengths: _Numbers) -> Any:
     texts_and_gaps = pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), 2 * count - 1, [None, pa.py_buffer(bounds), pa.py_buffer(data)]
     )
-    each_second = _numbers(np.arange(0, 2 * count, 2, dtype=np.int64), pa.int64())
+    each_second = number_column(pa.int64(), np.arange(0, 2 * count, 2, dtype=np.int64))
     encoded = texts_and_gaps.take(each_second).dictionary_encode()
     try:
         words = encoded.dictionary.cast(pa.string())

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,3 +18,11 @@ def directory(request: pytest.FixtureRequest, tmp_path: Path) -> Directory:
 @pytest.fixture
 def folder(tmp_path: Path) -> FolderDirectory:
     return FolderDirectory(tmp_path / "folder")
+
+
+@pytest.fixture
+def quick_disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder where syncing costs nothing, if there is such a place."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else tmp_path) as path:
+        yield Path(path)

@@ -1,3 +1,5 @@
+"""What an append stores, reports and refuses, and the settings that count for it."""
+
 from __future__ import annotations
 
 import itertools
@@ -23,19 +25,19 @@ NOW = 5_000
 
 @pytest.fixture
 def log(directory: Directory) -> Log:
-    return Log.open(directory, topic="orders", partition=3, now_ms=NOW)
+    return Log(directory, topic="orders", partition=3, now_ms=NOW)
 
 
 def test_new_log_is_empty(log: Log) -> None:
-    assert (0, 0, 0, 1) == (log.start_offset, log.end_offset, log.size, log.segment_count)
+    assert (0, 0, 0, 1) == (log.start_offset, log.end_offset, log.size, len(log._segments.all))
     assert b"" == stored(log)
 
 
 def test_batch_gets_the_next_offsets(log: Log) -> None:
     data = batch(3)
 
-    assert Appended(0, 2, -1, 0, len(data), False) == log.append(data, NOW)
-    assert Appended(3, 5, -1, 0, len(data), False) == log.append(data, NOW)
+    assert Appended(0, 2, -1, 0, len(data)) == log.append(data, NOW)
+    assert Appended(3, 5, -1, 0, len(data)) == log.append(data, NOW)
     assert 6 == log.end_offset == log.high_watermark == log.last_stable_offset
 
 
@@ -52,7 +54,7 @@ def test_all_batches_of_a_call_are_stored_in_order(log: Log) -> None:
     sent = [batch(3), batch(1), batch(5)]
     appended = log.append(b"".join(sent), NOW)
 
-    assert Appended(0, 8, -1, 0, sum(map(len, sent)), False) == appended
+    assert Appended(0, 8, -1, 0, sum(map(len, sent))) == appended
     assert b"".join(placed(sent)) == stored(log)
 
 
@@ -89,7 +91,7 @@ def test_one_bad_batch_refuses_all(log: Log) -> None:
 
     assert CORRUPT_MESSAGE == raised.value.error_code
     assert (1, len(batch())) == (log.end_offset, log.size)
-    assert Appended(1, 3, -1, 0, len(good), False) == log.append(good, NOW)
+    assert Appended(1, 3, -1, 0, len(good)) == log.append(good, NOW)
 
 
 def test_log_append_time_stamps_the_batch_with_a_fitting_crc(log: Log) -> None:
@@ -126,8 +128,8 @@ def test_repetition_is_acknowledged_with_its_first_offset_and_not_stored(log: Lo
     log.append(batch(2), NOW)
     size = log.size
 
-    assert Appended(2, 4, -1, 0, first.size, False) == first
-    assert Appended(2, 4, -1, 0, 0, True) == log.append(batch(3, producer=(7, 0, 0)), NOW + 1)
+    assert Appended(2, 4, -1, 0, first.size) == first
+    assert Appended(2, 4, -1, 0, 0) == log.append(batch(3, producer=(7, 0, 0)), NOW + 1)
     assert (7, size) == (log.end_offset, log.size)
 
 
@@ -135,14 +137,14 @@ def test_repetition_is_acknowledged_with_the_time_it_was_stored_at(log: Log) -> 
     log.config = LogConfig(message_timestamp_type="LogAppendTime")
     log.append(batch(producer=(7, 0, 0)), NOW)
 
-    assert Appended(0, 0, NOW, 0, 0, True) == log.append(batch(producer=(7, 0, 0)), NOW + 500)
+    assert Appended(0, 0, NOW, 0, 0) == log.append(batch(producer=(7, 0, 0)), NOW + 500)
 
 
 def test_repetition_and_new_batches_in_one_call(log: Log) -> None:
     first, second = batch(3, producer=(7, 0, 0)), batch(2, producer=(7, 0, 3))
     log.append(first, NOW)
 
-    assert Appended(0, 4, -1, 0, len(second), False) == log.append(first + second, NOW)
+    assert Appended(0, 4, -1, 0, len(second)) == log.append(first + second, NOW)
     assert b"".join(placed([first, second])) == stored(log)
 
 
@@ -150,7 +152,7 @@ def test_several_batches_of_one_producer_in_one_call(log: Log) -> None:
     sent = [batch(2, producer=(7, 0, 0)), batch(1, producer=(7, 0, 2)), batch(producer=(7, 0, 3))]
     log.append(b"".join(sent), NOW)
 
-    assert Appended(0, 3, -1, 0, 0, True) == log.append(b"".join(sent), NOW)
+    assert Appended(0, 3, -1, 0, 0) == log.append(b"".join(sent), NOW)
     assert b"".join(placed(sent)) == stored(log)
 
 
@@ -201,7 +203,7 @@ def test_start_offset_is_reported_with_every_append(log: Log) -> None:
 def test_whatever_is_appended_comes_out_with_consecutive_offsets(
     calls: list[list[int]], leader_epoch: int
 ) -> None:
-    log = Log.open(MemoryDirectory(), LogConfig(segment_bytes=1000), now_ms=NOW)
+    log = Log(MemoryDirectory(), LogConfig(segment_bytes=1000), now_ms=NOW)
     log.leader_epoch = leader_epoch
     sent = []
     for counts in calls:
@@ -216,7 +218,7 @@ def test_whatever_is_appended_comes_out_with_consecutive_offsets(
 
 
 def test_header_on_the_disk_is_the_file_s(directory: Directory) -> None:
-    log = Log.open(directory, now_ms=NOW)
+    log = Log(directory, now_ms=NOW)
     log.leader_epoch = 2
     log.append(batch(4), NOW)
     header = read_header(directory.read("00000000000000000000.log"))
@@ -227,7 +229,7 @@ def test_header_on_the_disk_is_the_file_s(directory: Directory) -> None:
 def test_a_partition_ends_before_its_offsets_have_64_bits(directory: Directory) -> None:
     start = 2**63 - 3
     last_shutdown = LastShutdown(was_clean=True, start_offset=start)
-    log = Log.open(directory, now_ms=NOW, last_shutdown=last_shutdown)
+    log = Log(directory, now_ms=NOW, last_shutdown=last_shutdown)
     with pytest.raises(ApiError) as raised:
         log.append(batch(3), NOW)
     assert RECORD_LIST_TOO_LARGE == raised.value.error_code
@@ -238,6 +240,60 @@ def test_a_partition_ends_before_its_offsets_have_64_bits(directory: Directory) 
     with pytest.raises(ApiError) as raised:
         log.append(batch(), NOW)
     assert RECORD_LIST_TOO_LARGE == raised.value.error_code
-    again = Log.open(directory, now_ms=NOW, last_shutdown=LastShutdown(start_offset=start))
+    again = Log(directory, now_ms=NOW, last_shutdown=LastShutdown(start_offset=start))
     assert 2**63 - 1 == again.end_offset
     assert b"".join(placed([batch(2)], start, 0)) == stored(again)
+
+
+def test_defaults_are_kafkas() -> None:
+    config = LogConfig()
+
+    assert 1024**3 == config.segment_bytes
+    assert 7 * 24 * 3600 * 1000 == config.segment_ms == config.retention_ms
+    assert 1048588 == config.max_message_bytes
+    assert 2**63 - 1 == config.flush_messages == config.flush_ms
+    assert not config.stamps_append_time
+    assert not config.may_have_gaps
+    assert config.removes_old_segments
+
+
+def test_topic_keys_become_fields_whether_numbers_or_strings() -> None:
+    settings = {
+        "segment.bytes": "2048",
+        "retention.ms": -1,
+        "message.timestamp.type": "LogAppendTime",
+        "cleanup.policy": "compact,delete",
+        "unclean.leader.election.enable": "false",
+    }
+    config = LogConfig.from_topic(settings, producer_id_expiration_ms=7)
+
+    assert (2048, -1, 7) == (
+        config.segment_bytes,
+        config.retention_ms,
+        config.producer_id_expiration_ms,
+    )
+    assert config.stamps_append_time
+    assert config.may_have_gaps
+    assert config.removes_old_segments
+    assert not LogConfig(cleanup_policy="compact").removes_old_segments
+
+
+def test_numbers_must_be_numbers() -> None:
+    with pytest.raises(ValueError):
+        LogConfig.from_topic({"segment.bytes": "many"})
+
+
+def test_jitter_shortens_the_segment_time_differently_but_always_the_same() -> None:
+    config = LogConfig(segment_ms=1000, segment_jitter_ms=400)
+    ages = {f"topic-{number}": config.segment_age_ms_max(f"topic-{number}") for number in range(50)}
+
+    assert all(600 < age <= 1000 for age in ages.values())
+    assert len(set(ages.values())) > 10
+    assert ages["topic-7"] == config.segment_age_ms_max("topic-7")
+    assert 1000 == LogConfig(segment_ms=1000).segment_age_ms_max("topic-7")
+
+
+def test_jitter_is_at_most_the_segment_time() -> None:
+    config = LogConfig(segment_ms=10, segment_jitter_ms=10**6)
+
+    assert all(0 < config.segment_age_ms_max(str(number)) <= 10 for number in range(50))

@@ -8,7 +8,6 @@ after a restart.
 from __future__ import annotations
 
 import errno
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -86,30 +85,11 @@ APART_FROM = {
     "_memory_file",
     "log_file",
 }
-EXCEPTIONS: dict[str, Callable[[], BaseException]] = {
-    "overflow": lambda: OverflowError("signed integer is greater than maximum"),
-    "disk": lambda: OSError(errno.EIO, "Input/output error"),
-    "ctrl-c": KeyboardInterrupt,
+EXCEPTIONS: dict[str, tuple[bool, Callable[[], BaseException]]] = {
+    "overflow in memory": (False, lambda: OverflowError("signed integer is greater than maximum")),
+    "disk": (True, lambda: OSError(errno.EIO, "Input/output error")),
+    "ctrl-c": (True, KeyboardInterrupt),
 }
-
-
-@pytest.fixture(params=["disk", "memory"])
-def new_directory(
-    request: pytest.FixtureRequest, tmp_path: Path
-) -> Iterator[Callable[[], Directory]]:
-    made = 0
-    # Where syncing costs nothing, if there is such a place: a test stops hundreds of logs.
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else tmp_path) as path:
-
-        def new() -> Directory:
-            nonlocal made
-            made += 1
-            if request.param == "memory":
-                return MemoryDirectory(is_virtual=True)
-            return FolderDirectory(f"{path}/{made}")
-
-        yield new
 
 
 def whole_batches(records: bytes) -> list[bytes]:
@@ -123,7 +103,9 @@ def interrupted_append(log: Log, records: bytes, lines: int, error: BaseExceptio
         raise error
 
     try:
-        return call_interrupted(lambda: log.append(records, NOW), lines, interrupt, APART_FROM)
+        return call_interrupted(
+            lambda: log.append(records, NOW), lines, interrupt, APART_FROM, "Log._store"
+        )
     except (ApiError, type(error)):
         return True
 
@@ -131,14 +113,16 @@ def interrupted_append(log: Log, records: bytes, lines: int, error: BaseExceptio
 @pytest.mark.slow
 @pytest.mark.interpreted
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-@pytest.mark.parametrize("exception", EXCEPTIONS.values(), ids=EXCEPTIONS)
+@pytest.mark.parametrize(("on_disk", "exception"), EXCEPTIONS.values(), ids=EXCEPTIONS)
 async def test_exception_at_each_line_leaves_all_of_an_append_or_nothing(
-    case: Case, exception: Callable[[], BaseException], new_directory: Callable[[], Directory]
+    case: Case, on_disk: bool, exception: Callable[[], BaseException], quick_disk: Path
 ) -> None:
     was_interrupted, lines = True, 0
     while was_interrupted:
-        directory = new_directory()
-        log = Log.open(directory, case.config, now_ms=NOW)
+        directory: Directory = MemoryDirectory(is_virtual=True)
+        if on_disk:
+            directory = FolderDirectory(quick_disk / str(lines))
+        log = Log(directory, case.config, now_ms=NOW)
         for data in case.before:
             log.append(data, NOW)
         end_offset, before = log.end_offset, stored(log)
@@ -157,9 +141,7 @@ async def test_exception_at_each_line_leaves_all_of_an_append_or_nothing(
         kept = stored(log)
         assert kept.startswith(sent), lines
         await log.close()
-        again = Log.open(
-            directory, case.config, now_ms=NOW, last_shutdown=LastShutdown(was_clean=True)
-        )
+        again = Log(directory, case.config, now_ms=NOW, last_shutdown=LastShutdown(was_clean=True))
         assert kept == stored(again), lines
         check_agreement(again)
 
@@ -204,7 +186,7 @@ def test_what_a_thread_may_have_seen_is_not_taken_back(
     # could have the size from before and the end offset from after.
     was_interrupted, lines = True, 0
     while was_interrupted:
-        log = Log.open(MemoryDirectory(is_virtual=True), LogConfig(), now_ms=NOW)
+        log = Log(MemoryDirectory(is_virtual=True), LogConfig(), now_ms=NOW)
         log.append(ONE, NOW)
         seen = watched(log).seen
         seen.clear()
@@ -223,7 +205,7 @@ def test_what_a_thread_may_have_seen_is_not_taken_back(
 def test_an_append_that_cannot_be_settled_at_once_is_settled_by_the_next(
     name: str, watched: Callable[[Log], type[Watched]]
 ) -> None:
-    log = Log.open(MemoryDirectory(is_virtual=True), LogConfig(), now_ms=NOW)
+    log = Log(MemoryDirectory(is_virtual=True), LogConfig(), now_ms=NOW)
     log.append(produced(0), NOW)
     segment = watched(log)
     segment.refused = name
@@ -234,7 +216,7 @@ def test_an_append_that_cannot_be_settled_at_once_is_settled_by_the_next(
     again = log.append(produced(1), NOW)
 
     is_stored = name != "end_offset"
-    assert (is_stored, 1, 1) == (again.is_duplicate, again.first_offset, again.last_offset)
+    assert (is_stored, 1, 1) == (not again.size, again.first_offset, again.last_offset)
     assert 2 == log.append(produced(2), NOW).first_offset
     assert b"".join(placed([produced(number) for number in range(3)])) == stored(log)
     check_agreement(log)

@@ -75,7 +75,7 @@ def test_full_disk_is_a_storage_error_and_leaves_no_trace(
     disk: tuple[FolderDirectory, Full],
 ) -> None:
     folder, full = disk
-    log = Log.open(folder, now_ms=NOW)
+    log = Log(folder, now_ms=NOW)
     sent = fill(log, full, batch(1, b"x" * 30_000))
     size = sum(map(len, sent))
 
@@ -87,7 +87,7 @@ def test_full_disk_is_a_storage_error_and_leaves_no_trace(
 
 def test_smaller_batch_still_fits(disk: tuple[FolderDirectory, Full]) -> None:
     folder, full = disk
-    log = Log.open(folder, now_ms=NOW)
+    log = Log(folder, now_ms=NOW)
     sent = fill(log, full, batch(1, b"x" * 30_000))
     with full():
         log.append(batch(), NOW)
@@ -97,7 +97,7 @@ def test_smaller_batch_still_fits(disk: tuple[FolderDirectory, Full]) -> None:
 
 def test_batches_of_one_call_are_stored_all_or_none(disk: tuple[FolderDirectory, Full]) -> None:
     folder, full = disk
-    log = Log.open(folder, now_ms=NOW)
+    log = Log(folder, now_ms=NOW)
     call = batch(1, b"x" * 10_000) * 3
     sent = fill(log, full, call)
 
@@ -107,7 +107,7 @@ def test_batches_of_one_call_are_stored_all_or_none(disk: tuple[FolderDirectory,
 
 def test_producer_may_repeat_what_was_refused(disk: tuple[FolderDirectory, Full]) -> None:
     folder, full = disk
-    log = Log.open(folder, now_ms=NOW)
+    log = Log(folder, now_ms=NOW)
     log.append(batch(producer=(7, 0, 0)), NOW)
     fill(log, full, batch(1, b"x" * 30_000))
     refused = batch(1, b"y" * 40_000, producer=(7, 0, 1))
@@ -117,7 +117,7 @@ def test_producer_may_repeat_what_was_refused(disk: tuple[FolderDirectory, Full]
     with full():
         appended = log.append(again, NOW)
 
-    assert (log.end_offset - 1, False) == (appended.first_offset, appended.is_duplicate)
+    assert (log.end_offset - 1, False) == (appended.first_offset, not appended.size)
 
 
 async def test_log_goes_on_when_there_is_room_again(disk: tuple[FolderDirectory, Full]) -> None:
@@ -125,7 +125,7 @@ async def test_log_goes_on_when_there_is_room_again(disk: tuple[FolderDirectory,
     # Files this small never reach a limit of their size; one large one does.
     segment_bytes = 10**9 if full is file_size_limit else 70_000
     config = LogConfig(segment_bytes=segment_bytes, index_interval_bytes=100)
-    log = Log.open(folder, config, now_ms=NOW)
+    log = Log(folder, config, now_ms=NOW)
     sent = fill(log, full, batch(1, b"x" * 30_000))
     await log.delete_before(4)
     more = batch(1, b"z" * 30_000)
@@ -133,7 +133,7 @@ async def test_log_goes_on_when_there_is_room_again(disk: tuple[FolderDirectory,
     await log.flush()
 
     assert b"".join(placed([*sent, more])).endswith(stored(log))
-    again = Log.open(folder, log.config, now_ms=NOW, last_shutdown=LastShutdown(start_offset=4))
+    again = Log(folder, log.config, now_ms=NOW, last_shutdown=LastShutdown(start_offset=4))
     assert (log.end_offset, stored(log)) == (again.end_offset, stored(again))
 
 
@@ -150,7 +150,7 @@ def test_a_small_file_that_does_not_fit_is_named_in_the_error(tmp_path: Path) ->
 
 def test_new_segment_that_cannot_be_made_is_a_storage_error(folder: FolderDirectory) -> None:
     one = batch()
-    log = Log.open(folder, LogConfig(segment_bytes=len(one)), now_ms=NOW)
+    log = Log(folder, LogConfig(segment_bytes=len(one)), now_ms=NOW)
     log.append(one, NOW)
     # A folder of the name that the new segment's file needs.
     folder.folder("00000000000000000001.log")
@@ -159,7 +159,7 @@ def test_new_segment_that_cannot_be_made_is_a_storage_error(folder: FolderDirect
     folder.remove_folder("00000000000000000001.log")
 
     assert KAFKA_STORAGE_ERROR == raised.value.error_code
-    assert (1, len(one), 1) == (log.end_offset, log.size, log.segment_count)
+    assert (1, len(one), 1) == (log.end_offset, log.size, len(log._segments.all))
     assert 1 == log.append(one, NOW).first_offset
     assert b"".join(placed([one, one])) == stored(log)
 
@@ -167,7 +167,7 @@ def test_new_segment_that_cannot_be_made_is_a_storage_error(folder: FolderDirect
 def test_failed_write_that_cannot_be_removed_is_removed_before_the_next(
     folder: FolderDirectory,
 ) -> None:
-    log = Log.open(folder, now_ms=NOW)
+    log = Log(folder, now_ms=NOW)
     kept = fill(log, file_size_limit, batch(1, b"x" * 30_000))
     segment = log._segments.active
     # What a short write and a failed truncation leave behind.

@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -41,14 +40,6 @@ SEEDS = 50
 GENERATIONS = 3
 
 
-@pytest.fixture
-def disk() -> Iterator[Path]:
-    """A folder where syncing costs nothing: what a sync means is the simulation's business."""
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as path:
-        yield Path(path)
-
-
 def live(seed: int, disk: Path, spoil: Callable[[Recorder], None] | None = None) -> None:
     """Several lives of a broker, each ended by a power cut at any moment of it."""
     rng = random.Random(seed)
@@ -69,22 +60,22 @@ def live(seed: int, disk: Path, spoil: Callable[[Recorder], None] | None = None)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_acknowledged_records_survive_power_cuts(seed: int, disk: Path) -> None:
-    live(seed, disk)
+def test_acknowledged_records_survive_power_cuts(seed: int, quick_disk: Path) -> None:
+    live(seed, quick_disk)
 
 
 @pytest.mark.crash
 @pytest.mark.parametrize("seed", range(SEEDS, SEEDS + 2000))
-def test_acknowledged_records_survive_many_power_cuts(seed: int, disk: Path) -> None:
-    live(seed, disk)
+def test_acknowledged_records_survive_many_power_cuts(seed: int, quick_disk: Path) -> None:
+    live(seed, quick_disk)
 
 
 # The simulation itself
 
 
-def test_synced_bytes_and_names_are_always_there(disk: Path) -> None:
-    with recording(disk) as recorder:
-        folder = FolderDirectory(disk)
+def test_synced_bytes_and_names_are_always_there(quick_disk: Path) -> None:
+    with recording(quick_disk) as recorder:
+        folder = FolderDirectory(quick_disk)
         file = folder.create("a")
         file.write_at(0, [b"one"])
         file.sync()
@@ -96,9 +87,9 @@ def test_synced_bytes_and_names_are_always_there(disk: Path) -> None:
     assert {b"one", b"onetwo"} < {tree["a"] for tree in trees}
 
 
-def test_what_is_not_synced_may_be_missing_in_part_or_whole(disk: Path) -> None:
-    with recording(disk) as recorder:
-        folder = FolderDirectory(disk)
+def test_what_is_not_synced_may_be_missing_in_part_or_whole(quick_disk: Path) -> None:
+    with recording(quick_disk) as recorder:
+        folder = FolderDirectory(quick_disk)
         first, second = folder.create("a"), folder.create("b")
         first.write_at(0, [b"x" * 10_000])
         first.sync()
@@ -113,10 +104,10 @@ def test_what_is_not_synced_may_be_missing_in_part_or_whole(disk: Path) -> None:
     assert {(), ("a",), ("b",), ("a", "b")} == {tuple(sorted(tree)) for tree in without_names}
 
 
-def test_replaced_file_is_the_old_or_the_new_one(disk: Path) -> None:
-    folder = FolderDirectory(disk)
+def test_replaced_file_is_the_old_or_the_new_one(quick_disk: Path) -> None:
+    folder = FolderDirectory(quick_disk)
     folder.replace("a", b"old")
-    with recording(disk) as recorder:
+    with recording(quick_disk) as recorder:
         folder.replace("a", b"new" * 5_000)
 
     found = {
@@ -129,9 +120,9 @@ def test_replaced_file_is_the_old_or_the_new_one(disk: Path) -> None:
     assert b"new" * 5_000 == last["a"]
 
 
-def test_sync_covers_only_what_was_written_before_it_began(disk: Path) -> None:
-    with recording(disk) as recorder:
-        folder = FolderDirectory(disk)
+def test_sync_covers_only_what_was_written_before_it_began(quick_disk: Path) -> None:
+    with recording(quick_disk) as recorder:
+        folder = FolderDirectory(quick_disk)
         file = folder.create("a")
         folder.sync()
         began = len(recorder.operations)
@@ -143,13 +134,13 @@ def test_sync_covers_only_what_was_written_before_it_began(disk: Path) -> None:
     assert b"" in {tree["a"] for tree in trees}
 
 
-def test_without_a_cut_everything_is_as_it_was_left(disk: Path) -> None:
-    with recording(disk) as recorder:
-        trio.run(run_broker, disk, random.Random(1), History(), recorder.note)
+def test_without_a_cut_everything_is_as_it_was_left(quick_disk: Path) -> None:
+    with recording(quick_disk) as recorder:
+        trio.run(run_broker, quick_disk, random.Random(1), History(), recorder.note)
 
     everything = len(recorder.operations)
     trees = [power_cut(recorder, everything, random.Random(seed)) for seed in range(100)]
-    assert read_tree(disk) in trees
+    assert read_tree(quick_disk) in trees
 
 
 def ignore_syncs_of_logs(recorder: Recorder) -> None:
@@ -165,10 +156,10 @@ def is_log(operation: Operation) -> TypeGuard[Link]:
     return isinstance(operation, Link) and operation.name.endswith(".log")
 
 
-def test_logs_that_are_not_synced_are_found_out(disk: Path) -> None:
+def test_logs_that_are_not_synced_are_found_out(quick_disk: Path) -> None:
     found_out = 0
     for seed in range(20):
-        folder = disk / str(seed)
+        folder = quick_disk / str(seed)
         folder.mkdir()
         try:
             live(seed, folder, ignore_syncs_of_logs)
@@ -245,10 +236,10 @@ def finished_calls(trace: Path) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.skipif(not strace_works(), reason="strace is not installed, or may not trace")
-def test_recorder_sees_every_system_call_that_strace_sees(disk: Path) -> None:
-    root = disk / "data"
+def test_recorder_sees_every_system_call_that_strace_sees(quick_disk: Path) -> None:
+    root = quick_disk / "data"
     root.mkdir()
-    trace = disk / "trace"
+    trace = quick_disk / "trace"
     here = Path(__file__).resolve()
     calls = ",".join(SYSTEM_CALLS)
     strace = ["strace", "-f", "-y", "-qq", "-s", "0", "-e", f"trace={calls}", "-o", str(trace)]

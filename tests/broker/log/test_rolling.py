@@ -23,17 +23,17 @@ def segments(directory: Directory) -> list[int]:
 
 
 def test_files_are_named_by_their_first_offset(directory: Directory) -> None:
-    log = Log.open(directory, LogConfig(segment_bytes=2 * len(ONE)), now_ms=NOW)
+    log = Log(directory, LogConfig(segment_bytes=2 * len(ONE)), now_ms=NOW)
     for _ in range(5):
         log.append(ONE, NOW)
 
     assert [0, 2, 4] == segments(directory)
-    assert 3 == log.segment_count
+    assert 3 == len(log._segments.all)
     assert b"".join(placed([ONE] * 5)) == stored(log)
 
 
 def test_batch_that_fits_exactly_does_not_roll(directory: Directory) -> None:
-    log = Log.open(directory, LogConfig(segment_bytes=3 * len(ONE)), now_ms=NOW)
+    log = Log(directory, LogConfig(segment_bytes=3 * len(ONE)), now_ms=NOW)
     log.append(ONE * 2, NOW)
     log.append(ONE, NOW)
     log.append(ONE, NOW)
@@ -42,7 +42,7 @@ def test_batch_that_fits_exactly_does_not_roll(directory: Directory) -> None:
 
 
 def test_batches_of_one_call_stay_in_one_segment(directory: Directory) -> None:
-    log = Log.open(directory, LogConfig(segment_bytes=3 * len(ONE)), now_ms=NOW)
+    log = Log(directory, LogConfig(segment_bytes=3 * len(ONE)), now_ms=NOW)
     log.append(ONE, NOW)
     log.append(ONE * 3, NOW)
 
@@ -50,7 +50,7 @@ def test_batches_of_one_call_stay_in_one_segment(directory: Directory) -> None:
 
 
 def test_age_is_measured_by_the_records_timestamps(directory: Directory) -> None:
-    log = Log.open(directory, LogConfig(segment_ms=100), now_ms=NOW)
+    log = Log(directory, LogConfig(segment_ms=100), now_ms=NOW)
     log.append(batch(timestamp=1000), NOW)
     log.append(batch(timestamp=1100), NOW + 10**6)
     log.append(batch(timestamp=1101), NOW)
@@ -59,7 +59,7 @@ def test_age_is_measured_by_the_records_timestamps(directory: Directory) -> None
 
 
 def test_age_without_timestamps_is_measured_by_the_clock(directory: Directory) -> None:
-    log = Log.open(directory, LogConfig(segment_ms=100), now_ms=NOW)
+    log = Log(directory, LogConfig(segment_ms=100), now_ms=NOW)
     timeless = batch(timestamp=-1)
     log.append(timeless, NOW)
     log.append(timeless, NOW + 100)
@@ -69,7 +69,7 @@ def test_age_without_timestamps_is_measured_by_the_clock(directory: Directory) -
 
 
 def test_empty_segment_does_not_grow_old(directory: Directory) -> None:
-    log = Log.open(directory, LogConfig(segment_ms=100), now_ms=NOW)
+    log = Log(directory, LogConfig(segment_ms=100), now_ms=NOW)
     log.append(batch(timestamp=-1), NOW + 10**6)
 
     assert [0] == segments(directory)
@@ -77,7 +77,7 @@ def test_empty_segment_does_not_grow_old(directory: Directory) -> None:
 
 def test_jitter_rolls_earlier(directory: Directory) -> None:
     config = LogConfig(segment_ms=1000, segment_jitter_ms=1000)
-    log = Log.open(directory, config, now_ms=NOW, topic="t")
+    log = Log(directory, config, now_ms=NOW, topic="t")
     limit = config.segment_age_ms_max("t-0/0")
     log.append(batch(timestamp=1000), NOW)
     log.append(batch(timestamp=1000 + limit), NOW)
@@ -89,7 +89,7 @@ def test_jitter_rolls_earlier(directory: Directory) -> None:
 
 def test_full_offset_index_rolls(directory: Directory) -> None:
     config = LogConfig(segment_index_bytes=3 * 12 + 12, index_interval_bytes=1)
-    log = Log.open(directory, config, now_ms=NOW)
+    log = Log(directory, config, now_ms=NOW)
     # The first batch gets no entry; then one each: 6 entries of 8 bytes are 48.
     for _ in range(9):
         log.append(ONE, NOW)
@@ -99,7 +99,7 @@ def test_full_offset_index_rolls(directory: Directory) -> None:
 
 def test_full_time_index_rolls(directory: Directory) -> None:
     config = LogConfig(segment_index_bytes=4 * 12, index_interval_bytes=1)
-    log = Log.open(directory, config, now_ms=NOW)
+    log = Log(directory, config, now_ms=NOW)
     for timestamp in range(6):
         log.append(batch(timestamp=1000 + timestamp), NOW)
 
@@ -112,7 +112,7 @@ def test_an_append_that_no_segment_can_hold_is_refused_before_anything_is_writte
 ) -> None:
     vast = batch(1, b"x" * 470_000)
     most = changed(vast, count=2**31 - 1, last_offset_delta=2**31 - 2, attributes=ZSTD)
-    log = Log.open(directory, now_ms=NOW)
+    log = Log(directory, now_ms=NOW)
     log.append(ONE, NOW)
     with pytest.raises(ApiError) as raised:
         log.append(most * 2, NOW)
@@ -125,7 +125,7 @@ def test_an_append_that_no_segment_can_hold_is_refused_before_anything_is_writte
 def test_claimed_offsets_that_fit_a_segment_of_their_own_get_one(directory: Directory) -> None:
     vast = batch(1, b"x" * 470_000)
     most = changed(vast, count=2**31 - 1, last_offset_delta=2**31 - 2, attributes=ZSTD)
-    log = Log.open(directory, LogConfig(index_interval_bytes=0), now_ms=NOW)
+    log = Log(directory, LogConfig(index_interval_bytes=0), now_ms=NOW)
     log.append(ONE, NOW)
     for _ in range(2):
         log.append(most, NOW)
@@ -140,7 +140,7 @@ def test_claimed_offsets_that_fit_a_segment_of_their_own_get_one(directory: Dire
 
 
 def test_offset_that_is_too_far_from_the_base_rolls(directory: Directory) -> None:
-    log = Log.open(directory, now_ms=NOW)
+    log = Log(directory, now_ms=NOW)
     log.append(ONE, NOW)
     log.end_offset = 2**31 - 1
     log.append(ONE, NOW)
@@ -150,7 +150,7 @@ def test_offset_that_is_too_far_from_the_base_rolls(directory: Directory) -> Non
 
 
 async def test_index_entries_are_kafkas(directory: Directory) -> None:
-    log = Log.open(directory, LogConfig(index_interval_bytes=2 * len(ONE)), now_ms=NOW)
+    log = Log(directory, LogConfig(index_interval_bytes=2 * len(ONE)), now_ms=NOW)
     for number in range(8):
         log.append(batch(timestamp=1000 + number % 5), NOW)
     await log.close()
@@ -166,7 +166,7 @@ async def test_index_entries_are_kafkas(directory: Directory) -> None:
 
 
 async def test_index_offsets_are_the_last_of_their_batch(directory: Directory) -> None:
-    log = Log.open(directory, LogConfig(index_interval_bytes=1), now_ms=NOW)
+    log = Log(directory, LogConfig(index_interval_bytes=1), now_ms=NOW)
     log.append(batch(5), NOW)
     log.append(batch(7, timestamp=2000), NOW)
     await log.close()
@@ -176,7 +176,7 @@ async def test_index_offsets_are_the_last_of_their_batch(directory: Directory) -
 
 
 async def test_every_segment_has_its_files_after_a_close(directory: Directory) -> None:
-    log = Log.open(directory, LogConfig(segment_bytes=2 * len(ONE)), now_ms=NOW)
+    log = Log(directory, LogConfig(segment_bytes=2 * len(ONE)), now_ms=NOW)
     for _ in range(5):
         log.append(ONE, NOW)
     await log.close()
@@ -189,7 +189,7 @@ async def test_every_segment_has_its_files_after_a_close(directory: Directory) -
 
 
 async def test_flush_after_a_roll_saves_indexes_and_snapshot(directory: Directory) -> None:
-    log = Log.open(directory, LogConfig(segment_bytes=2 * len(ONE)), now_ms=NOW)
+    log = Log(directory, LogConfig(segment_bytes=2 * len(ONE)), now_ms=NOW)
     for number in range(3):
         log.append(batch(timestamp=7, producer=(9, 0, number)), NOW)
     if not directory.is_durable:
@@ -205,7 +205,7 @@ async def test_flush_after_a_roll_saves_indexes_and_snapshot(directory: Director
 
 
 async def test_finished_segments_stay_readable_after_their_release(directory: Directory) -> None:
-    log = Log.open(directory, LogConfig(segment_bytes=2 * len(ONE)), now_ms=NOW)
+    log = Log(directory, LogConfig(segment_bytes=2 * len(ONE)), now_ms=NOW)
     for number in range(40):
         log.append(batch(timestamp=number), NOW)
         if number % 7 == 0:
@@ -220,12 +220,12 @@ async def test_log_goes_on_where_it_was_closed(directory: Directory, count: int)
     sent = [batch(timestamp=1000 + number) for number in range(4 * count)]
     for start in range(0, 4 * count, count):
         last_shutdown = LastShutdown(was_clean=True, recovery_point=start)
-        log = Log.open(directory, config, now_ms=NOW, last_shutdown=last_shutdown)
+        log = Log(directory, config, now_ms=NOW, last_shutdown=last_shutdown)
         assert start == log.end_offset == log.recovery_point
         for data in sent[start : start + count]:
             log.append(data, NOW)
         await log.close()
-    log = Log.open(directory, config, now_ms=NOW, last_shutdown=LastShutdown(was_clean=True))
+    log = Log(directory, config, now_ms=NOW, last_shutdown=LastShutdown(was_clean=True))
 
     assert b"".join(placed(sent)) == stored(log)
     assert [1000 + number for number in range(4 * count)] == [
@@ -234,7 +234,7 @@ async def test_log_goes_on_where_it_was_closed(directory: Directory, count: int)
 
 
 def test_size_is_that_of_all_files(directory: Directory) -> None:
-    log = Log.open(directory, LogConfig(segment_bytes=2 * len(ONE)), now_ms=NOW)
+    log = Log(directory, LogConfig(segment_bytes=2 * len(ONE)), now_ms=NOW)
     for _ in range(5):
         log.append(ONE, NOW)
 
@@ -244,7 +244,7 @@ def test_size_is_that_of_all_files(directory: Directory) -> None:
 
 
 async def test_threads_read_while_the_loop_appends(directory: Directory) -> None:
-    log = Log.open(directory, LogConfig(segment_bytes=20_000, index_interval_bytes=500), now_ms=NOW)
+    log = Log(directory, LogConfig(segment_bytes=20_000, index_interval_bytes=500), now_ms=NOW)
     log.append(ONE, NOW)
     reading = trio.Event()
     done = False

@@ -5,11 +5,13 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass
 
+from trionet.protocol.unrolling._layout import Field, Struct
 from trionet.protocol.unrolling._source import WIDTH, Lines
 
+from .apis import IGNORABLE
 from .lines import wrapped
 from .meanings import MEANINGS
-from .schema import Field, Message, Struct
+from .schema import Message
 
 #: The Python type of a single value of each kind.
 PYTHON = {
@@ -28,28 +30,22 @@ class Merged:
     field: Field
     versions: list[int]
     nullable: list[int]
+    side: str
+    ignorable: bool
 
 
 def merge(message: Message) -> dict[str, list[Merged]]:
     """For each struct name, inner structs first, its fields over all versions in wire order."""
     merged: dict[str, list[Merged]] = {}
     for version, struct in sorted(message.structs(), key=lambda found: -found[0]):
-        _add(merged.setdefault(struct.name, []), struct, version)
+        _add(merged.setdefault(struct.name, []), struct, version, message.side)
     order: list[str] = []
     for version in sorted(message.versions, reverse=True):
-        _inner_first(message.versions[version], order)
-    return {name: merged[name] for name in order}
+        order += [each.name for each in message.versions[version].inner_first()]
+    return {name: merged[name] for name in dict.fromkeys(order)}
 
 
-def _inner_first(struct: Struct, order: list[str]) -> None:
-    for field in struct.fields:
-        if field.struct is not None:
-            _inner_first(field.struct, order)
-    if struct.name not in order:
-        order.append(struct.name)
-
-
-def _add(known: list[Merged], struct: Struct, version: int) -> None:
+def _add(known: list[Merged], struct: Struct, version: int, side: str) -> None:
     """Add an older version's fields, each new one after the field it follows there."""
     place = 0
     for field in struct.fields:
@@ -61,9 +57,11 @@ def _add(known: list[Merged], struct: Struct, version: int) -> None:
             assert each.field.default == field.default, field
             each.versions.insert(0, version)
             each.nullable[:0] = [version] * field.nullable
-            assert (each.field.tag, each.field.ignorable) == (field.tag, field.ignorable), field
+            assert each.field.tag == field.tag, field
         else:
-            known.insert(place, Merged(field, [version], [version] * field.nullable))
+            ignorable = side != "request" or (struct.name, field.name) in IGNORABLE
+            nullable = [version] * field.nullable
+            known.insert(place, Merged(field, [version], nullable, side, ignorable))
         place += 1
     present = {field.name for field in struct.fields}
     assert [each.field.name for each in known if each.field.name in present] == [
@@ -83,8 +81,7 @@ def missing_fields(
     return [
         (each.field.name, each.field.default)
         for each in merged[struct.name]
-        if each.field.name not in present
-        and (ignorable is None or each.field.ignorable == ignorable)
+        if each.field.name not in present and (ignorable is None or each.ignorable == ignorable)
     ]
 
 
@@ -129,7 +126,7 @@ def _layout(each: Merged, versions: list[int]) -> str:
         words.append("null" if same else f"null={_range(each.nullable, versions)}")
     if field.tag is not None:
         words.append(f"tag={field.tag}")
-    if each.versions != versions and field.side == "request" and field.ignorable:
+    if each.versions != versions and each.side == "request" and each.ignorable:
         words.append("ignorable")
     return " ".join(words)
 
@@ -192,7 +189,7 @@ def _type(each: Merged) -> str:
     if field.struct is not None:
         kind = field.struct.name
     elif field.kind == "records":
-        return _records_type(field.side, bool(each.nullable))
+        return _records_type(each.side, bool(each.nullable))
     else:
         kind = PYTHON.get(field.kind, "int")
     if field.array:

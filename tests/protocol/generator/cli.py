@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -24,6 +25,7 @@ OLDER = '''\
 '''
 
 
+@cache
 def generate() -> dict[Path, str]:
     """Every generated file's path below ``trionet/protocol`` and its text."""
     if version("kio") != KIO_VERSION:
@@ -58,6 +60,7 @@ def differences(files: dict[Path, str], root: Path) -> list[str]:
     return sorted(stale + left)
 
 
+@cache
 def coverage() -> str:
     """The page of APIs."""
     # It reads the package, whose codecs may not be there before they are generated.

@@ -7,14 +7,15 @@ import pkgutil
 import types
 import typing
 from collections.abc import Iterator
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from dataclasses import Field as KioField
 from datetime import timedelta
 from enum import IntEnum
 
-from trionet.protocol.unrolling._layout import CODES
+import attrs
 
-from .apis import IGNORABLE
+from trionet.protocol.unrolling._layout import CODES, Field, Struct
+
 from .old import CHANGES, FIRST_VERSIONS, Change
 
 #: kio's type names to ours; times and error codes are plain integers on our side.
@@ -47,39 +48,6 @@ IMPLICIT = {
 
 
 @dataclass(frozen=True)
-class Field:
-    """One field of one struct at one version; ``default`` is Python source text."""
-
-    name: str
-    kind: str
-    array: bool
-    nullable: bool
-    tag: int | None
-    default: str
-    ignorable: bool
-    side: str
-    struct: Struct | None
-
-
-@dataclass(frozen=True)
-class Struct:
-    """One struct at one version."""
-
-    name: str
-    flexible: bool
-    fields: tuple[Field, ...]
-
-    @property
-    def untagged(self) -> tuple[Field, ...]:
-        return tuple(field for field in self.fields if field.tag is None)
-
-    @property
-    def tagged(self) -> tuple[Field, ...]:
-        found = [field for field in self.fields if field.tag is not None]
-        return tuple(sorted(found, key=lambda field: field.tag or 0))
-
-
-@dataclass(frozen=True)
 class Message:
     """All versions of one request, response or data message."""
 
@@ -90,17 +58,8 @@ class Message:
     def structs(self) -> Iterator[tuple[int, Struct]]:
         """Every struct of every version, inner ones first."""
         for version, top in self.versions.items():
-            seen: dict[str, Struct] = {}
-            _collect(top, seen)
-            for struct in seen.values():
+            for struct in top.inner_first():
                 yield version, struct
-
-
-def _collect(struct: Struct, seen: dict[str, Struct]) -> None:
-    for field in struct.fields:
-        if field.struct is not None:
-            _collect(field.struct, seen)
-    seen.setdefault(struct.name, struct)
 
 
 @dataclass(frozen=True)
@@ -170,28 +129,24 @@ def _add_old_versions(message: Message, first: int) -> None:
         change = CHANGES.get((message.name, version), Change())
         unused = set(change.lacks | change.has.keys())
         following = message.versions[version + 1]
-        message.versions[version] = _older(following, change, message.side, unused)
+        message.versions[version] = _older(following, change, unused)
         assert not unused, unused
 
 
-def _older(struct: Struct, change: Change, side: str, unused: set[str]) -> Struct:
+def _older(struct: Struct, change: Change, unused: set[str]) -> Struct:
     """The struct one version before; takes what it used of ``change`` out of ``unused``."""
     parts: list[Field] = []
     for field in struct.fields:
         if f"{struct.name}.{field.name}" in change.lacks:
             unused.discard(f"{struct.name}.{field.name}")
             continue
-        inner = field.struct and _older(field.struct, change, side, unused)
-        parts.append(replace(field, struct=inner))
+        inner = field.struct and _older(field.struct, change, unused)
+        parts.append(attrs.evolve(field, struct=inner))
     old = change.has.get(struct.name)
     if old is not None:
         unused.discard(struct.name)
         place = [part.name for part in parts].index(old.after) + 1
-        ignorable = side != "request" or (struct.name, old.name) in IGNORABLE
-        field = Field(
-            old.name, old.kind, old.array, False, None, old.default, ignorable, side, None
-        )
-        parts.insert(place, field)
+        parts.insert(place, Field(old.name, old.kind, old.array, False, None, old.default, None))
     assert not struct.flexible, struct.name
     return Struct(struct.name, False, tuple(parts))
 
@@ -241,12 +196,12 @@ def _struct(top: type, side: str, clashes: frozenset[str]) -> Struct:
     if name in clashes:
         name = side.capitalize() + name
     flexible = bool(getattr(top, "__flexible__"))  # noqa: B009 (kio's attribute, set at run time)
-    parts = tuple(_field(field, name, side, clashes) for field in fields(top))
+    parts = tuple(_field(field, side, clashes) for field in fields(top))
     assert flexible or not any(part.tag is not None for part in parts), name
     return Struct(name, flexible, parts)
 
 
-def _field(field: KioField[object], owner: str, side: str, clashes: frozenset[str]) -> Field:
+def _field(field: KioField[object], side: str, clashes: frozenset[str]) -> Field:
     inner, array, nullable = _inner_type(field)
     kafka_type = field.metadata.get("kafka_type")
     tag = field.metadata.get("tag")
@@ -264,8 +219,7 @@ def _field(field: KioField[object], owner: str, side: str, clashes: frozenset[st
         if kind in CODES and not array:
             nullable = False  # kio's None stands for the zero UUID, or for the time -1
     default = _default(field, kind, array, nullable, tag, struct)
-    ignorable = side != "request" or (owner, name) in IGNORABLE
-    return Field(name, kind, array, nullable, tag, default, ignorable, side, struct)
+    return Field(name, kind, array, nullable, tag, default, struct)
 
 
 def _default(

@@ -1,12 +1,21 @@
-"""Batch headers, and walking over batches by them."""
+"""Batch headers and their checksums, and which code reads and writes records."""
 
 from __future__ import annotations
 
+import os
+import random
 import struct
+import subprocess
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import cast
 
 import pytest
 
+import trionet
 from trionet.errors import WireFormatError
+from trionet.protocol.records import _crc32c as module
+from trionet.protocol.records import _implementation as implementation
 from trionet.protocol.records._batch import (
     HEADER_SIZE,
     BatchHeader,
@@ -14,6 +23,7 @@ from trionet.protocol.records._batch import (
     iter_batches,
     read_header,
 )
+from trionet.protocol.records._crc32c import crc32c
 from trionet.protocol.records._records import encode_batch
 
 HEADER = BatchHeader(
@@ -139,3 +149,106 @@ def test_broker_may_set_base_offset_and_leader_epoch_without_a_new_checksum() ->
 
 def test_cut_batch_has_no_valid_checksum() -> None:
     assert not check_crc(SECOND[:-1], 0, read_header(SECOND))
+
+
+#: The check value that every catalogue of checksums gives for Castagnoli's polynomial.
+CHECK_VALUE = 0xE3069283
+
+SOURCES = (module.from_fastcrc, module.from_crc32c, module.from_table)
+
+
+def load(source: module.Source) -> module.Checksum:
+    if source is module.from_table:
+        with pytest.warns(RuntimeWarning, match="pip install fastcrc"):
+            return source()
+    try:
+        return source()
+    except ImportError as error:
+        pytest.skip(f"{error.name} is not installed")
+
+
+def missing() -> module.Checksum:
+    raise ImportError("not here")
+
+
+def test_check_value() -> None:
+    assert crc32c(b"123456789") == CHECK_VALUE
+
+
+def test_goes_on_from_an_earlier_value() -> None:
+    assert crc32c(b"6789", crc32c(b"12345")) == CHECK_VALUE
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_takes_any_buffer(kind: type) -> None:
+    assert crc32c(kind(b"123456789")) == CHECK_VALUE
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_source_computes_the_same(source: module.Source) -> None:
+    checksum = load(source)
+    data = random.Random(1).randbytes(1000)
+
+    assert checksum(b"123456789", 0) == CHECK_VALUE
+    assert checksum(memoryview(data)[400:], checksum(data[:400], 0)) == crc32c(data)
+
+
+def test_google_takes_nothing_but_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def extend(value: int, data: object) -> int:
+        assert type(data) is bytes
+        return crc32c(data, value)
+
+    monkeypatch.setitem(
+        sys.modules, "google_crc32c", cast(ModuleType, SimpleNamespace(extend=extend))
+    )
+    checksum = module.from_google()
+
+    assert checksum(memoryview(b"6789"), checksum(bytearray(b"12345"), 0)) == CHECK_VALUE
+
+
+def test_the_first_importable_source_is_taken() -> None:
+    assert module.first_available((missing, lambda: crc32c, missing)) is crc32c
+
+
+def test_the_table_warns_and_is_the_last_resort() -> None:
+    with pytest.warns(RuntimeWarning, match="are computed in Python"):
+        checksum = module.first_available((missing, missing, module.from_table))
+
+    assert checksum(b"123456789", 0) == CHECK_VALUE
+
+
+PROGRAM = """
+from trionet.protocol.records import _implementation as implementation
+from trionet.protocol.records import decode_batch, encode_batch
+print(implementation.reader.__name__.split('.')[-1], implementation.writer.__name__.split('.')[-1])
+assert decode_batch(encode_batch([(1, None, b"v", ())])) == [(0, 1, None, b"v", ())]
+"""
+
+
+def run(program: str, **variables: str) -> tuple[str, str]:
+    environment = {**os.environ, **variables}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return done.stdout, done.stderr
+
+
+def test_the_compiled_package_takes_the_typed_modules() -> None:
+    kind = "typed" if trionet.is_compiled() else "pure"
+
+    assert f"trionet.protocol.records._{kind}_reader" == implementation.reader.__name__
+    assert f"trionet.protocol.records._{kind}_writer" == implementation.writer.__name__
+
+
+def test_pure_python_can_be_had() -> None:
+    assert ("_pure_reader _pure_writer\n", "") == run(PROGRAM, TRIONET_PURE="1")
+
+
+@pytest.mark.compiled
+def test_without_librt_records_are_written_in_python_and_one_line_says_so() -> None:
+    missing = "import sys; sys.modules['librt.strings'] = None\n"
+
+    stdout, stderr = run(missing + PROGRAM)
+
+    assert "_typed_reader _pure_writer\n" == stdout
+    assert 1 == stderr.count("\n")
+    assert "records are written in pure Python, because librt cannot be used" in stderr

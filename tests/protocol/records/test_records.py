@@ -1,4 +1,4 @@
-"""Records in and out of batches, also against two other implementations."""
+"""Records in and out of batches, as rows and as columns, also against two other implementations."""
 
 from __future__ import annotations
 
@@ -12,16 +12,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.errors import LocalProtocolError, WireFormatError
+from trionet.protocol.records import _implementation as implementation
 from trionet.protocol.records._batch import HEADER_SIZE, BatchHeader, check_crc, read_header
 from trionet.protocol.records._crc32c import crc32c
 from trionet.protocol.records._records import (
+    ABORT,
+    COMMIT,
+    CONTROL_TYPES,
+    EndTransactionMarker,
+    batch_chunks,
+    control_type,
     decode_batch,
     decode_columns,
     decode_values,
     encode_batch,
+    encode_columns,
+    encode_marker,
+    read_marker,
 )
 from trionet.protocol.records._types import Headers, NewRecord
-from trionet.protocol.records.compression._codecs import NAMES
+from trionet.protocol.records.compression._codecs import GZIP, NAMES
 
 pytestmark = pytest.mark.usefixtures("each_implementation")
 
@@ -249,14 +259,23 @@ def foreign_rows(rng: random.Random, count: int) -> list[NewRecord]:
     ]
 
 
-@pytest.mark.parametrize("codec", [0, 1], ids=NAMES.get)  # what it reads without other packages
+KAFKA_PYTHON = "kafka.record.default_records"
+AIOKAFKA = "aiokafka.record.default_records"
+
+
+@pytest.mark.parametrize(
+    ("module", "codec"),
+    # What each reads without other packages.
+    [*((KAFKA_PYTHON, codec) for codec in (0, 1)), *((AIOKAFKA, codec) for codec in NAMES)],
+)
 @pytest.mark.parametrize("count", [1, 3, 200])
-def test_kafka_python_agrees(codec: int, count: int) -> None:
-    record_module = pytest.importorskip("kafka.record.default_records")
+def test_another_implementation_agrees(module: str, codec: int, count: int) -> None:
+    record_module = pytest.importorskip(module)
     rows = foreign_rows(random.Random(count), count)
     theirs = record_module.DefaultRecordBatchBuilder(2, codec, 0, -1, -1, -1, 1 << 20)
     for delta, (timestamp, key, value, row_headers) in enumerate(rows):
         theirs.append(delta, timestamp, key, value, list(row_headers))
+    built = bytes(theirs.build())
     read = record_module.DefaultRecordBatch(memoryview(encode_batch(rows, codec=codec)))
 
     assert read.validate_crc()
@@ -264,34 +283,15 @@ def test_kafka_python_agrees(codec: int, count: int) -> None:
         (record.offset, record.timestamp, record.key, record.value, list(record.headers))
         for record in read
     ] == with_offsets(rows)
-    assert comparable(decode_batch(bytes(theirs.build()))) == with_offsets(rows)
-
-
-@pytest.mark.parametrize("codec", NAMES, ids=NAMES.get)
-@pytest.mark.parametrize("count", [1, 3, 200])
-def test_aiokafka_agrees(codec: int, count: int) -> None:
-    record_module = pytest.importorskip("aiokafka.record.default_records")
-    rows = foreign_rows(random.Random(count), count)
-    theirs = record_module.DefaultRecordBatchBuilder(2, codec, 0, -1, -1, -1, 1 << 20)
-    for delta, (timestamp, key, value, row_headers) in enumerate(rows):
-        theirs.append(delta, timestamp, key, value, list(row_headers))
-    built = bytes(theirs.build())
-    read = record_module.DefaultRecordBatch(encode_batch(rows, codec=codec))
-
-    assert read.validate_crc()
-    assert [
-        (record.offset, record.timestamp, record.key, record.value, list(record.headers))
-        for record in read
-    ] == with_offsets(rows)
     assert comparable(decode_batch(built)) == with_offsets(rows)
-    if codec == 0:
+    if codec == 0 and module == AIOKAFKA:
         assert built[8:] == encode_batch(rows, leader_epoch=read_header(built).leader_epoch)[8:]
 
 
 @given(foreign_records, st.sampled_from([0, 1]))
 def test_other_clients_read_what_is_written(rows: list[NewRecord], codec: int) -> None:
     ours = encode_batch(rows, codec=codec)
-    for name in ("kafka.record.default_records", "aiokafka.record.default_records"):
+    for name in (KAFKA_PYTHON, AIOKAFKA):
         read = pytest.importorskip(name).DefaultRecordBatch(memoryview(ours))
         found = [
             (each.offset, each.timestamp, each.key, each.value, list(each.headers)) for each in read
@@ -360,3 +360,136 @@ def test_known_bytes() -> None:
     expected = struct.pack(">qiibI", 0, 49 + len(body), -1, 2, crc32c(tail)) + tail
 
     assert encode_batch([(NOW, b"k", b"vv", [("h", None)])]) == expected
+
+
+@pytest.mark.parametrize("is_commit", [False, True])
+def test_marker_is_read_as_it_was_written(is_commit: bool) -> None:
+    marker = EndTransactionMarker(is_commit, 7)
+    batch = encode_marker(
+        marker, timestamp=NOW, producer_id=9, producer_epoch=2, base_offset=40, leader_epoch=3
+    )
+    header = read_header(batch)
+    [(offset, timestamp, key, value, headers)] = decode_batch(batch)
+
+    assert check_crc(batch, 0, header)
+    assert (True, True) == (header.is_control, header.is_transactional)
+    assert (40, NOW, (), 3) == (offset, timestamp, headers, header.leader_epoch)
+    assert (9, 2, -1) == header[9:12]
+    assert (COMMIT if is_commit else ABORT) == control_type(key)
+    assert marker == read_marker(key, value)
+
+
+def test_known_bytes_of_a_marker() -> None:
+    """Of a commit, written down by hand from the format's description."""
+    assert EndTransactionMarker(True, 258) == read_marker(
+        bytes.fromhex("0000 0001"), bytes.fromhex("0000 00000102")
+    )
+
+
+def test_other_types_are_no_markers() -> None:
+    assert read_marker(bytes.fromhex("0000 0002"), b"of the quorum") is None
+    assert "LEADER_CHANGE" == CONTROL_TYPES[control_type(bytes.fromhex("0000 0002"))]
+    assert 99 == control_type(bytes.fromhex("0000 0063"))
+
+
+def test_later_versions_may_say_more() -> None:
+    later = read_marker(bytes.fromhex("0001 0000 ff"), bytes.fromhex("0001 00000005 ff"))
+
+    assert EndTransactionMarker(False, 5) == later
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (None, b"\0" * 6),
+        (b"\0\0\0", b"\0" * 6),
+        (b"\xff\xff\0\0", b"\0" * 6),
+        (b"\0\0\0\0", None),
+        (b"\0\0\0\0", b"\0" * 5),
+        (b"\0\0\0\0", b"\xff\xff\0\0\0\0"),
+    ],
+)
+def test_malformed_marker_is_refused(key: bytes | None, value: bytes | None) -> None:
+    with pytest.raises(WireFormatError):
+        read_marker(key, value)
+
+
+def test_epoch_that_does_not_fit_is_our_mistake() -> None:
+    with pytest.raises(LocalProtocolError, match="epoch"):
+        encode_marker(
+            EndTransactionMarker(True, 2**31), timestamp=NOW, producer_id=1, producer_epoch=0
+        )
+
+
+@given(new_records, st.integers(0, 2**40))
+def test_columns_have_what_rows_have(rows: list[NewRecord], base_offset: int) -> None:
+    batch = encode_batch(rows, base_offset=base_offset)
+    columns = decode_columns(batch)
+
+    assert decode_batch(batch) == [*zip(*columns, strict=True)]
+    assert columns.values == decode_values(batch)
+    assert columns.offsets == range(base_offset, base_offset + len(rows))
+
+
+@given(new_records)
+def test_columns_make_the_batch_that_rows_make(rows: list[NewRecord]) -> None:
+    timestamps, keys, row_values, row_headers = zip(*rows, strict=True)
+
+    assert encode_batch(rows) == encode_columns(timestamps, row_values, keys, row_headers)
+
+
+def test_one_timestamp_is_every_records() -> None:
+    batch = encode_columns(NOW, [b"a", None], codec=GZIP, base_offset=3)
+
+    assert [(3, NOW, None, b"a", ()), (4, NOW, None, None, ())] == decode_batch(batch)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [([NOW], [b"a", b"b"]), (NOW, [b"a"], [None, None]), (NOW, [b"a"], [None], [(), ()])],
+)
+def test_columns_of_different_lengths_are_refused(columns: tuple[int, list[bytes]]) -> None:
+    with pytest.raises(ValueError, match="columns differ in length"):
+        encode_columns(*columns)
+
+
+def test_no_columns_make_no_batch() -> None:
+    with pytest.raises(ValueError, match="at least one record"):
+        encode_columns(NOW, [])
+
+
+def test_offsets_with_gaps_are_a_list() -> None:
+    builder = implementation.writer.BatchBuilder()
+    for delta in (0, 1, 7, 8, 9000, 2**31 - 1):
+        builder.append_at(delta, NOW, None, b"%d" % delta)
+    batch = b"".join(batch_chunks(builder, base_offset=10))
+    columns = decode_columns(batch)
+
+    assert [10, 11, 17, 18, 9010, 2**31 + 9] == columns.offsets
+    assert [row[0] for row in decode_batch(batch)] == columns.offsets
+
+
+def test_offsets_that_only_begin_later_are_a_list() -> None:
+    builder = implementation.writer.BatchBuilder()
+    builder.append_at(5, NOW, None, b"the others are gone")
+
+    assert [5] == decode_columns(b"".join(batch_chunks(builder))).offsets
+
+
+def test_log_append_time_is_every_timestamp() -> None:
+    batch = encode_columns([NOW, NOW + 5], [b"a", b"b"], timestamp_type=1)
+
+    assert [NOW + 5, NOW + 5] == decode_columns(batch).timestamps
+
+
+def test_records_of_one_millisecond_may_be_followed_by_older_ones() -> None:
+    timestamps = [NOW, NOW, NOW + 70_000, NOW + 70_000, NOW - 70_000, NOW]
+    batch = encode_columns(timestamps, [b"v"] * 6)
+
+    assert timestamps == decode_columns(batch).timestamps
+    assert timestamps == [row[1] for row in decode_batch(batch)]
+
+
+def test_timestamps_too_far_apart_are_refused() -> None:
+    with pytest.raises(LocalProtocolError, match="does not fit into a varlong"):
+        encode_columns([-(2**63), 2**63 - 1], [None, None])

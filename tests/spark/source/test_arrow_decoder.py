@@ -12,8 +12,12 @@ from hypothesis import strategies as st
 from trionet.client._topic_partition import TopicPartition
 from trionet.errors import CorruptRecordError
 from trionet.protocol.messages.fetch import AbortedTransaction
-from trionet.protocol.records._control import EndTransactionMarker, encode_marker
-from trionet.protocol.records._records import decode_batch, encode_batch
+from trionet.protocol.records._records import (
+    EndTransactionMarker,
+    decode_batch,
+    encode_batch,
+    encode_marker,
+)
 from trionet.protocol.records._types import NewRecord
 from trionet.protocol.records.compression._codecs import GZIP, NONE, ZSTD
 from trionet.protocol.records.message_sets._message_set import encode_message_set

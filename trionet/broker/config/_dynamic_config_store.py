@@ -19,7 +19,7 @@ import trio
 from ...errors import ApiError, ConfigError
 from ...protocol.error_codes import INVALID_REQUEST
 from ..storage._database import DATABASE_NAME, Database
-from ..storage._folder_ownership import open_stopped
+from ..storage._disk import open_stopped
 from ._alterations import Change
 from ._broker_config import BrokerConfig
 from ._dynamic_config import DynamicConfig

@@ -14,9 +14,8 @@ from .files._memory_directory import MemoryDirectory
 from .folder._log_folder import LogFolder, open_log_folder
 from .recovery._log_loader import LastShutdown
 from .segments._log_config import LogConfig
-from .segments._reading import LogRead
-from .segments._timestamps import OffsetAndTimestamp
-from .validation._offset_assignment import Appended
+from .segments._reading import LogRead, OffsetAndTimestamp
+from .validation._validation import Appended
 
 __all__ = [
     "Appended",

@@ -5,22 +5,42 @@ an fsync completes, to what the log end offset was before that fsync, and when d
 log start offset past it. A round also syncs all files of each segment that was rolled since the
 previous round. Until then, the *stored* recovery point stays at or below the base offset of that
 segment, so that startup after a crash rebuilds the segment's indexes.
+
+The problem: with ``flush.messages=1``, every produce request waits for the disk, and one fsync per
+request would limit a partition to a few hundred requests per second.
+
+The choice: group commit. Concurrent flushes share an fsync, which runs in a thread. A round makes
+durable everything that was written before it started. A task that needs later data to be durable
+waits for the next round. A task that finds no round running runs one itself, so no background task
+is needed.
+
+Rejected: a task per log, because no task may outlive its nursery, and because thousands of idle
+partitions would each have an idle task. Also rejected: retrying a failed fsync. The kernel reports
+a failed write-back once and may then drop the pages, so a second fsync would succeed even though
+the data is lost (PostgreSQL learnt this in 2018; Kafka takes the log directory offline). A failed
+fsync is therefore final.
+
+Reconsider if many partitions are flushed concurrently: a single round for all logs on a disk would
+let the kernel merge their writes.
 """
 
 # Compiled by mypyc.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import trio
 
-from ._group_commit import GroupCommit, Round
+from ..._util._raising import raise_from
+from ...errors import ApiError
+from ...protocol.error_codes import KAFKA_STORAGE_ERROR
 from .files._checkpoint_files import PARTITION_FILE
 from .files._directory import Directory
 from .segments._segment import Segment
 from .segments._segments import Segments
 from .state._leader_epochs import LEADER_EPOCH_FILE, LeaderEpochs
-from .state._producer_snapshot import write_snapshot
-from .state._producer_state import ProducerEntry
+from .state._producer_state import ProducerEntry, write_snapshot
 
 
 class Durability:
@@ -35,7 +55,12 @@ class Durability:
         segments: the log's segments; a rolled segment is released once it is on disk.
         epochs: the log's leader epochs, which are saved before records of a new epoch count as
             durable.
-        limiter: limits how many threads sync concurrently; None for trio's default limiter.
+        limiter: limits how many threads sync concurrently; shared by all logs in a data directory.
+            None for trio's default limiter.
+
+    Attributes:
+        recovery_point: the offset below which everything is on disk.
+        failure: why the log rejects writes; None unless a sync has failed or the log was abandoned.
     """
 
     def __init__(
@@ -49,6 +74,7 @@ class Durability:
         limiter: trio.CapacityLimiter | None,
     ) -> None:
         self.recovery_point = recovery_point
+        self.failure: str | None = None
         active = segments.active
         # The segment that contains the recovery point, and how many of its bytes are before it.
         self._durable_end = active.base_offset, active.size
@@ -56,7 +82,10 @@ class Durability:
         self._parent = parent
         self._segments = segments
         self._epochs = epochs
-        self._commit = GroupCommit(directory, name, limiter)
+        self._name = name
+        self._limiter = limiter
+        self._cause: OSError | None = None
+        self._running: trio.Event | None = None
         self._rolled: tuple[Segment, ...] = ()
         self._snapshots: tuple[tuple[int, dict[int, ProducerEntry]], ...] = ()
         self._names_made = 1
@@ -89,11 +118,6 @@ class Durability:
             self._durable_end = base_offset, 0
 
     # Queried by the log
-
-    @property
-    def failure(self) -> str | None:
-        """Why the log rejects writes; None unless a sync has failed or the log was abandoned."""
-        return self._commit.failure
 
     @property
     def has_rolled(self) -> bool:
@@ -132,52 +156,82 @@ class Durability:
 
     def abandon(self, reason: str) -> None:
         """Start no further rounds; pending flushes raise KAFKA_STORAGE_ERROR with ``reason``."""
-        self._commit.failure = self._commit.failure or reason
+        self.failure = self.failure or reason
 
     async def flush(self, up_to: int) -> None:
         """Wait until everything below ``up_to`` is durable; see :meth:`.Log.flush`."""
-        await self._commit.until(lambda: self.is_durable(up_to), self._begin)
+        await self._until(lambda: self.is_durable(up_to))
 
     async def save_epochs(self) -> None:
         """Wait until every leader epoch is durable. Raises the same errors as :meth:`flush`."""
-        await self._commit.until(lambda: self._epochs.is_saved, self._begin)
+        await self._until(lambda: self._epochs.is_saved)
 
     async def idle(self) -> None:
         """Wait until no flush is running in a thread. Always a checkpoint."""
-        await self._commit.idle()
+        await trio.lowlevel.checkpoint()
+        while self._running is not None:
+            await self._running.wait()
 
-    def _begin(self) -> Round:
-        active = self._segments.active
-        end_offset = active.end_offset
-        position = active.base_offset, active.size
-        rolled, snapshots = self._rolled, self._snapshots
-        names_made = self._names_made
-        epochs = None if self._epochs.is_saved else self._epochs.encode()
-        self._appended_in_round = None
+    # Rounds
 
-        def save() -> None:
-            for segment in rolled:
-                segment.indexes.save()
-            if active.indexes.has_unsaved:
-                active.indexes.save()
-            if epochs is not None:
-                self._directory.replace(LEADER_EPOCH_FILE, epochs)
-            for offset, producers in snapshots:
-                write_snapshot(self._directory, offset, producers)
+    async def _until(self, is_durable: Callable[[], bool]) -> None:
+        """Run rounds, or wait for other tasks' rounds, until ``is_durable()`` returns true.
 
-        def sync() -> None:
-            for segment in rolled:
-                segment.file.sync()
-                segment.indexes.sync()
-            active.file.sync()
-            if not self._names_durable:
-                self._sync_metadata()
-            if names_made > self._names_durable:
-                self._directory.sync()
-                if self._parent is not None:
-                    self._parent.sync()
+        Always a checkpoint. A task that is cancelled while waiting for another task's round stops
+        waiting immediately. A task that is cancelled while running a round first waits for the
+        thread to finish. In either case, the round takes effect for all tasks.
 
-        def note_done() -> None:
+        Raises:
+            ApiError: KAFKA_STORAGE_ERROR if this or an earlier sync failed, or if a file could not
+                be written. After a failed write, a later round may succeed.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        waited = False
+        while not is_durable():
+            self._raise_if_failed()
+            waited = True
+            if self._running is None:
+                await self._run_round()
+            else:
+                await self._running.wait()
+        if not waited:
+            await trio.lowlevel.cancel_shielded_checkpoint()
+
+    def _raise_if_failed(self) -> None:
+        if self.failure is not None:
+            raise_from(ApiError(KAFKA_STORAGE_ERROR, self.failure), self._cause)
+
+    async def _run_round(self) -> None:
+        running = self._running = trio.Event()
+        try:
+            active = self._segments.active
+            end_offset = active.end_offset
+            position = active.base_offset, active.size
+            rolled, snapshots = self._rolled, self._snapshots
+            names_made = self._names_made
+            epochs = None if self._epochs.is_saved else self._epochs.encode()
+            self._appended_in_round = None
+
+            def work() -> OSError | None:
+                try:
+                    self._save(active, rolled, snapshots, epochs)
+                except OSError as error:
+                    text = f"{self._name}: flush failed (no data is lost): {error}"
+                    raise_from(ApiError(KAFKA_STORAGE_ERROR, text), error)
+                try:
+                    self._sync(active, rolled, names_made)
+                except OSError as error:
+                    return error
+                return None
+
+            failure = await self._directory.in_thread(work, self._limiter)
+            if failure is not None:
+                self.failure = (
+                    f"{self._name}: syncing written data failed ({failure}); the log rejects"
+                    " appends until the broker has been restarted and has checked the log"
+                )
+                self._cause = failure
+                self._raise_if_failed()
             # Its segment may have been deleted during the sync, with everything below its end.
             is_there = position[0] >= self._segments.all[0].base_offset
             if is_there and end_offset >= self.recovery_point:
@@ -187,11 +241,46 @@ class Durability:
             if epochs is not None:
                 self._epochs.note_saved(epochs)
             self._names_durable = names_made
-            self._unflushed_since = self._appended_in_round
+            self._note_flushed()
             if rolled:
                 self._segments.release_idle()
+        finally:
+            self._running = None
+            running.set()
 
-        return Round(save, sync, note_done)
+    def _note_flushed(self) -> None:
+        # Not in _run_round(): compiled, that would take what it has set to None for None still.
+        self._unflushed_since = self._appended_in_round
+
+    def _save(
+        self,
+        active: Segment,
+        rolled: tuple[Segment, ...],
+        snapshots: tuple[tuple[int, dict[int, ProducerEntry]], ...],
+        epochs: bytes | None,
+    ) -> None:
+        """Write the files of a round, in a thread. If this fails, the next round can retry."""
+        for segment in rolled:
+            segment.indexes.save()
+        if active.indexes.has_unsaved:
+            active.indexes.save()
+        if epochs is not None:
+            self._directory.replace(LEADER_EPOCH_FILE, epochs)
+        for offset, producers in snapshots:
+            write_snapshot(self._directory, offset, producers)
+
+    def _sync(self, active: Segment, rolled: tuple[Segment, ...], names_made: int) -> None:
+        """Make everything durable, in the same thread. A failure is final."""
+        for segment in rolled:
+            segment.file.sync()
+            segment.indexes.sync()
+        active.file.sync()
+        if not self._names_durable:
+            self._sync_metadata()
+        if names_made > self._names_durable:
+            self._directory.sync()
+            if self._parent is not None:
+                self._parent.sync()
 
     def _sync_metadata(self) -> None:
         """Sync the file with the topic id, which must be durable once the first record is."""

@@ -29,22 +29,18 @@ from ...protocol.error_codes import (
     UNKNOWN_LEADER_EPOCH,
 )
 from ._durability import Durability
+from .files._checkpoint_files import Extent
 from .files._directory import Buffer, Directory, run_blocking
-from .files._extents import Extent
-from .recovery._log_loader import LastShutdown, load
+from .recovery._log_loader import LastShutdown, LogLoader
 from .segments import _reading as reading
-from .segments import _timestamps as timestamps
 from .segments._log_batches import BatchPlace, file_name
 from .segments._log_config import LogConfig
-from .segments._reading import LogRead
+from .segments._reading import LogRead, OffsetAndTimestamp
 from .segments._segment import Segment
 from .segments._segments import Segments, remove_segments, start_offset_due
-from .segments._timestamps import OffsetAndTimestamp
 from .state._leader_epochs import LEADER_EPOCH_FILE, EpochEnd, LeaderEpochs
-from .state._producer_snapshot import write_snapshot
-from .state._producer_state import expired
-from .validation._offset_assignment import Appended, Assignment, assign, buffers_to_write
-from .validation._validation import check_batches
+from .state._producer_state import remove_expired, write_snapshot
+from .validation._validation import Appended, Assignment, assign, buffers_to_write, check_batches
 
 logger = logging.getLogger("trionet.broker.log")
 
@@ -53,7 +49,7 @@ _tuple: Final = tuple.__new__
 
 
 class Log:
-    """The log of one partition, opened by :meth:`open` or, in the broker, by a ``LogFolder``.
+    """The log of one partition. Creating it opens the log, blocks, and may scan everything.
 
     A log belongs to one ``trio.run()``. Methods documented as thread-safe may also be called from
     other threads.
@@ -62,6 +58,23 @@ class Log:
     share the offsets below, and their larger parts live in separate modules (segments, validation,
     durability). Splitting the class would cost every append and fetch another attribute lookup, or
     keep closed logs in memory through reference cycles.
+
+    Args:
+        directory: the partition's directory; without segments, an empty log is created.
+        config: the topic's settings; None for Kafka's defaults.
+        topic: the topic's name.
+        partition: the partition's number.
+        topic_id: the topic's 16-byte id; all zeros if unknown.
+        last_shutdown: how the last run ended; by default, with an unclean shutdown and no records
+            known to be on disk, so that the whole log is scanned.
+        now_ms: the current time.
+        parent: see :class:`.Durability`.
+        limiter: see :class:`.Durability`.
+        save_start: saves the start offset; None if it is not saved.
+
+    Raises:
+        MissingRecordsError: records are missing, and ``last_shutdown`` does not allow that.
+        OSError: the directory cannot be read or written.
 
     Attributes:
         topic: the topic's name.
@@ -79,12 +92,12 @@ class Log:
     def __init__(
         self,
         directory: Directory,
-        config: LogConfig,
+        config: LogConfig | None = None,
         *,
         topic: str = "",
         partition: int = 0,
         topic_id: bytes = bytes(16),
-        last_shutdown: LastShutdown,
+        last_shutdown: LastShutdown | None = None,
         now_ms: int,
         parent: Directory | None = None,
         limiter: trio.CapacityLimiter | None = None,
@@ -93,11 +106,12 @@ class Log:
         self.topic = topic
         self.partition = partition
         self.topic_id = topic_id
-        self.config = config
+        self.config: LogConfig = config or LogConfig()
         self.directory = directory
         self._name = f"{topic}-{partition}"
-        loaded = load(directory, self._name, config, last_shutdown, now_ms)
-        self._segments = Segments(loaded.segments)
+        last_shutdown = last_shutdown or LastShutdown()
+        loaded = LogLoader(directory, self._name, self.config, last_shutdown, now_ms)
+        self._segments = Segments(loaded.load())
         self.epochs: LeaderEpochs = loaded.epochs
         self.leader_id = -1
         self.leader_epoch: int = loaded.epochs.latest
@@ -115,45 +129,10 @@ class Log:
             directory,
             parent,
             self._name,
-            loaded.recovery_point,
+            self.end_offset,
             self._segments,
             loaded.epochs,
             limiter,
-        )
-
-    @classmethod
-    def open(
-        cls,
-        directory: Directory,
-        config: LogConfig | None = None,
-        *,
-        now_ms: int,
-        last_shutdown: LastShutdown | None = None,
-        topic: str = "",
-        partition: int = 0,
-    ) -> Log:
-        """Open the log in a directory, creating it if needed. Blocks; may scan the whole log.
-
-        Args:
-            directory: the partition's directory.
-            config: the topic's settings; None for Kafka's defaults.
-            now_ms: the current time.
-            last_shutdown: how the last run ended; by default, with an unclean shutdown and no
-                records known to be on disk, so that the whole log is scanned.
-            topic: the name of the topic.
-            partition: the number of the partition.
-
-        Raises:
-            OSError: the directory cannot be read or written.
-        """
-        config, last_shutdown = config or LogConfig(), last_shutdown or LastShutdown()
-        return cls(
-            directory,
-            config,
-            last_shutdown=last_shutdown,
-            now_ms=now_ms,
-            topic=topic,
-            partition=partition,
         )
 
     # Appending
@@ -194,7 +173,7 @@ class Log:
         elif append_time_ms >= 0:
             append_time_ms = duplicate_timestamp
         start_offset = self.start_offset
-        fields = (first_offset, last_offset, append_time_ms, start_offset, size, not batches)
+        fields = (first_offset, last_offset, append_time_ms, start_offset, size)
         return _tuple(Appended, fields)
 
     def _store(self, assignment: Assignment, buffers: list[Buffer], now_ms: int) -> None:
@@ -395,9 +374,7 @@ class Log:
         """
         visible = self.high_watermark
         limit = visible if up_to is None else min(up_to, visible)
-        found = timestamps.first_at_or_after(
-            self._segments.all, timestamp, self.start_offset, limit
-        )
+        found = reading.first_at_or_after(self._segments.all, timestamp, self.start_offset, limit)
         self._segments.release_idle()
         return found
 
@@ -406,11 +383,11 @@ class Log:
 
         They are the base offsets of the segments last written at or before ``timestamp`` and,
         unless it is in the past, the log end offset. None exceeds the high watermark; see
-        :func:`timestamps.beginnings_before`. Thread-safe. May wait for the disk unless
+        :func:`reading.beginnings_before`. Thread-safe. May wait for the disk unless
         ``timestamp`` is infinity.
         """
         visible = self.high_watermark
-        offsets = timestamps.beginnings_before(
+        offsets = reading.beginnings_before(
             self._segments.all, self.start_offset, self.end_offset, timestamp, now_ms
         )
         if offsets and offsets[0] > visible:
@@ -425,7 +402,7 @@ class Log:
         Raises:
             ApiError: CORRUPT_MESSAGE if the bytes on disk are not a batch.
         """
-        found = timestamps.newest(self._segments.all, self.start_offset)
+        found = reading.newest(self._segments.all, self.start_offset)
         self._segments.release_idle()
         return found
 
@@ -574,11 +551,6 @@ class Log:
         return self._segments.size
 
     @property
-    def segment_count(self) -> int:
-        """The number of segments, including the active one."""
-        return len(self._segments)
-
-    @property
     def retention_may_block(self) -> bool:
         """Whether :meth:`retention_due` may wait for the disk and should be called in a thread."""
         return not all(each.is_newest_known for each in self._segments.all)
@@ -645,8 +617,7 @@ class Log:
 
     def expire_producers(self, now_ms: int) -> None:
         """Remove the idempotent producers that have been idle for ``producer.id.expiration.ms``."""
-        for producer_id in expired(self._producers, now_ms, self.config.producer_id_expiration_ms):
-            del self._producers[producer_id]
+        remove_expired(self._producers, now_ms, self.config.producer_id_expiration_ms)
 
     # Closing
 

@@ -25,7 +25,7 @@ from ...net.sasl._scram import (
     salted,
 )
 from ..storage._database import Database
-from ..storage._folder_ownership import open_stopped
+from ..storage._disk import open_stopped
 
 if TYPE_CHECKING:
     from sqlite3 import Connection

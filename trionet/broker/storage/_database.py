@@ -9,6 +9,10 @@ this pattern, so that memory and the database remain consistent::
         check()  # against the state in memory
         await database.transaction(write)  # commits, or raises without any change
         apply()  # to the state in memory, with no checkpoint in between
+
+After an unclean shutdown, SQLite recovers transactions from its write-ahead log up to the first
+frame with a wrong checksum, and discards the remaining frames without an error. Therefore the log
+is read before SQLite opens it (see https://sqlite.org/walformat.html).
 """
 
 from __future__ import annotations
@@ -16,19 +20,19 @@ from __future__ import annotations
 import logging
 import os
 import stat
+import struct
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 import trio
 
 from ...errors import TrionetError
-from ._write_ahead_log import WriteAheadLog, read_write_ahead_log
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
-    from types import TracebackType
+
 
 logger = logging.getLogger("trionet.broker")
 
@@ -153,6 +157,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
 )
 
+_HEADER = struct.Struct(">8xI4x8s8x")
+_FRAME = struct.Struct(">4xI8s8x")
+
 
 class DatabaseError(TrionetError):
     """Raised when the broker's database cannot be opened, read or written.
@@ -214,7 +221,7 @@ class Database:
             return
         await self._turn_in_ram()
         try:
-            with _Transaction(self.path, self._connection) as connection:
+            with _transaction(self.path, self._connection) as connection:
                 rows = 0
                 for written in work(connection):
                     rows += written
@@ -249,51 +256,28 @@ class Database:
             raise damaged(self.path, str(error)) from error
 
     def _run(self, work: Callable[[Connection], T]) -> T:
-        with _Transaction(self.path, self._connection) as connection:
+        with _transaction(self.path, self._connection) as connection:
             return work(connection)
 
 
-class _Transaction:
-    """A context manager that commits at the end of the block, or rolls back if the block raises."""
+@contextmanager
+def _transaction(path: str, connection: Connection) -> Iterator[Connection]:
+    """Commit at the end of the block, or roll back if the block raises."""
+    from sqlite3 import Error
 
-    __slots__ = ("_connection", "_path")
-
-    def __init__(self, path: str, connection: Connection) -> None:
-        self._path = path
-        self._connection = connection
-
-    def __enter__(self) -> Connection:
-        try:
-            self._connection.execute("BEGIN IMMEDIATE")
-        except BaseException as error:
-            self._fail(error)
-            raise
-        return self._connection
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        try:
-            if error is None:
-                self._connection.execute("COMMIT")
-                return
-        except BaseException as failure:
-            self._fail(failure)
-            raise
-        self._fail(error)
-
-    def _fail(self, error: BaseException) -> None:
-        from sqlite3 import Error
-
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        yield connection
+        connection.execute("COMMIT")
+    # OverflowError: a value that SQLite cannot store. UnicodeError: an error message that quotes
+    # damaged bytes.
+    except (Error, OverflowError, UnicodeError) as error:
         # Does nothing if the error itself caused a rollback, as a full disk does.
-        self._connection.rollback()
-        # OverflowError: a value that SQLite cannot store. UnicodeError: an error message that
-        # quotes damaged bytes.
-        if isinstance(error, (Error, OverflowError, UnicodeError)):
-            raise DatabaseError(f"{self._path}: {error}") from error
+        connection.rollback()
+        raise DatabaseError(f"{path}: {error}") from error
+    except BaseException:
+        connection.rollback()
+        raise
 
 
 def _exhaust(work: Steps, connection: Connection) -> None:
@@ -442,3 +426,47 @@ def _migrate(connection: Connection, path: str) -> None:
             connection.execute(statement)
     connection.execute("DELETE FROM schema_version")
     connection.execute("INSERT INTO schema_version VALUES (?)", (len(MIGRATIONS),))
+
+
+class WriteAheadLog(NamedTuple):
+    """The contents of a write-ahead log."""
+
+    frames: int
+    """The number of frames up to the last commit, whether or not their checksums match."""
+    frame_size: int
+    spare_bytes: int
+    """The number of bytes after the last complete frame."""
+
+    def position(self, frames: int) -> int:
+        """Return the file position after the first ``frames`` frames."""
+        return _HEADER.size + frames * self.frame_size
+
+
+def read_write_ahead_log(path: str) -> WriteAheadLog | None:
+    """Scan the frames of a file; None if the file or its header is missing. Blocks.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    except FileNotFoundError:
+        return None
+    with open(descriptor, "rb") as file:
+        head = file.read(_HEADER.size)
+        if len(head) < _HEADER.size:
+            return None
+        page_size, salt = _HEADER.unpack(head)
+        frame_size = _FRAME.size + page_size
+        whole, spare = divmod(os.fstat(descriptor).st_size - _HEADER.size, frame_size)
+        frames = 0
+        salts = {salt}
+        for number in range(whole):
+            file.seek(_HEADER.size + number * frame_size)
+            is_end, salt = _FRAME.unpack(file.read(_FRAME.size))
+            if not number:
+                salts.add(salt)  # this one or that of the header may be damaged
+            # Frames with another salt are left from before the file was last restarted.
+            if is_end and salt in salts:
+                frames = number + 1
+    return WriteAheadLog(frames, frame_size, spare)

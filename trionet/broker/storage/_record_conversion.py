@@ -17,8 +17,13 @@ from ...errors import ApiError, UnsupportedVersionError, WireFormatError
 from ...net.wire._transmission import FileRange
 from ...protocol import error_codes
 from ...protocol.records._batch import read_header
-from ...protocol.records._steps import Steps, Work
-from ...protocol.records.message_sets._conversion import DownConverted, down_steps, up_steps
+from ...protocol.records.message_sets._conversion import (
+    DownConverted,
+    Steps,
+    Work,
+    down_steps,
+    up_steps,
+)
 from ...protocol.records.message_sets._message_set import MAGIC_AT, MAGICS, read_message_header
 from ..log.files._directory import Buffer
 from ..log.segments._log_config import LogConfig

@@ -24,7 +24,7 @@ from ...net._principal import Principal
 from ...net.wire._transmission import Send
 from ...protocol._codec import ApiVersionCodec
 from ...protocol.records import _implementation as implementation
-from ...protocol.records._records import decode_columns
+from ...protocol.records._records import build_columns, decode_columns
 from ...protocol.request_log import (
     CLOSED,
     CONNECTION_SIZE,
@@ -87,7 +87,7 @@ def halves(batch: bytes) -> list[RowBatch]:
     for part in (slice(middle), slice(middle, None)):
         values = cast(list[bytes], columns.values[part])
         connections = sum(value[1] for value in values)  # the kind: 0 for a request
-        builder = implementation.writer.build_columns(columns.timestamps[part], None, values, None)
+        builder = build_columns(columns.timestamps[part], None, values, None)
         found.append(RowBatch(builder, len(values) - connections, connections))
     return found
 

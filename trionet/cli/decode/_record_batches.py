@@ -17,11 +17,15 @@ from trionet.protocol.records._batch import (
     check_crc,
     read_header,
 )
-from trionet.protocol.records._control import NAMES as CONTROL_TYPES
-from trionet.protocol.records._control import control_type, read_marker
-from trionet.protocol.records._records import INFLATED_BYTES_MAX, decode_batch
+from trionet.protocol.records._records import (
+    INFLATED_BYTES_MAX,
+    control_type,
+    decode_batch,
+    read_marker,
+)
 from trionet.protocol.records._types import Record
 from trionet.protocol.records.compression._codecs import NAMES, NONE, decompress
+from trionet.protocol.records.compression._codecs import NAMES as CONTROL_TYPES
 from trionet.protocol.records.message_sets._message_set import (
     CRC_START,
     MAGIC_AT,

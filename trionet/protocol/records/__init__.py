@@ -8,17 +8,19 @@ TYPE_CHECKING = False  # to import it from typing takes longer than all that is 
 
 if TYPE_CHECKING:
     from ._batch import BatchHeader, check_crc, iter_batches, read_header
-    from ._control import EndTransactionMarker, encode_marker, read_marker
     from ._crc32c import crc32c
     from ._implementation import BatchBuilder
     from ._records import (
         BatchFields,
+        EndTransactionMarker,
         batch_chunks,
         decode_batch,
         decode_columns,
         decode_values,
         encode_batch,
         encode_columns,
+        encode_marker,
+        read_marker,
     )
     from ._types import Columns
     from .columnar._arrow_columns import decode_arrow
@@ -65,12 +67,11 @@ __all__ = [
 
 _HOMES = {
     "_batch": "BatchHeader check_crc iter_batches read_header",
-    "_control": "EndTransactionMarker encode_marker read_marker",
     "_crc32c": "crc32c",
     "_implementation": "BatchBuilder",
     "_records": (
-        "BatchFields batch_chunks decode_batch decode_columns decode_values "
-        "encode_batch encode_columns"
+        "BatchFields EndTransactionMarker batch_chunks decode_batch decode_columns decode_values "
+        "encode_batch encode_columns encode_marker read_marker"
     ),
     "_types": "Columns",
     "columnar._arrow_columns": "decode_arrow",

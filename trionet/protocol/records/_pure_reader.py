@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain
-from typing import Final, NoReturn
+from typing import Final
 
 from trionet.errors import WireFormatError
 from trionet.protocol.records._types import Columns, Headers, Record
@@ -27,73 +27,8 @@ def read_rows(
     buf: bytes, pos: int, count: int, base_offset: int, base_timestamp: int
 ) -> tuple[list[Record], int]:
     """Decode all records as tuples, and return them and the position after the last record."""
-    rows: list[Record] = []
-    put = rows.append
-    last = 0  # records of the same millisecond share one int object
-    timestamp = base_timestamp
-    numbers = range(base_offset, base_offset + count)
-    for consecutive, number in zip(range(0, 2 * count, 2), numbers, strict=True):
-        size = buf[pos]
-        pos += 1
-        if size > 127:
-            if (byte := buf[pos]) > 127:
-                size, pos = _read_more(buf, pos, size)
-            else:
-                size += (byte << 7) - 128
-                pos += 1
-        start = pos
-        when = buf[pos + 1]  # skips the attributes, which are unused
-        pos += 2
-        if when > 127:
-            if (byte := buf[pos]) > 127:
-                when, pos = _read_delta(buf, pos, when, base_timestamp)
-            else:
-                when += (byte << 7) - 128
-                pos += 1
-        if when != last:
-            last = when
-            timestamp = base_timestamp + ((when >> 1) ^ -(when & 1))
-        offset = buf[pos]
-        pos += 1
-        if offset > 127:
-            if (byte := buf[pos]) > 127:
-                offset, pos = _read_delta(buf, pos, offset, base_offset)
-            else:
-                offset += (byte << 7) - 128
-                pos += 1
-        if offset != consecutive:
-            number = base_offset + ((offset >> 1) ^ -(offset & 1))
-        length = buf[pos]
-        pos += 1
-        if length > 127:
-            length, pos = _read_more(buf, pos, length)
-        if length & 1:
-            key = None if length == 1 else _bad_length(length)
-        else:
-            key = buf[pos : (pos := pos + (length >> 1))]
-        length = buf[pos]
-        pos += 1
-        if length > 127:
-            if (byte := buf[pos]) > 127:
-                length, pos = _read_more(buf, pos, length)
-            else:
-                length += (byte << 7) - 128
-                pos += 1
-        if length & 1:
-            value = None if length == 1 else _bad_length(length)
-        else:
-            value = buf[pos : (pos := pos + (length >> 1))]
-        headers: Headers = ()
-        if buf[pos]:
-            headers, pos = read_headers(buf, pos)
-        else:
-            pos += 1
-        if pos - start << 1 != size:
-            raise WireFormatError("the length of a record does not match its fields")
-        put((number, timestamp, key, value, headers))
-    if abs(base_offset) > _FAR or abs(base_timestamp) > _FAR:
-        _check_sums(number for row in rows for number in row[:2])
-    return rows, pos
+    columns, pos = read_columns(buf, pos, count, base_offset, base_timestamp)
+    return list(zip(*columns, strict=True)), pos
 
 
 def read_columns(
@@ -282,11 +217,7 @@ def _check_sums(numbers: Iterable[int]) -> None:
 
 def _check_null(length: int) -> None:
     if length != 1:
-        _bad_length(length)
-
-
-def _bad_length(length: int) -> NoReturn:
-    raise WireFormatError(f"a record field has a negative length: {-(length >> 1) - 1}")
+        raise WireFormatError(f"a record field has a negative length: {-(length >> 1) - 1}")
 
 
 def read_headers(buf: bytes, pos: int) -> tuple[Headers, int]:

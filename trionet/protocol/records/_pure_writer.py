@@ -6,7 +6,7 @@ is the equivalent for mypyc.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import repeat
 from typing import Final
 
@@ -192,11 +192,16 @@ class BatchBuilder:
             TypeError: see :meth:`append`; the records before the invalid one are appended.
         """
         append = self.append
-        for number in range(start, stop):
-            timestamp = timestamps if isinstance(timestamps, int) else timestamps[number]
-            key = None if keys is None else keys[number]
-            header = () if headers is None else headers[number]
-            if not append(timestamp, key, values[number], header, size_max):
+        columns = zip(
+            range(start, stop),
+            repeat(timestamps) if isinstance(timestamps, int) else timestamps[start:stop],
+            repeat(None) if keys is None else keys[start:stop],
+            values[start:stop],
+            repeat(()) if headers is None else headers[start:stop],
+            strict=False,
+        )
+        for number, timestamp, key, value, header in columns:
+            if not append(timestamp, key, value, header, size_max):
                 return number
         return stop
 
@@ -277,31 +282,6 @@ def build_rows(rows: Iterable[NewRecord]) -> BatchBuilder:
     for timestamp, key, value, headers in rows:
         append(timestamp, key, value, headers)
     return builder
-
-
-def build_columns(
-    timestamps: int | Sequence[int],
-    keys: Sequence[bytes | None] | None,
-    values: Sequence[bytes | None],
-    headers: Sequence[Headers] | None,
-) -> BatchBuilder:
-    """Return a builder with records from columns; a single timestamp applies to all records.
-
-    All columns must have the same length.
-
-    Raises:
-        LocalProtocolError: see :func:`build_rows`.
-        TypeError: see :func:`build_rows`.
-    """
-    return build_rows(
-        zip(
-            repeat(timestamps) if isinstance(timestamps, int) else timestamps,
-            repeat(None) if keys is None else keys,
-            values,
-            repeat(()) if headers is None else headers,
-            strict=False,
-        )
-    )
 
 
 def _checked(timestamp: int) -> int:

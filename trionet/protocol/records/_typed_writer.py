@@ -15,7 +15,7 @@ call. All checks precede the first write, so an error leaves the batch unchanged
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, cast
 
 from librt.strings import BytesWriter, write_i64_le
@@ -274,28 +274,6 @@ def build_rows(rows: Iterable[tuple[int, object, object, object]]) -> BatchBuild
     builder = BatchBuilder()
     for timestamp, key, value, headers in rows:
         builder.append(timestamp, key, value, headers)
-    return builder
-
-
-def build_columns(
-    timestamps: int | Sequence[int],
-    keys: Sequence[bytes | None] | None,
-    values: Sequence[bytes | None],
-    headers: Sequence[Headers] | None,
-) -> BatchBuilder:
-    """Return a builder with records from columns; a single timestamp applies to all records."""
-    builder = BatchBuilder()
-    count: i64 = len(values)
-    every_timestamp = [timestamps] * count if isinstance(timestamps, int) else list(timestamps)
-    every_key = [None] * count if keys is None else list(keys)
-    every_value = list(values)
-    every_header: list[Headers] = [()] * count if headers is None else list(headers)
-    number: i64 = 0
-    while number < count:
-        builder.append(
-            every_timestamp[number], every_key[number], every_value[number], every_header[number]
-        )
-        number += 1
     return builder
 
 

@@ -11,26 +11,12 @@ also bounded by the size of the frame, so one comparison per array checks both l
 
 from __future__ import annotations
 
-from typing import Final
-
 from ._layout import CODES, Field, Struct
-from ._source import Formats, Lines, width_of
+from ._source import Function, width_of
 
 
-class Decoder:
-    """Writes the source of one function: the decoder of a message, or of a tag section.
-
-    Args:
-        formats: collects the formats that the source uses.
-        tag_readers: for each struct with known tags, the function that reads its tag section.
-    """
-
-    def __init__(self, formats: Formats, tag_readers: dict[str, str]) -> None:
-        self._formats = formats
-        self._tag_readers = tag_readers
-        self._lines = Lines(depth=1)
-        self._run: list[tuple[str, str]] = []
-        self._names: dict[str, int] = {}
+class Decoder(Function):
+    """Writes the source of one function: the decoder of a message, or of a tag section."""
 
     def message(self, struct: Struct) -> str:
         """Return the body of ``def decode(buf, pos, left) -> message``."""
@@ -96,7 +82,9 @@ class Decoder:
             return
         with write.indented("if k:"):
             if struct.tagged:
-                write(f"pos, left = {self._tag_readers[struct.name]}({target}, buf, pos, k, left)")
+                write(
+                    f"pos, left = {self._tag_functions[struct.name]}({target}, buf, pos, k, left)"
+                )
             else:
                 write(f"{target}.unknown_tags, pos, left = read_tags(buf, pos, k, left)")
         with write.indented("else:"):
@@ -236,39 +224,6 @@ class Decoder:
         else:
             self._lines(f"{', '.join(targets)} = {self._formats.reader(codes)}(buf, pos)")
         self._lines(f"pos += {width_of(codes)}")
-
-    def _name(self, wanted: str) -> str:
-        """Return a local name that no other struct or array of the function has."""
-        name = "".join("_" + letter.lower() if letter.isupper() else letter for letter in wanted)
-        name = name.lstrip("_")
-        number = self._names.get(name, 0)
-        self._names[name] = number + 1
-        return f"{name}_{number + 1}" if number or name in RESERVED else name
-
-
-#: Names that the functions use for other purposes.
-RESERVED: Final = frozenset(
-    {
-        "message",
-        "target",
-        "buf",
-        "pos",
-        "size",
-        "left",
-        "view",
-        "n",
-        "k",
-        "tag",
-        "end",
-        "count",
-        "unknown",
-        "new",
-        "put",
-        "out",
-        "raw",
-        "section",
-    }
-)
 
 
 def _slice(kind: str, flexible: bool) -> str:

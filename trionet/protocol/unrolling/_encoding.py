@@ -9,30 +9,27 @@ from __future__ import annotations
 
 from typing import Final
 
-from ._decoding import RESERVED
 from ._layout import CODES, Field, Struct
-from ._source import WIDTH, Formats, Lines
+from ._source import WIDTH, Formats, Function
 
 #: The maximum number of arrays of numbers in a run, since each combination of lengths has a format.
 ARRAYS_TOGETHER_MAX: Final = 3
 
 
-class Encoder:
+class Encoder(Function):
     """Writes the source of one function: the encoder of a message, or of a tag section.
 
     Args:
-        formats: collects the formats that the source uses.
+        formats: see :class:`.Function`.
         is_strict: whether unknown tags are an error in a version without tag sections.
-        tag_writers: for each struct with known tags, the function that writes its tag section.
+        tag_writers: see :class:`.Function`.
     """
 
+    reserved = Function.reserved | {"item", "text", "data", "records", "tags"}
+
     def __init__(self, formats: Formats, is_strict: bool, tag_writers: dict[str, str]) -> None:
-        self._formats = formats
+        super().__init__(formats, tag_writers)
         self._is_strict = is_strict
-        self._tag_writers = tag_writers
-        self._lines = Lines(depth=1)
-        self._run: list[tuple[str, str]] = []
-        self._names: dict[str, int] = {}
 
     def message(self, struct: Struct) -> str:
         """Return the body of ``def encode(message, out) -> None``."""
@@ -80,7 +77,7 @@ class Encoder:
         if struct.tagged:
             tests = [_differs(f"{source}.{field.name}", field.default) for field in struct.tagged]
             self._condition([*tests, f"{source}.unknown_tags"])
-            write(f"    {self._tag_writers[struct.name]}({source}, {out})")
+            write(f"    {self._tag_functions[struct.name]}({source}, {out})")
         else:
             with write.indented(f"if {source}.unknown_tags:"):
                 write(f"write_tags({out}, {source}.unknown_tags)")
@@ -263,14 +260,6 @@ class Encoder:
             self._lines('put(b"\\0")')
         elif codes:
             self._lines(f"put({self._formats.writer(codes)}({', '.join(values)}))")
-
-    def _name(self, wanted: str) -> str:
-        name = "".join("_" + letter.lower() if letter.isupper() else letter for letter in wanted)
-        name = name.lstrip("_")
-        number = self._names.get(name, 0)
-        self._names[name] = number + 1
-        taken = name in RESERVED or name in {"item", "text", "data", "records", "tags"}
-        return f"{name}_{number + 1}" if number or taken else name
 
 
 def _is_set(field: Field, value: str) -> str:

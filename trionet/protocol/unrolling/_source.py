@@ -102,3 +102,51 @@ class Lines:
     def text(self) -> str:
         """Return the source code."""
         return "\n".join(self._lines)
+
+
+class Function:
+    """The source of one function that is being written: what decoders and encoders share.
+
+    Args:
+        formats: collects the formats that the source uses.
+        tag_functions: for each struct with known tags, the function for its tag section.
+    """
+
+    #: Names that the function uses for other purposes.
+    reserved: frozenset[str] = frozenset(
+        [
+            "message",
+            "target",
+            "buf",
+            "pos",
+            "size",
+            "left",
+            "view",
+            "n",
+            "k",
+            "tag",
+            "end",
+            "count",
+            "unknown",
+            "new",
+            "put",
+            "out",
+            "raw",
+            "section",
+        ]
+    )
+
+    def __init__(self, formats: Formats, tag_functions: dict[str, str]) -> None:
+        self._formats = formats
+        self._tag_functions = tag_functions
+        self._lines = Lines(depth=1)
+        self._run: list[tuple[str, str]] = []
+        self._names: dict[str, int] = {}
+
+    def _name(self, wanted: str) -> str:
+        """Return a local name that no other struct or array of the function has."""
+        name = "".join("_" + letter.lower() if letter.isupper() else letter for letter in wanted)
+        name = name.lstrip("_")
+        number = self._names.get(name, 0)
+        self._names[name] = number + 1
+        return f"{name}_{number + 1}" if number or name in self.reserved else name

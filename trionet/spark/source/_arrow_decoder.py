@@ -41,8 +41,7 @@ from ...protocol.records.message_sets._message_set import MessageHeader, decode_
 from ._fetched_records import FetchedRecords, runs
 
 if TYPE_CHECKING:
-    from ...protocol.records.columnar._numpy_batches import BatchHeaders
-    from ...protocol.records.columnar._numpy_varints import Numbers
+    from ...protocol.records.columnar._numpy_batches import BatchHeaders, Numbers
 
 LetsPass: TypeAlias = Callable[[Bytes, int, BatchHeader], bool]
 

@@ -3,6 +3,8 @@ from __future__ import annotations
 import gc
 import shutil
 import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -32,8 +34,11 @@ def config_for(topic: str) -> LogConfig:
     return LogConfig(segment_bytes=2 * len(ONE)) if topic == "small" else CONFIG
 
 
-async def reopened(folder: LogFolder) -> None:
-    await folder.open_all(config_for, NOW)
+@asynccontextmanager
+async def reopened(directory: Directory) -> AsyncIterator[LogFolder]:
+    async with open_log_folder(directory, node_id=1) as folder:
+        await folder.open_all(config_for, NOW)
+        yield folder
 
 
 def kill(folder: LogFolder) -> None:
@@ -43,7 +48,7 @@ def kill(folder: LogFolder) -> None:
 
 async def test_new_folder_gets_an_identity_and_no_logs(directory: Directory) -> None:
     async with open_log_folder(directory, node_id=7) as folder:
-        await reopened(folder)
+        await folder.open_all(config_for, NOW)
 
         assert 7 == folder.node_id
         assert 22 == len(folder.cluster_id) == len(folder.directory_id)
@@ -61,8 +66,7 @@ async def test_identity_stays(directory: Directory) -> None:
 async def test_identity_that_was_removed_is_made_again_and_that_is_reported(
     directory: Directory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
+    async with reopened(directory) as folder:
         await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
         before = folder.cluster_id
     assert "meta.properties" not in caplog.text
@@ -102,8 +106,7 @@ async def test_folder_in_use_is_refused_and_free_afterwards(folder: FolderDirect
 
 
 async def test_created_partition_has_kafkas_folder_and_metadata(directory: Directory) -> None:
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
+    async with reopened(directory) as folder:
         log = await folder.create("orders", 3, TOPIC_ID, CONFIG, NOW)
 
         assert ("orders", 3, TOPIC_ID) == (log.topic, log.partition, log.topic_id)
@@ -118,8 +121,7 @@ async def test_created_partition_has_kafkas_folder_and_metadata(directory: Direc
 
 
 async def test_partition_cannot_be_created_twice(directory: Directory) -> None:
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
+    async with reopened(directory) as folder:
         await folder.create("orders", 3, TOPIC_ID, CONFIG, NOW)
         with pytest.raises(ValueError, match="exists"):
             await folder.create("orders", 3, TOPIC_ID, CONFIG, NOW)
@@ -133,29 +135,25 @@ async def test_partition_cannot_be_created_twice(directory: Directory) -> None:
 
 
 async def test_everything_is_there_after_a_clean_stop(directory: Directory) -> None:
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
+    async with reopened(directory) as folder:
         for topic in ("orders", "small", "empty"):
             log = await folder.create(topic, 0, TOPIC_ID, config_for(topic), NOW)
             for _ in range(5 if topic != "empty" else 0):
                 log.append(ONE, NOW)
 
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
-
+    async with reopened(directory) as folder:
         assert folder.was_clean
         assert {("orders", 0), ("small", 0), ("empty", 0)} == set(folder.logs)
         assert [5, 5, 0] == [folder.logs[t, 0].end_offset for t in ("orders", "small", "empty")]
         assert b"".join(placed([ONE] * 5)) == stored(folder.logs["small", 0])
-        assert [2, 3] == [folder.logs[t, 0].segment_count for t in ("orders", "small")]
+        assert [2, 3] == [len(folder.logs[t, 0]._segments.all) for t in ("orders", "small")]
         assert TOPIC_ID == folder.logs["orders", 0].topic_id
 
 
 async def test_deleted_partition_is_gone_and_its_ranges_stay_readable(
     directory: Directory,
 ) -> None:
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
+    async with reopened(directory) as folder:
         log = await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
         log.append(ONE, NOW)
         read = log.read(0, 1000)
@@ -178,8 +176,7 @@ async def test_deleted_partition_is_gone_and_its_ranges_stay_readable(
 async def test_a_deleted_partition_holds_no_file_open(tmp_path: Path) -> None:
     gc.disable()
     try:
-        async with open_log_folder(FolderDirectory(str(tmp_path)), node_id=1) as folder:
-            await reopened(folder)
+        async with reopened(FolderDirectory(str(tmp_path))) as folder:
             log = await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
             for _ in range(10):
                 log.append(ONE, NOW)
@@ -200,8 +197,7 @@ async def test_deleted_partitions_are_removed_by_one_task_and_leave_no_garbage(
     def logs() -> int:
         return sum(isinstance(each, Log) for each in gc.get_objects())
 
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
+    async with reopened(directory) as folder:
         gc.collect()
         before = logs()
         for number in range(60):
@@ -224,8 +220,7 @@ async def test_deleted_partitions_are_removed_by_one_task_and_leave_no_garbage(
 async def test_partition_can_be_made_anew_while_the_old_one_is_removed(
     directory: Directory,
 ) -> None:
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
+    async with reopened(directory) as folder:
         for number in range(5):
             log = await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
             assert 0 == log.end_offset
@@ -241,8 +236,7 @@ async def test_partition_can_be_made_anew_while_the_old_one_is_removed(
 
 
 async def test_creation_waits_until_the_name_is_free(directory: Directory) -> None:
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
+    async with reopened(directory) as folder:
         log = await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
         log.append(ONE, NOW)
         async with trio.open_nursery() as nursery:
@@ -257,8 +251,7 @@ async def test_a_folder_left_by_a_failed_deletion_gives_nothing_to_a_later_topic
     tmp_path: Path,
 ) -> None:
     directory = FolderDirectory(str(tmp_path))
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
+    async with reopened(directory) as folder:
         log = await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
         log.append(ONE, NOW)
         await log.flush()
@@ -277,24 +270,20 @@ async def test_a_folder_left_by_a_failed_deletion_gives_nothing_to_a_later_topic
 async def test_deletion_that_was_cut_short_is_completed_at_the_next_start(
     directory: Directory,
 ) -> None:
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
+    async with reopened(directory) as folder:
         await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
         async with trio.open_nursery() as nursery:
             nursery.cancel_scope.cancel()
             await folder.delete("orders", 0, nursery)
         (left,) = directory.folders()
         assert left.endswith("-delete")
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
-
+    async with reopened(directory) as folder:
         assert {} == folder.logs
         assert [] == directory.folders()
 
 
 async def test_checkpoints_are_kafkas(directory: Directory) -> None:
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
+    async with reopened(directory) as folder:
         log = await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
         log.append(ONE * 3, NOW)
         await log.flush()
@@ -311,24 +300,20 @@ async def test_checkpoints_are_kafkas(directory: Directory) -> None:
 
 
 async def test_start_offset_survives_a_crash_after_a_checkpoint(directory: Directory) -> None:
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
+    async with reopened(directory) as folder:
         log = await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
         log.append(ONE * 3, NOW)
         await log.delete_before(2)
         await folder.write_checkpoints()
         kill(folder)
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
-
+    async with reopened(directory) as folder:
         assert 2 == folder.logs["orders", 0].start_offset
 
 
 async def test_partition_made_again_has_nothing_of_the_earlier_one_after_a_crash(
     directory: Directory,
 ) -> None:
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
+    async with reopened(directory) as folder:
         log = await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
         log.append(ONE * 3, NOW)
         await log.flush()
@@ -341,8 +326,7 @@ async def test_partition_made_again_has_nothing_of_the_earlier_one_after_a_crash
         kill(folder)
     assert b"orders" not in directory.read("log-start-offset-checkpoint")
     assert b"orders" not in directory.read("recovery-point-offset-checkpoint")
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
+    async with reopened(directory) as folder:
         log = folder.logs["orders", 0]
 
         assert (0, 1) == (log.start_offset, log.end_offset)
@@ -351,8 +335,7 @@ async def test_partition_made_again_has_nothing_of_the_earlier_one_after_a_crash
 async def test_recovery_point_stays_where_it_is_when_a_scan_cuts_below_it(
     folder: FolderDirectory,
 ) -> None:
-    async with open_log_folder(folder, node_id=1) as opened:
-        await reopened(opened)
+    async with reopened(folder) as opened:
         log = await opened.create("orders", 0, TOPIC_ID, CONFIG, NOW)
         log.append(ONE * 3, NOW)
         await log.flush()
@@ -360,9 +343,7 @@ async def test_recovery_point_stays_where_it_is_when_a_scan_cuts_below_it(
         kill(opened)
     folder.folder("orders-0").truncate(f"{0:020d}.log", len(ONE))
     assert b"0\n1\norders 0 3\n" == folder.read("recovery-point-offset-checkpoint")
-    async with open_log_folder(folder, node_id=1) as opened:
-        await reopened(opened)
-
+    async with reopened(folder) as opened:
         assert b"0\n1\norders 0 3\n" == folder.read("recovery-point-offset-checkpoint")
         assert 3 == opened.logs["orders", 0].end_offset
 
@@ -374,14 +355,11 @@ async def test_recovery_point_stays_where_it_is_when_a_scan_cuts_below_it(
 async def test_damaged_checkpoint_is_reported_and_everything_is_scanned(
     directory: Directory, name: str, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
+    async with reopened(directory) as folder:
         (await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)).append(ONE * 3, NOW)
         kill(folder)
     directory.replace(name, content)
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
-
+    async with reopened(directory) as folder:
         assert 3 == folder.logs["orders", 0].end_offset
     assert f"ignoring {name}, which is damaged" in caplog.text
 
@@ -393,17 +371,14 @@ async def test_folder_without_a_topic_id_has_none(
     partition = directory.folder("orders-0")
     if content is not None:
         partition.write("partition.metadata", 0, content)
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
-
+    async with reopened(directory) as folder:
         assert bytes(16) == folder.logs["orders", 0].topic_id
 
 
 async def test_folder_of_another_topic_of_the_same_name_is_set_aside(
     directory: Directory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
+    async with reopened(directory) as folder:
         for topic in ("again", "kept"):
             (await folder.create(topic, 0, TOPIC_ID, CONFIG, NOW)).append(ONE, NOW)
     other_id = bytes(reversed(TOPIC_ID))
@@ -432,9 +407,7 @@ async def test_folder_without_a_topic_id_gets_the_one_its_topic_has(directory: D
 async def test_other_folders_are_left_alone(directory: Directory) -> None:
     directory.folder("lost+found").write("x", 0, b"x")
     directory.folder("__cluster_metadata-0").write("x", 0, b"x")
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
-
+    async with reopened(directory) as folder:
         assert {} == folder.logs
     assert ["__cluster_metadata-0", "lost+found"] == directory.folders()
 
@@ -443,14 +416,13 @@ async def test_log_that_cannot_be_opened_is_an_error_and_leaves_the_folder_uncle
     folder: FolderDirectory,
 ) -> None:
     async def write() -> None:
-        async with open_log_folder(folder, node_id=1) as opened:
-            await reopened(opened)
+        async with reopened(folder) as opened:
             for number in range(5):
                 await opened.create("orders", number, TOPIC_ID, CONFIG, NOW)
 
     async def open_again() -> None:
-        async with open_log_folder(folder, node_id=1) as opened:
-            await reopened(opened)
+        async with reopened(folder):
+            pass
 
     await write()
     path = Path(folder.path) / "orders-3" / f"{0:020d}.log"
@@ -463,8 +435,7 @@ async def test_log_that_cannot_be_opened_is_an_error_and_leaves_the_folder_uncle
 
 
 async def test_many_logs_open_in_several_threads(folder: FolderDirectory) -> None:
-    async with open_log_folder(folder, node_id=1) as opened:
-        await reopened(opened)
+    async with reopened(folder) as opened:
         for number in range(20):
             log = await opened.create("orders", number, TOPIC_ID, CONFIG, NOW)
             log.append(ONE * (1 + number % 3), NOW)
@@ -477,8 +448,7 @@ async def test_many_logs_open_in_several_threads(folder: FolderDirectory) -> Non
 
 async def test_closing_twice_is_closing_once() -> None:
     directory = MemoryDirectory()
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
+    async with reopened(directory) as folder:
         await folder.aclose()
         with trio.testing.assert_checkpoints():
             await folder.aclose()

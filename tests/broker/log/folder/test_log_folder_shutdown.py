@@ -4,6 +4,8 @@ import logging
 import os
 import threading
 import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import ClassVar
 
@@ -28,52 +30,49 @@ TOPIC_ID = uuid.uuid4().bytes
 CONFIG = LogConfig(segment_bytes=3 * len(ONE))
 
 
-async def reopened(folder: LogFolder) -> None:
-    await folder.open_all(lambda _: CONFIG, NOW)
+@asynccontextmanager
+async def reopened(directory: Directory) -> AsyncIterator[LogFolder]:
+    async with open_log_folder(directory, node_id=1) as folder:
+        await folder.open_all(lambda _: CONFIG, NOW)
+        yield folder
 
 
 async def test_clean_stop_is_recorded_in_a_file_that_the_next_start_removes(
     directory: Directory,
 ) -> None:
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
+    async with reopened(directory) as folder:
         await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
         assert ".kafka_cleanshutdown" not in directory.names()
     assert ".kafka_cleanshutdown" in directory.names()
 
     async with open_log_folder(directory, node_id=1) as folder:
         assert ".kafka_cleanshutdown" in directory.names()
-        await reopened(folder)
+        await folder.open_all(lambda _: CONFIG, NOW)
         assert ".kafka_cleanshutdown" not in directory.names()
 
 
 async def test_folder_that_was_never_opened_stays_as_clean_as_it_was(directory: Directory) -> None:
     for _ in range(2):
-        async with open_log_folder(directory, node_id=1) as folder:
-            await reopened(folder)
+        async with reopened(directory) as folder:
             if not folder.logs:
                 await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
         async with open_log_folder(directory, node_id=1):
             pass
 
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
+    async with reopened(directory) as folder:
         assert folder.was_clean
 
 
 async def test_cancelled_broker_stops_cleanly(directory: Directory) -> None:
     with trio.CancelScope() as scope:
-        async with open_log_folder(directory, node_id=1) as folder:
-            await reopened(folder)
+        async with reopened(directory) as folder:
             log = await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
             for _ in range(5):
                 log.append(ONE, NOW)
             scope.cancel()
             await trio.sleep_forever()
     assert scope.cancelled_caught
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
-
+    async with reopened(directory) as folder:
         assert folder.was_clean
         assert 5 == folder.logs["orders", 0].end_offset
 
@@ -81,8 +80,7 @@ async def test_cancelled_broker_stops_cleanly(directory: Directory) -> None:
 async def test_stop_that_is_cancelled_in_its_midst_is_a_clean_one(directory: Directory) -> None:
     for passes in range(20):
         with trio.CancelScope() as scope:
-            async with open_log_folder(directory, node_id=1) as folder:
-                await reopened(folder)
+            async with reopened(directory) as folder:
                 assert folder.was_clean, f"before the cancellation after {passes} passes"
                 if not passes:
                     await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
@@ -124,8 +122,7 @@ async def test_cancelled_stop_that_takes_too_long_is_unclean_and_loses_nothing(
     SlowDisk.may_end = threading.Event()
     async with trio.open_nursery() as nursery:
         with trio.CancelScope() as scope:
-            async with open_log_folder(SlowDisk(folder.path), node_id=1) as opened:
-                await reopened(opened)
+            async with reopened(SlowDisk(folder.path)) as opened:
                 log = await opened.create("orders", 0, TOPIC_ID, CONFIG, NOW)
                 for _ in range(5):
                     log.append(ONE, NOW)
@@ -136,9 +133,7 @@ async def test_cancelled_stop_that_takes_too_long_is_unclean_and_loses_nothing(
         "the shutdown is not clean: it was cancelled, and did not finish within 2 s" in caplog.text
     )
     with caplog.at_level(logging.INFO, "trionet.broker.log"):
-        async with open_log_folder(folder, node_id=1) as opened:
-            await reopened(opened)
-
+        async with reopened(folder) as opened:
             assert not opened.was_clean
             assert 5 == opened.logs["orders", 0].end_offset
     assert "orders-0: scanning" in caplog.text
@@ -152,15 +147,13 @@ async def end_the_syncs_after(seconds: float) -> None:
 
 async def test_broker_that_fails_still_stops_cleanly(directory: Directory) -> None:
     async def fail() -> None:
-        async with open_log_folder(directory, node_id=1) as folder:
-            await reopened(folder)
+        async with reopened(directory) as folder:
             (await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)).append(ONE, NOW)
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         await fail()
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
+    async with reopened(directory) as folder:
         assert folder.was_clean
         assert 1 == folder.logs["orders", 0].end_offset
 
@@ -184,8 +177,7 @@ class FailingDisk(FolderDirectory):
 async def test_log_that_cannot_be_put_on_the_disk_makes_the_stop_unclean(
     folder: FolderDirectory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with open_log_folder(FailingDisk(folder.path), node_id=1) as opened:
-        await reopened(opened)
+    async with reopened(FailingDisk(folder.path)) as opened:
         (await opened.create("orders", 0, TOPIC_ID, CONFIG, NOW)).append(ONE, NOW)
 
     assert opened.stop_failed
@@ -197,8 +189,7 @@ async def test_log_that_cannot_be_put_on_the_disk_makes_the_stop_unclean(
 async def test_logs_that_fail_for_the_same_reason_share_a_line_of_the_log(
     folder: FolderDirectory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with open_log_folder(FailingDisk(folder.path), node_id=1) as opened:
-        await reopened(opened)
+    async with reopened(FailingDisk(folder.path)) as opened:
         for number in range(5):
             (await opened.create("orders", number, TOPIC_ID, CONFIG, NOW)).append(ONE, NOW)
 
@@ -209,8 +200,7 @@ async def test_logs_that_fail_for_the_same_reason_share_a_line_of_the_log(
 async def test_the_file_that_is_in_the_way_is_named(
     folder: FolderDirectory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with open_log_folder(folder, node_id=1) as opened:
-        await reopened(opened)
+    async with reopened(folder) as opened:
         log = await opened.create("orders", 0, TOPIC_ID, CONFIG, NOW)
         log.append(ONE, NOW)
         log.directory.folder("leader-epoch-checkpoint")
@@ -224,8 +214,7 @@ async def test_the_file_that_is_in_the_way_is_named(
 async def test_checkpoints_that_cannot_be_written_make_the_stop_unclean(
     folder: FolderDirectory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with open_log_folder(folder, node_id=1) as opened:
-        await reopened(opened)
+    async with reopened(folder) as opened:
         draft = Path(folder.path) / "recovery-point-offset-checkpoint.tmp"
         draft.unlink()  # the room that is kept for it
         draft.mkdir()
@@ -238,15 +227,14 @@ async def test_checkpoints_that_cannot_be_written_make_the_stop_unclean(
 
 
 async def test_a_clean_stop_has_not_failed(directory: Directory) -> None:
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
+    async with reopened(directory) as folder:
+        pass
 
     assert not folder.stop_failed
 
 
 async def test_stopped_logs_take_no_more(directory: Directory) -> None:
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
+    async with reopened(directory) as folder:
         log = await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
 
     with pytest.raises(ApiError):

@@ -1,28 +1,81 @@
-"""What a log lacks that had been on the disk is reported at its start, and filled."""
+"""What a log lacks that had been on the disk is reported at its start, and filled.
+
+What was never known to be on the disk may go: that is no loss, and is reported all the same.
+"""
 
 from __future__ import annotations
 
+import logging
+import os
 import shutil
-from collections.abc import Callable
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
-from support.lost_records import (
-    CONFIG,
-    NOW,
-    ONE,
-    SIZE,
-    TOPIC_ID,
-    losses,
-    name,
-    open_all,
-    readable,
+from support.logs import batch, stored
+from trionet.broker.log import (
+    FolderDirectory,
+    LastShutdown,
+    Log,
+    LogConfig,
+    LogFolder,
+    open_log_folder,
 )
-from trionet.broker.log import FolderDirectory, LogConfig, open_log_folder
-from trionet.broker.log.files._extents import EXTENT_FILE, encode_extents
+from trionet.broker.log.files._checkpoint_files import EXTENT_FILE, encode_extents
 from trionet.broker.log.recovery._missing_records import MissingRecordsError
+from trionet.protocol.records._batch import check_crc, iter_batches
+from trionet.protocol.records._records import decode_batch
+
+NOW, ONE = 5_000, batch(4)
+SIZE = len(ONE)
+TOPIC_ID = uuid.uuid4().bytes
+#: Two batches each: 0, 8, 16, 24, 32, of which the last has one.
+CONFIG = LogConfig(segment_bytes=2 * SIZE, index_interval_bytes=0)
+
+
+@asynccontextmanager
+async def reopened(
+    directory: FolderDirectory, *, loss_allowed: bool = True
+) -> AsyncIterator[LogFolder]:
+    async with open_log_folder(directory, node_id=1) as folder:
+        await folder.open_all(
+            lambda _: CONFIG,
+            NOW,
+            topic_id_for=lambda _: TOPIC_ID,
+            expected=[("orders", 0)],
+            loss_allowed=loss_allowed,
+        )
+        yield folder
+
+
+def name(base_offset: int) -> str:
+    """Of the segment that begins there."""
+    return f"{base_offset:020d}.log"
+
+
+def losses(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What the log lines say of missing records."""
+    return [
+        record.getMessage()
+        for record in caplog.records
+        if record.levelno == logging.ERROR and "missing" in record.getMessage()
+    ]
+
+
+def readable(log: Log) -> list[int]:
+    """The offsets of all records that a consumer gets, which must pass over everything else."""
+    data = stored(log)
+    found: list[int] = []
+    for position, header in iter_batches(data):
+        assert check_crc(data, position, header)
+        found += [record[0] for record in decode_batch(data, position)]
+    return found
+
 
 BATCHES, END = 9, 36
 
@@ -92,8 +145,7 @@ async def test_what_is_missing_is_reported_and_no_offset_is_given_again(
     size: int,
 ) -> None:
     damage(partition / name(base_offset))
-    async with open_log_folder(folder, node_id=1) as opened:
-        await open_all(opened)
+    async with reopened(folder) as opened:
         log = opened.logs["orders", 0]
 
         (report,) = losses(caplog)
@@ -115,8 +167,7 @@ async def test_several_losses_are_reported_one_by_one(
     partition = await written(folder, is_clean=is_clean)
     for base_offset in (0, 16, 32):
         (partition / name(base_offset)).unlink()
-    async with open_log_folder(folder, node_id=1) as opened:
-        await open_all(opened)
+    async with reopened(folder) as opened:
         log = opened.logs["orders", 0]
 
         assert ["0 to 7", "16 to 23", "32 to 35"] == [
@@ -135,15 +186,12 @@ async def test_a_loss_is_reported_once(
     found: list[int] = []
     for _ in range(2):
         caplog.clear()
-        async with open_log_folder(folder, node_id=1) as opened:
-            await open_all(opened)
+        async with reopened(folder) as opened:
             found = readable(opened.logs["orders", 0])
     (partition.parent / ".kafka_cleanshutdown").unlink()
     (partition.parent / EXTENT_FILE).unlink()
     (partition.parent / "recovery-point-offset-checkpoint").unlink()
-    async with open_log_folder(folder, node_id=1) as opened:
-        await open_all(opened)
-
+    async with reopened(folder) as opened:
         # Nor does a scan of everything take what is behind for unreachable.
         assert found == readable(opened.logs["orders", 0])
     assert [] == losses(caplog)
@@ -171,8 +219,7 @@ async def test_a_folder_that_is_gone_is_reported_and_its_log_goes_on_after_it(
     folder: FolderDirectory, partition: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     shutil.rmtree(partition)
-    async with open_log_folder(folder, node_id=1) as opened:
-        await open_all(opened)
+    async with reopened(folder) as opened:
         log = opened.logs["orders", 0]
 
         size = BATCHES * SIZE
@@ -182,18 +229,14 @@ async def test_a_folder_that_is_gone_is_reported_and_its_log_goes_on_after_it(
         assert (END, END, TOPIC_ID) == (log.start_offset, log.end_offset, log.topic_id)
         assert 1 == log.leader_epoch
         assert END == log.append(ONE, NOW).first_offset
-    async with open_log_folder(folder, node_id=1) as opened:
-        await open_all(opened)
-
+    async with reopened(folder) as opened:
         assert [*range(END, END + 4)] == readable(opened.logs["orders", 0])
 
 
 async def test_a_folder_that_may_never_have_been_made_is_reported_too(
     folder: FolderDirectory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with open_log_folder(folder, node_id=1) as opened:
-        await open_all(opened)
-
+    async with reopened(folder) as opened:
         assert 0 == opened.logs["orders", 0].end_offset
     assert "orders-0: directory orders-0 is missing: it was removed or never created" in caplog.text
 
@@ -215,14 +258,12 @@ async def test_a_loss_that_is_not_allowed_keeps_the_log_shut_and_changes_nothing
     for _ in range(2):
         caplog.clear()
         with pytest.raises(MissingRecordsError, match=r"orders-0 .*\.allowed=true"):
-            async with open_log_folder(folder, node_id=1) as opened:
-                await open_all(opened, loss_allowed=False)
+            async with reopened(folder, loss_allowed=False):
+                pass
         assert 1 == len(losses(caplog))
         assert left == logs_in(partition)
     shutil.copytree(backup, partition, dirs_exist_ok=True)
-    async with open_log_folder(folder, node_id=1) as opened:
-        await open_all(opened, loss_allowed=False)
-
+    async with reopened(folder, loss_allowed=False) as opened:
         assert [*range(END)] == readable(opened.logs["orders", 0])
 
 
@@ -235,8 +276,8 @@ async def test_damage_that_a_scan_finds_is_not_cut_off_if_no_loss_is_allowed(
     data[-1] ^= 1
     path.write_bytes(data)
     with pytest.raises(MissingRecordsError):
-        async with open_log_folder(folder, node_id=1) as opened:
-            await open_all(opened, loss_allowed=False)
+        async with reopened(folder, loss_allowed=False):
+            pass
 
     assert data == path.read_bytes()
 
@@ -252,9 +293,7 @@ async def test_segments_after_one_that_is_damaged_stay(
     (partition.parent / EXTENT_FILE).unlink()
     checkpoint = partition.parent / "recovery-point-offset-checkpoint"
     checkpoint.write_bytes(b"0\n1\norders 0 22\n")
-    async with open_log_folder(folder, node_id=1) as opened:
-        await open_all(opened)
-
+    async with reopened(folder) as opened:
         assert [*range(20), *range(24, END)] == readable(opened.logs["orders", 0])
     (report,) = losses(caplog)
     assert f"4 records are missing, offsets 20 to 23, {SIZE} bytes: {name(16)}, byte {SIZE}: " in (
@@ -266,8 +305,7 @@ async def test_another_epoch_begins_where_records_are_lost(
     folder: FolderDirectory, partition: Path
 ) -> None:
     (partition / name(32)).unlink()
-    async with open_log_folder(folder, node_id=1) as opened:
-        await open_all(opened)
+    async with reopened(folder) as opened:
         log = opened.logs["orders", 0]
 
         # A consumer that has read what is lost learns of it (KIP-320).
@@ -278,18 +316,15 @@ async def test_another_epoch_begins_where_records_are_lost(
 async def test_what_was_deleted_is_not_missing(
     folder: FolderDirectory, partition: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with open_log_folder(folder, node_id=1) as opened:
-        await open_all(opened)
+    async with reopened(folder) as opened:
         log = opened.logs["orders", 0]
         for offset in (8, 18):
             await log.delete_before(offset)
         opened._is_open = False  # killed: nothing else is written down
-    async with open_log_folder(folder, node_id=1) as opened:
-        await open_all(opened)
-
+    async with reopened(folder) as opened:
         log = opened.logs["orders", 0]
         assert (18, END) == (log.start_offset, log.end_offset)
-        assert 0 < log.segment_count < 5
+        assert 0 < len(log._segments.all) < 5
     assert [] == losses(caplog)
 
 
@@ -299,9 +334,7 @@ async def test_a_topic_made_again_lacks_nothing_of_the_earlier_one(
     # The power failed between our file, which is written first, and Kafka's.
     shutil.rmtree(partition)
     (partition.parent / EXTENT_FILE).write_bytes(encode_extents([]))
-    async with open_log_folder(folder, node_id=1) as opened:
-        await open_all(opened, loss_allowed=True)
-
+    async with reopened(folder, loss_allowed=True) as opened:
         assert 0 == opened.logs["orders", 0].end_offset
     assert [] == losses(caplog)
 
@@ -309,13 +342,10 @@ async def test_a_topic_made_again_lacks_nothing_of_the_earlier_one(
 async def test_a_log_whose_records_are_all_deleted_lacks_nothing(
     folder: FolderDirectory, partition: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with open_log_folder(folder, node_id=1) as opened:
-        await open_all(opened)
+    async with reopened(folder) as opened:
         await opened.logs["orders", 0].delete_before(END)
         opened._is_open = False
-    async with open_log_folder(folder, node_id=1) as opened:
-        await open_all(opened)
-
+    async with reopened(folder) as opened:
         assert (END, END) == (
             opened.logs["orders", 0].start_offset,
             opened.logs["orders", 0].end_offset,
@@ -326,8 +356,7 @@ async def test_a_log_whose_records_are_all_deleted_lacks_nothing(
 async def test_where_a_log_starts_is_written_down_before_files_go(
     folder: FolderDirectory, partition: Path
 ) -> None:
-    async with open_log_folder(folder, node_id=1) as opened:
-        await open_all(opened)
+    async with reopened(folder) as opened:
         log = opened.logs["orders", 0]
 
         async def watch() -> None:
@@ -353,9 +382,7 @@ async def test_kafkas_checkpoints_do_not_hide_or_cut_anything(
     path.unlink()
     if content is not None:
         path.write_bytes(content)
-    async with open_log_folder(folder, node_id=1) as opened:
-        await open_all(opened)
-
+    async with reopened(folder) as opened:
         assert [*range(END)] == readable(opened.logs["orders", 0])
 
 
@@ -372,9 +399,7 @@ async def test_without_our_checkpoint_kafkas_count_and_that_is_reported(
         path.write_bytes(content)
     (partition / name(16)).unlink()
     (partition / name(32)).unlink()
-    async with open_log_folder(folder, node_id=1) as opened:
-        await open_all(opened)
-
+    async with reopened(folder) as opened:
         assert END == opened.logs["orders", 0].end_offset
     assert EXTENT_FILE in caplog.messages[0]
     assert ["16 to 23", "32 to 35"] == [
@@ -394,9 +419,7 @@ async def test_a_wrong_topic_id_in_a_folder_is_written_again(
     path.unlink()
     if content is not None:
         path.write_bytes(content)
-    async with open_log_folder(folder, node_id=1) as opened:
-        await open_all(opened)
-
+    async with reopened(folder) as opened:
         assert [*range(END)] == readable(opened.logs["orders", 0])
     assert "orders-0: partition.metadata " in caplog.text
     assert right == path.read_bytes()
@@ -408,13 +431,10 @@ async def test_leader_epochs_that_are_gone_are_made_again_and_that_is_reported(
     epoch = 0
     for _ in range(2):
         (partition / name(32)).unlink(missing_ok=True)  # so that there is another epoch
-        async with open_log_folder(folder, node_id=1) as opened:
-            await open_all(opened)
+        async with reopened(folder) as opened:
             epoch = opened.logs["orders", 0].leader_epoch
     (partition / "leader-epoch-checkpoint").unlink()
-    async with open_log_folder(folder, node_id=1) as opened:
-        await open_all(opened)
-
+    async with reopened(folder) as opened:
         assert epoch == opened.logs["orders", 0].leader_epoch
     assert "orders-0: leader-epoch-checkpoint is missing; rebuilding it" in caplog.text
 
@@ -433,3 +453,88 @@ async def test_a_folder_of_another_topic_is_kept_and_its_offsets_are_not_given_a
     (aside,) = partition.parent.glob("orders-0.*-stray")
     assert 5 == len(list(aside.glob("*.log")))
     assert f"keeping it as {aside.name}, but not serving it" in caplog.text
+
+
+async def killed_after(folder: FolderDirectory, batches: int) -> None:
+    """A process that is killed before anything of what it appended is known to be on the disk."""
+    async with reopened(folder) as opened:
+        await opened.write_checkpoints()
+        for _ in range(batches):
+            opened.logs["orders", 0].append(ONE, NOW)
+        opened._is_open = False
+
+
+async def test_the_beginning_of_a_log_that_was_never_on_the_disk_may_go(
+    folder: FolderDirectory, caplog: pytest.LogCaptureFixture
+) -> None:
+    await killed_after(folder, batches=3)
+    # A power cut need not keep the order in which files were made.
+    (Path(folder.path) / "orders-0" / name(0)).unlink()
+    async with reopened(folder, loss_allowed=False) as opened:
+        assert [*range(8, 12)] == readable(opened.logs["orders", 0])
+    assert [] == losses(caplog)
+    assert "orders-0: 8 records are missing, offsets 0 to 7: the first segment is" in caplog.text
+    assert "the records were not known to be on disk" in caplog.text
+
+
+@pytest.mark.parametrize("has_rolled", [False, True])
+async def test_deleted_records_do_not_count_with_those_that_were_never_on_the_disk(
+    folder: FolderDirectory, caplog: pytest.LogCaptureFixture, has_rolled: bool
+) -> None:
+    """Of a segment that has ended since the last sync, nothing is known to be on the disk."""
+    async with reopened(folder) as opened:
+        log = opened.logs["orders", 0]
+        log.append(ONE, NOW)
+        await log.flush()
+        log.append(ONE, NOW)
+        await log.delete_before(4)
+        await opened.write_checkpoints()
+        log.append(ONE, NOW)
+        if has_rolled:
+            await opened.write_checkpoints()
+        opened._is_open = False
+    (Path(folder.path) / "orders-0" / name(0)).unlink()
+    async with reopened(folder, loss_allowed=False):
+        pass
+
+    assert [] == losses(caplog)
+    assert "orders-0: 4 records are missing, offsets 4 to 7: the first segment is" in caplog.text
+
+
+async def test_the_end_of_a_log_that_was_never_on_the_disk_may_go(
+    folder: FolderDirectory, caplog: pytest.LogCaptureFixture
+) -> None:
+    await killed_after(folder, batches=1)
+    os.truncate(Path(folder.path) / "orders-0" / name(0), SIZE - 1)
+    async with reopened(folder, loss_allowed=False) as opened:
+        assert 0 == opened.logs["orders", 0].end_offset
+    assert "orders-0: truncated at offset 0, byte 0" in caplog.text
+
+
+@pytest.mark.parametrize("appended", [0, 1])
+async def test_what_was_deleted_during_its_flush_is_not_missing(
+    folder: FolderDirectory, caplog: pytest.LogCaptureFixture, appended: int
+) -> None:
+    threads = trio.CapacityLimiter(1)
+    log = Log(folder, LogConfig(), last_shutdown=LastShutdown(), now_ms=NOW, limiter=threads)
+    log.append(ONE, NOW)
+    async with trio.open_nursery() as nursery, threads:
+        nursery.start_soon(log.flush)
+        await wait_all_tasks_blocked()
+        nursery.start_soon(log.delete_before, log.end_offset)
+        await wait_all_tasks_blocked()
+        for _ in range(appended):
+            log.append(ONE, NOW)
+    extent = log.extent
+    last_shutdown = LastShutdown(
+        recovery_point=extent.end_offset, start_offset=extent.start_offset, extent=extent
+    )
+    Log(folder, now_ms=NOW, last_shutdown=last_shutdown)
+
+    assert [] == losses(caplog)
+    assert (4, 4, 0, 0) == (
+        extent.end_offset,
+        extent.base_offset,
+        extent.bytes_before,
+        extent.position,
+    )

@@ -1,13 +1,23 @@
+"""What a log is after a stop, a kill, and the leftovers of earlier releases.
+
+An append that failed after what was written could leave its bytes in the file, and its first index
+entry had a position and no offset, so that all that followed had the offset of one batch and the
+position of another. After a graceful stop nothing was scanned, and the refused batches were served.
+"""
+
 from __future__ import annotations
 
 import logging
 import os
+import struct
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.hostile_batches import changed
+from support.log_agreement import check_agreement
 from support.logs import batch, headers, placed, stored, timed_batch
 from trionet.broker.log import (
     Directory,
@@ -19,7 +29,7 @@ from trionet.broker.log import (
     OffsetAndTimestamp,
 )
 from trionet.errors import ApiError
-from trionet.protocol.records._batch import iter_batches
+from trionet.protocol.records._batch import iter_batches, read_header
 
 NOW = 5_000
 ONE = batch()
@@ -35,11 +45,11 @@ def reopen(
 ) -> Log:
     """Start after an unclean stop."""
     last_shutdown = LastShutdown(recovery_point=recovery_point, start_offset=start_offset)
-    return Log.open(directory, config, now_ms=NOW, last_shutdown=last_shutdown, topic="orders")
+    return Log(directory, config, now_ms=NOW, last_shutdown=last_shutdown, topic="orders")
 
 
 def written(directory: Directory, sent: list[bytes], config: LogConfig | None = None) -> Log:
-    log = Log.open(directory, config, now_ms=NOW, topic="orders")
+    log = Log(directory, config, now_ms=NOW, topic="orders")
     for data in sent:
         log.append(data, NOW)
     return log
@@ -183,7 +193,7 @@ def test_damage_anywhere_leaves_a_prefix_that_can_be_continued(
     assert whole.startswith(without_epochs(stored(log)))
     # What is left knows the batches it has, and goes on with the next one.
     for number, again in enumerate(sent[max(0, kept - 5) :], max(0, kept - 5)):
-        assert (number < kept) == log.append(again, NOW).is_duplicate
+        assert (number < kept) == (not log.append(again, NOW).size)
     assert whole == without_epochs(stored(log))
 
 
@@ -196,7 +206,7 @@ def test_segments_after_the_damage_are_removed(
     with caplog.at_level(logging.WARNING, "trionet.broker.log"):
         log = reopen(directory, config)
 
-    assert (3, 2) == (log.end_offset, log.segment_count)
+    assert (3, 2) == (log.end_offset, len(log._segments.all))
     assert {0, 2} == {int(name[:20]) for name in directory.names() if name[0] == "0"}
     assert f"dropped {4 * len(ONE)} bytes and 2 newer segments" in caplog.text
     assert 3 == log.append(ONE, NOW).first_offset
@@ -208,7 +218,7 @@ def test_missing_segment_ends_the_log(directory: Directory) -> None:
     directory.remove("00000000000000000002.log")
     log = reopen(directory, config)
 
-    assert (2, 1) == (log.end_offset, log.segment_count)
+    assert (2, 1) == (log.end_offset, len(log._segments.all))
 
 
 def test_missing_segment_of_a_compacted_log_is_taken_for_cleaned_away(
@@ -219,7 +229,7 @@ def test_missing_segment_of_a_compacted_log_is_taken_for_cleaned_away(
     directory.remove("00000000000000000002.log")
     log = reopen(directory, config)
 
-    assert (7, 3) == (log.end_offset, log.segment_count)
+    assert (7, 3) == (log.end_offset, len(log._segments.all))
     assert 4 == log.read(2, 1000).first_offset == log.read(3, 1000).first_offset
     assert [0, 1, 4, 5, 6] == [header.base_offset for header in headers(log)]
 
@@ -270,7 +280,7 @@ async def test_nothing_is_scanned_after_a_clean_stop(directory: Directory) -> No
     await log.close()
     # A scan would cut here.
     directory.write(FIRST, len(ONE) - 1, b"\xff")
-    log = Log.open(directory, now_ms=NOW, last_shutdown=LastShutdown(was_clean=True))
+    log = Log(directory, now_ms=NOW, last_shutdown=LastShutdown(was_clean=True))
 
     assert 5 == log.end_offset == log.recovery_point
 
@@ -282,7 +292,7 @@ async def test_end_that_is_no_batch_is_scanned_in_spite_of_a_clean_stop(
     log = written(directory, [ONE] * 5)
     await log.close()
     directory.write(FIRST, 5 * len(ONE), rest)
-    log = Log.open(directory, now_ms=NOW, last_shutdown=LastShutdown(was_clean=True))
+    log = Log(directory, now_ms=NOW, last_shutdown=LastShutdown(was_clean=True))
 
     assert (5, 5 * len(ONE)) == (log.end_offset, directory.size(FIRST))
 
@@ -294,7 +304,7 @@ async def test_impossible_indexes_are_made_again(
     directory: Directory, was_clean: bool, damage: str, suffix: str
 ) -> None:
     config = LogConfig(segment_bytes=5 * len(timed_batch(1)), index_interval_bytes=1)
-    log = Log.open(directory, config, now_ms=NOW)
+    log = Log(directory, config, now_ms=NOW)
     for timestamp in range(20):
         log.append(timed_batch(timestamp), NOW)
     await log.close()
@@ -310,7 +320,7 @@ async def test_impossible_indexes_are_made_again(
             case "zeros":
                 directory.write(name, len(right), bytes(24))
     last_shutdown = LastShutdown(was_clean=was_clean, recovery_point=20)
-    log = Log.open(directory, config, now_ms=NOW, last_shutdown=last_shutdown)
+    log = Log(directory, config, now_ms=NOW, last_shutdown=last_shutdown)
 
     assert 20 == log.end_offset
     for number in range(20):
@@ -395,7 +405,134 @@ def test_first_timestamp_counts_for_rolling_after_a_restart(tmp_path: Path) -> N
     written(directory, [timed_batch(1000)], config)
     log = reopen(directory, config)
     log.append(timed_batch(1100), NOW)
-    assert 1 == log.segment_count
+    assert 1 == len(log._segments.all)
     log.append(timed_batch(1101), NOW)
 
-    assert 2 == log.segment_count
+    assert 2 == len(log._segments.all)
+
+
+COUNT_MAX = 2**31 - 1
+CLEAN = LastShutdown(was_clean=True)
+AT_0, AT_40 = "00000000000000000000", "00000000000000000040"
+GOOD_ONE = batch(1, b"good")
+HOSTILE = changed(GOOD_ONE, count=COUNT_MAX, last_offset_delta=COUNT_MAX - 1)
+
+
+def refused(count: int, end_offset: int, claimed: int = COUNT_MAX) -> bytes:
+    """Batches that were written and never counted."""
+    data = changed(GOOD_ONE, count=claimed, last_offset_delta=claimed - 1)
+    return b"".join(placed([data] * count, end_offset))
+
+
+def index_of(log: bytes, *entries: tuple[int, int]) -> bytes:
+    assert all(position < len(log) for _, position in entries)
+    return b"".join(struct.pack(">ii", *entry) for entry in entries)
+
+
+def folder_with(
+    directory: Directory, log: bytes, index: bytes = b"", name: str = AT_0
+) -> Directory:
+    directory.write(f"{name}.log", 0, log)
+    directory.write(f"{name}.index", 0, index)
+    directory.write(f"{name}.timeindex", 0, b"")
+    directory.write("leader-epoch-checkpoint", 0, b"0\n1\n0 0\n")
+    return directory
+
+
+def opened(directory: Directory) -> Log:
+    return Log(directory, LogConfig(index_interval_bytes=0), now_ms=NOW, last_shutdown=CLEAN)
+
+
+GOOD = b"".join(placed([GOOD_ONE] * 40))
+
+
+@pytest.mark.parametrize("claimed", [2**30, COUNT_MAX])
+def test_refused_batches_at_the_end_are_cut_off(directory: Directory, claimed: int) -> None:
+    log = opened(folder_with(directory, GOOD + refused(200, 40, claimed)))
+
+    assert (40, GOOD) == (log.end_offset, stored(log))
+    log.append(GOOD_ONE, NOW)
+    assert (
+        next(placed([GOOD_ONE], log.end_offset - 1, log.leader_epoch))
+        == stored(log)[-len(GOOD_ONE) :]
+    )
+    check_agreement(log)
+
+
+@pytest.mark.parametrize("cut", [0, 1, 20, len(GOOD_ONE)])
+def test_what_refused_batches_leave_after_later_ones_is_cut_off(
+    directory: Directory, cut: int
+) -> None:
+    torn = refused(50, 30)[cut:]
+    log = opened(folder_with(directory, GOOD + torn))
+
+    assert (40, GOOD) == (log.end_offset, stored(log))
+    log.append(GOOD_ONE, NOW)
+    check_agreement(log)
+
+
+def test_an_empty_segment_that_took_refused_batches_alone_is_empty_again(
+    directory: Directory,
+) -> None:
+    folder_with(directory, GOOD)
+    folder_with(directory, refused(200, 40), name=AT_40)
+    log = opened(directory)
+
+    assert (40, GOOD) == (log.end_offset, stored(log))
+    assert 40 == log.append(GOOD_ONE, NOW).first_offset
+
+
+def test_a_batch_that_claims_too_much_stays_where_records_follow_it(directory: Directory) -> None:
+    # An earlier release has acknowledged it, and what lies after it, too.
+    first = next(placed([changed(GOOD_ONE, count=1000, last_offset_delta=999)]))
+    good = next(placed([GOOD_ONE], 1000))
+    directory.write(f"{AT_0}.log", 0, first + good + good[:20])
+    log = Log(directory, now_ms=NOW)
+
+    assert (1001, first + good) == (log.end_offset, stored(log))
+
+
+@pytest.mark.parametrize("is_rolled", [False, True])
+def test_entries_with_the_positions_of_others_are_made_again(
+    directory: Directory, is_rolled: bool
+) -> None:
+    size = len(GOOD_ONE)
+    # The second was noted for a refused batch at 30, between others'; from there on all are wrong.
+    entries = [(9, 9 * size), (19, 10 * size + 7), (29, 19 * size), (39, 29 * size)]
+    folder_with(directory, GOOD, index_of(GOOD, *entries))
+    if is_rolled:
+        folder_with(directory, b"", name=AT_40)
+    log = opened(directory)
+
+    for offset in range(40):
+        read = log.read(offset, 100)
+        head = read.records.file.read_at(read.records.offset, 61)
+        assert offset == read.first_offset == read_header(head).base_offset
+    check_agreement(log)
+
+
+def test_refused_bytes_after_a_rolled_segment_are_not_served(
+    directory: Directory, caplog: pytest.LogCaptureFixture
+) -> None:
+    torn = refused(5, 40, claimed=3)[10:]
+    later = next(placed([GOOD_ONE], 40))
+    folder_with(directory, GOOD + refused(5, 40, claimed=3) + torn)
+    folder_with(directory, later, name=AT_40)
+    with caplog.at_level(logging.WARNING, "trionet.broker.log"):
+        log = opened(directory)
+
+        assert GOOD + later == stored(log)
+    [message] = caplog.messages
+    assert f"after the last record of {AT_0}.log, starting at byte {len(GOOD)}" in message
+
+
+def test_indexes_are_made_again_of_batches_that_no_entry_can_describe(
+    directory: Directory,
+) -> None:
+    hostile = refused(200, 40)
+    folder_with(directory, GOOD + hostile)
+    directory.remove(f"{AT_0}.index")
+    folder_with(directory, next(placed([GOOD_ONE], 40)), name=AT_40)
+    log = opened(directory)
+
+    assert GOOD + next(placed([GOOD_ONE], 40)) == stored(log)

@@ -1,3 +1,5 @@
+"""Which part of a file a reader gets, and which offset a timestamp leads to."""
+
 from __future__ import annotations
 
 import gc
@@ -10,14 +12,25 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.logs import batch, bytes_of, placed
+from support.logs import batch, bytes_of, placed, timed_batch
 from support.page_cache import drop_from_cache, slow_disk
-from trionet.broker.log import Directory, FolderDirectory, Log, LogConfig, MemoryDirectory
+from trionet.broker.log import (
+    Directory,
+    FolderDirectory,
+    LastShutdown,
+    Log,
+    LogConfig,
+    MemoryDirectory,
+    OffsetAndTimestamp,
+)
 from trionet.broker.log.segments._reading import is_cached, warm
 from trionet.broker.log.segments._segments import OLD_SEGMENTS_LOADED_MAX
 from trionet.errors import ApiError
 from trionet.protocol.error_codes import CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE
-from trionet.protocol.records._batch import iter_batches
+from trionet.protocol.records._batch import CRC_START, iter_batches, read_header
+from trionet.protocol.records._crc32c import crc32c
+from trionet.protocol.records._records import encode_batch
+from trionet.protocol.records._types import NewRecord
 
 NOW = 5_000
 ONE = batch()
@@ -26,7 +39,7 @@ ONE = batch()
 @pytest.fixture
 def log(directory: Directory) -> Log:
     """Offsets 0-2, 3, 4-5 in one segment of three batches, 6-8 in the next."""
-    log = Log.open(directory, LogConfig(segment_bytes=3 * len(batch(3))), now_ms=NOW)
+    log = Log(directory, LogConfig(segment_bytes=3 * len(batch(3))), now_ms=NOW)
     for count in (3, 1, 2, 3):
         log.append(batch(count, b"x" * (10 - count)), NOW)
     return log
@@ -99,7 +112,7 @@ def logs(draw: st.DrawFn) -> tuple[Log, list[tuple[int, bytes]]]:
         segment_bytes=draw(st.sampled_from([300, 1000, 10**9])),
         index_interval_bytes=draw(st.sampled_from([1, 200, 4096])),
     )
-    log = Log.open(MemoryDirectory(), config, now_ms=NOW)
+    log = Log(MemoryDirectory(), config, now_ms=NOW)
     model, end_offset = [], 0
     for count in draw(st.lists(st.integers(1, 6), max_size=30)):
         data = batch(count, b"v" * draw(st.integers(0, 30)))
@@ -152,7 +165,7 @@ def test_reading_on_from_the_last_whole_batch_gives_everything(
 
 
 def test_old_batches_are_found_through_the_index(directory: Directory) -> None:
-    log = Log.open(directory, LogConfig(index_interval_bytes=300), now_ms=NOW)
+    log = Log(directory, LogConfig(index_interval_bytes=300), now_ms=NOW)
     log.append(ONE * 5000, NOW)
 
     for offset in (0, 1, 17, 2500, 4999):
@@ -171,7 +184,7 @@ async def test_range_of_a_removed_segment_stays_readable(log: Log) -> None:
 
 
 async def test_only_the_segments_used_last_keep_their_file_open(tmp_path: Path) -> None:
-    log = Log.open(FolderDirectory(tmp_path), LogConfig(segment_bytes=len(ONE)), now_ms=NOW)
+    log = Log(FolderDirectory(tmp_path), LogConfig(segment_bytes=len(ONE)), now_ms=NOW)
     log_files = OLD_SEGMENTS_LOADED_MAX + 1
     for _ in range(3 * log_files):
         log.append(ONE, NOW)
@@ -192,7 +205,7 @@ async def test_only_the_segments_used_last_keep_their_file_open(tmp_path: Path) 
 
 
 def test_bytes_that_are_no_batch_are_reported(folder: FolderDirectory) -> None:
-    log = Log.open(folder, now_ms=NOW)
+    log = Log(folder, now_ms=NOW)
     for _ in range(500):
         log.append(ONE, NOW)
     folder.write("00000000000000000000.log", 0, bytes(len(ONE)))
@@ -201,7 +214,7 @@ def test_bytes_that_are_no_batch_are_reported(folder: FolderDirectory) -> None:
 
 
 def test_segment_whose_file_vanished_is_out_of_range(folder: FolderDirectory) -> None:
-    log = Log.open(folder, LogConfig(segment_bytes=len(ONE)), now_ms=NOW)
+    log = Log(folder, LogConfig(segment_bytes=len(ONE)), now_ms=NOW)
     log.append(ONE, NOW)
     log.append(ONE, NOW)
     log._segments.all[0]._file = None
@@ -213,7 +226,7 @@ def test_segment_whose_file_vanished_is_out_of_range(folder: FolderDirectory) ->
 
 
 async def test_cold_bytes_are_left_to_a_thread(folder: FolderDirectory) -> None:
-    log = Log.open(folder, LogConfig(segment_bytes=2_000_000), now_ms=NOW)
+    log = Log(folder, LogConfig(segment_bytes=2_000_000), now_ms=NOW)
     big = batch(1, b"x" * 300_000)
     for _ in range(12):
         log.append(big, NOW)
@@ -233,7 +246,7 @@ async def test_cold_bytes_are_left_to_a_thread(folder: FolderDirectory) -> None:
 
 
 async def test_index_that_is_not_in_ram_is_left_to_a_thread(folder: FolderDirectory) -> None:
-    log = Log.open(folder, LogConfig(segment_bytes=len(ONE)), now_ms=NOW)
+    log = Log(folder, LogConfig(segment_bytes=len(ONE)), now_ms=NOW)
     for _ in range(2 * OLD_SEGMENTS_LOADED_MAX):
         log.append(ONE, NOW)
     await log.flush()
@@ -246,7 +259,7 @@ async def test_index_that_is_not_in_ram_is_left_to_a_thread(folder: FolderDirect
 
 
 def test_memory_is_always_at_hand() -> None:
-    log = Log.open(MemoryDirectory(), LogConfig(segment_bytes=len(ONE)), now_ms=NOW)
+    log = Log(MemoryDirectory(), LogConfig(segment_bytes=len(ONE)), now_ms=NOW)
     for _ in range(3 * OLD_SEGMENTS_LOADED_MAX):
         log.append(ONE, NOW)
 
@@ -257,7 +270,7 @@ def test_memory_is_always_at_hand() -> None:
 
 
 def test_newest_batches_need_no_look_in_the_file(folder: FolderDirectory) -> None:
-    log = Log.open(folder, now_ms=NOW)
+    log = Log(folder, now_ms=NOW)
     for _ in range(100):
         log.append(ONE, NOW)
     # Whatever is on the disk: the places of the newest batches are remembered.
@@ -274,7 +287,7 @@ async def test_index_of_an_old_segment_is_made_again_when_it_cannot_be_used(
 ) -> None:
     count = 200
     config = LogConfig(segment_bytes=count * len(ONE), segment_index_bytes=10**6)
-    log = Log.open(folder, config, now_ms=NOW)
+    log = Log(folder, config, now_ms=NOW)
     for number in range(count):
         log.append(batch(timestamp=number), NOW)
     for _ in range(OLD_SEGMENTS_LOADED_MAX + 1):
@@ -298,13 +311,150 @@ def test_limit_in_a_gap_of_a_compacted_log_is_the_end_of_its_segment(
     folder: FolderDirectory,
 ) -> None:
     config = LogConfig(cleanup_policy="compact", segment_bytes=2 * len(ONE))
-    log = Log.open(folder, config, now_ms=NOW)
+    log = Log(folder, config, now_ms=NOW)
     for _ in range(6):
         log.append(ONE, NOW)
     # Compaction took the second batch of the first segment.
     folder.truncate(f"{0:020d}.log", len(ONE))
-    log = Log.open(folder, config, now_ms=NOW)
+    log = Log(folder, config, now_ms=NOW)
 
     assert len(ONE) == len(log.read(0, 1000, up_to=1).records)
     assert 2 == log.read(1, 1000).first_offset
     assert len(ONE) == len(log.read(0, 1000, up_to=2).records)
+
+
+@pytest.fixture
+def timed(directory: Directory) -> Log:
+    """Timestamps 10 20 30 | 25 | 50 40 | 35 60, offsets 0 to 7."""
+    config = LogConfig(segment_bytes=2 * len(timed_batch(1, 2, 3)), index_interval_bytes=1)
+    timed = Log(directory, config, now_ms=NOW)
+    for timestamps in ((10, 20, 30), (25,), (50, 40), (35, 60)):
+        timed.append(timed_batch(*timestamps), NOW)
+    return timed
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "expected"),
+    [(0, (0, 10)), (10, (0, 10)), (11, (1, 20)), (26, (2, 30)), (31, (4, 50)), (51, (7, 60))],
+)
+def test_first_record_that_is_as_new_is_found(
+    timed: Log, timestamp: int, expected: tuple[int, int]
+) -> None:
+    assert OffsetAndTimestamp(*expected) == timed.offset_for_timestamp(timestamp)
+
+
+def test_nothing_is_newer_than_the_newest(timed: Log) -> None:
+    assert timed.offset_for_timestamp(61) is None
+
+
+def test_records_below_the_start_are_not_found(timed: Log) -> None:
+    timed.start_offset = 2
+
+    assert OffsetAndTimestamp(2, 30) == timed.offset_for_timestamp(0)
+
+
+def test_records_beyond_the_limit_are_not_found(timed: Log) -> None:
+    assert OffsetAndTimestamp(4, 50) == timed.offset_for_timestamp(31, up_to=5)
+    assert timed.offset_for_timestamp(31, up_to=4) is None
+
+
+def test_newest_record_is_found(timed: Log) -> None:
+    assert OffsetAndTimestamp(7, 60) == timed.max_timestamp_offset()
+
+
+def test_first_of_equally_new_records_is_the_newest(timed: Log) -> None:
+    timed.append(timed_batch(5, 60), NOW)
+    timed.append(timed_batch(60), NOW)
+
+    assert OffsetAndTimestamp(7, 60) == timed.max_timestamp_offset()
+
+
+def test_empty_log_has_no_newest_record(directory: Directory) -> None:
+    timed = Log(directory, now_ms=NOW)
+
+    assert timed.max_timestamp_offset() is None
+    assert timed.offset_for_timestamp(0) is None
+
+
+def test_records_without_timestamps_are_not_found(directory: Directory) -> None:
+    timed = Log(directory, now_ms=NOW)
+    timed.append(batch(3, timestamp=-1), NOW)
+
+    assert timed.max_timestamp_offset() is None
+    assert timed.offset_for_timestamp(0) is None
+
+
+@pytest.mark.parametrize(
+    ("start_offset", "expected"), [(4, (4, 50)), (5, (5, 40)), (6, (6, 35)), (7, None)]
+)
+async def test_newest_record_below_the_start_does_not_count(
+    directory: Directory, start_offset: int, expected: tuple[int, int] | None
+) -> None:
+    timed = Log(directory, now_ms=NOW)
+    for timestamps in ((10, 60, 30), (25,), (50, 40), (35,)):
+        timed.append(timed_batch(*timestamps), NOW)
+    await timed.delete_before(start_offset)
+
+    assert expected == timed.max_timestamp_offset()
+
+
+def test_compressed_records_are_looked_into(directory: Directory) -> None:
+    timed = Log(directory, now_ms=NOW)
+    rows: list[NewRecord] = [(time, None, b"value" * 20, []) for time in (10, 20, 30)]
+    timed.append(encode_batch(rows, codec=1), NOW)
+
+    assert OffsetAndTimestamp(1, 20) == timed.offset_for_timestamp(15)
+
+
+def test_stamped_records_have_the_brokers_time(directory: Directory) -> None:
+    timed = Log(directory, LogConfig(message_timestamp_type="LogAppendTime"), now_ms=NOW)
+    timed.append(timed_batch(1, 2, 3), 500)
+    timed.append(timed_batch(1, 2, 3), 700)
+
+    assert OffsetAndTimestamp(3, 700) == timed.offset_for_timestamp(501)
+    assert OffsetAndTimestamp(3, 700) == timed.max_timestamp_offset()
+
+
+def test_batch_that_cannot_be_decoded_is_found_as_a_whole(directory: Directory) -> None:
+    timed = Log(directory, now_ms=NOW)
+    timed.append(timed_batch(1, 2), NOW)
+    header = read_header(timed_batch(3, 4))
+    body = header.pack()[CRC_START:] + b"\xff" * (header.size - 61)
+    timed.append(header._replace(crc=crc32c(body)).pack()[:CRC_START] + body, NOW)
+
+    assert OffsetAndTimestamp(2, 4) == timed.offset_for_timestamp(3)
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=4), max_size=15),
+    st.integers(0, 31),
+    st.sampled_from([1, 100, 4096]),
+    st.sampled_from([400, 10**6]),
+)
+def test_any_look_up_finds_what_a_list_would(
+    batches: list[list[int]], wanted: int, interval: int, segment_bytes: int
+) -> None:
+    config = LogConfig(index_interval_bytes=interval, segment_bytes=segment_bytes)
+    timed = Log(MemoryDirectory(), config, now_ms=NOW)
+    for timestamps in batches:
+        timed.append(timed_batch(*timestamps), NOW)
+    records = list(enumerate(timestamp for timestamps in batches for timestamp in timestamps))
+
+    first = next((record for record in records if record[1] >= wanted), None)
+    newest = max(records, key=lambda record: record[1], default=None)
+    assert first == timed.offset_for_timestamp(wanted)
+    assert newest == timed.max_timestamp_offset()
+
+
+@pytest.mark.parametrize("was_clean", [True, False])
+async def test_look_ups_work_after_a_restart(directory: Directory, was_clean: bool) -> None:
+    config = LogConfig(segment_bytes=2 * len(timed_batch(1, 2, 3)), index_interval_bytes=1)
+    timed = Log(directory, config, now_ms=NOW)
+    for timestamps in ((10, 20, 30), (25,), (50, 40), (35, 60), (7,)):
+        timed.append(timed_batch(*timestamps), NOW)
+    await timed.close()
+    timed = Log(directory, config, now_ms=NOW, last_shutdown=LastShutdown(was_clean=was_clean))
+
+    assert OffsetAndTimestamp(2, 30) == timed.offset_for_timestamp(26)
+    assert OffsetAndTimestamp(4, 50) == timed.offset_for_timestamp(31)
+    assert OffsetAndTimestamp(7, 60) == timed.max_timestamp_offset()

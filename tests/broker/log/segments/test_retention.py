@@ -1,10 +1,16 @@
+"""Which segments go, and what threads find that read and tidy up meanwhile."""
+
 from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
 
 import pytest
 import trio
 
-from support.logs import batch, headers
-from trionet.broker.log import Directory, FolderDirectory, LastShutdown, Log, LogConfig
+from support.interruption import call_interrupted
+from support.logs import batch, bytes_of, headers, placed
+from trionet.broker.log import Directory, FolderDirectory, LastShutdown, Log, LogConfig, LogRead
 from trionet.errors import ApiError
 from trionet.protocol.error_codes import OFFSET_OUT_OF_RANGE
 
@@ -15,10 +21,10 @@ SEGMENT_FILES = ("log", "index", "timeindex")
 
 def three_segments(directory: Directory, config: LogConfig) -> Log:
     """Offsets 0-1, 2-3, 4-5 with timestamps 1000, 2000, 3000; the last segment is active."""
-    log = Log.open(directory, config, now_ms=NOW)
+    log = Log(directory, config, now_ms=NOW)
     for timestamp in (1000, 2000, 3000):
         log.append(batch(2, timestamp=timestamp), NOW)
-    assert 3 == log.segment_count
+    assert 3 == len(log._segments.all)
     return log
 
 
@@ -49,7 +55,7 @@ def test_age_of_the_newest_record_decides(
 
 
 def test_young_segment_protects_the_older_ones_after_it(directory: Directory) -> None:
-    log = Log.open(directory, config(retention_ms=500), now_ms=NOW)
+    log = Log(directory, config(retention_ms=500), now_ms=NOW)
     for timestamp in (1000, 9000, 1000, 9000):
         log.append(batch(2, timestamp=timestamp), NOW)
 
@@ -85,7 +91,7 @@ def test_compacted_topics_keep_what_is_old(directory: Directory) -> None:
 
 
 def test_records_without_timestamps_are_as_old_as_the_last_append(directory: Directory) -> None:
-    log = Log.open(directory, config(retention_ms=500), now_ms=NOW - 10_000)
+    log = Log(directory, config(retention_ms=500), now_ms=NOW - 10_000)
     for now_ms in (NOW, NOW + 100):
         log.append(batch(2, timestamp=-1), now_ms)
 
@@ -103,7 +109,7 @@ async def test_removal_takes_whole_segments_with_all_their_files(directory: Dire
     await log.flush()
     await log.delete_before(4)
 
-    assert (4, 6, 1) == (log.start_offset, log.end_offset, log.segment_count)
+    assert (4, 6, 1) == (log.start_offset, log.end_offset, len(log._segments.all))
     assert SIZE == log.size
     assert {"00000000000000000004"} == {name[:20] for name in files(directory)}
     assert [4] == [header.base_offset for header in headers(log)]
@@ -113,7 +119,7 @@ async def test_start_inside_a_segment_keeps_it(directory: Directory) -> None:
     log = three_segments(directory, config())
     await log.delete_before(3)
 
-    assert (3, 2, True) == (log.start_offset, log.segment_count, log.starts_inside_segment)
+    assert (3, 2, True) == (log.start_offset, len(log._segments.all), log.starts_inside_segment)
     with pytest.raises(ApiError) as raised:
         log.read(2, 100)
     assert OFFSET_OUT_OF_RANGE == raised.value.error_code
@@ -134,14 +140,14 @@ async def test_start_above_the_high_watermark_is_refused(directory: Directory) -
         await log.delete_before(7)
 
     assert OFFSET_OUT_OF_RANGE == raised.value.error_code
-    assert (0, 3) == (log.start_offset, log.segment_count)
+    assert (0, 3) == (log.start_offset, len(log._segments.all))
 
 
 async def test_everything_can_be_deleted_and_the_log_goes_on(directory: Directory) -> None:
     log = three_segments(directory, config())
     await log.delete_before(6)
 
-    assert (6, 6, 0, 1) == (log.start_offset, log.end_offset, log.size, log.segment_count)
+    assert (6, 6, 0, 1) == (log.start_offset, log.end_offset, log.size, len(log._segments.all))
     assert log.retention_due(NOW * 1000) is None
     assert 6 == log.append(batch(2), NOW).first_offset
     assert [6] == [header.base_offset for header in headers(log)]
@@ -183,9 +189,9 @@ async def test_start_survives_a_restart(directory: Directory) -> None:
     await log.delete_before(3)
     await log.close()
     last_shutdown = LastShutdown(was_clean=True, recovery_point=6, start_offset=3)
-    log = Log.open(directory, config(), now_ms=NOW, last_shutdown=last_shutdown)
+    log = Log(directory, config(), now_ms=NOW, last_shutdown=last_shutdown)
 
-    assert (3, 6, 2) == (log.start_offset, log.end_offset, log.segment_count)
+    assert (3, 6, 2) == (log.start_offset, log.end_offset, len(log._segments.all))
     assert 4 == log.retention_due(NOW) or log.config.retention_ms == -1
 
 
@@ -198,4 +204,58 @@ async def test_deletion_that_cannot_make_a_new_segment_changes_nothing(
     with pytest.raises(ApiError, match="cannot create a new segment"):
         await log.delete_before(6)
 
-    assert (0, 3) == (log.start_offset, log.segment_count)
+    assert (0, 3) == (log.start_offset, len(log._segments.all))
+
+
+ONE = batch()
+CONFIG = LogConfig(segment_bytes=2 * len(ONE), index_interval_bytes=1)
+
+
+def log_of_three(path: Path) -> Log:
+    """Two records in a finished segment and one in the active; the next but one rolls."""
+    log = Log(FolderDirectory(path), CONFIG, now_ms=NOW)
+    for _ in range(3):
+        log.append(ONE, NOW)
+    return log
+
+
+@pytest.mark.interpreted
+async def test_a_new_segment_is_never_taken_for_an_idle_one(quick_disk: Path) -> None:
+    for lines in count():
+        directory = FolderDirectory(quick_disk / str(lines))
+        log = log_of_three(Path(directory.path))
+
+        def roll(log: Log = log) -> None:
+            for number in range(4):
+                log.append(batch(timestamp=2000 + number), NOW)
+
+        was_interrupted = call_interrupted(log.max_timestamp_offset, lines, roll)
+        if not was_interrupted:
+            break
+        log.append(batch(timestamp=3000), NOW)
+        newest = log.max_timestamp_offset()
+        await log.close()
+
+        last_shutdown = LastShutdown(was_clean=True, recovery_point=log.end_offset)
+        again = Log(directory, CONFIG, now_ms=NOW, last_shutdown=last_shutdown)
+        assert newest == again.max_timestamp_offset(), f"after {lines} lines"
+    assert lines > 10
+
+
+@pytest.mark.interpreted
+def test_a_reader_finds_its_records_while_the_log_rolls(quick_disk: Path) -> None:
+    for lines in count():
+        log = log_of_three(quick_disk / str(lines))
+        found: list[LogRead] = []
+
+        def read(log: Log = log, found: list[LogRead] = found) -> None:
+            found.append(log.read(2, 1000, up_to=3))
+
+        def roll(log: Log = log) -> None:
+            log.append(ONE * 2, NOW)
+
+        was_interrupted = call_interrupted(read, lines, roll)
+        assert list(placed([ONE], 2)) == [bytes_of(found[0])], f"after {lines} lines"
+        if not was_interrupted:
+            break
+    assert lines > 10

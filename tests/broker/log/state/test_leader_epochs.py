@@ -133,14 +133,14 @@ def test_a_damaged_file_is_refused(data: bytes) -> None:
 async def test_a_log_goes_on_whose_file_speaks_of_an_impossible_epoch(
     folder: FolderDirectory, was_clean: bool, epoch: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    log = Log.open(folder, now_ms=NOW)
+    log = Log(folder, now_ms=NOW)
     log.append(batch(2), NOW)
     await log.begin_epoch(1)
     log.append(batch(1), NOW)
     await log.close()
     folder.write(LEADER_EPOCH_FILE, 0, b"0\n1\n%d 0\n" % epoch)
 
-    again = Log.open(
+    again = Log(
         folder, now_ms=NOW, last_shutdown=LastShutdown(was_clean=was_clean, recovery_point=3)
     )
     again.append(batch(1), NOW)
@@ -154,20 +154,20 @@ async def test_a_log_goes_on_whose_file_speaks_of_an_impossible_epoch(
 async def test_an_impossible_epoch_of_a_batch_is_not_believed(folder: FolderDirectory) -> None:
     # It lies outside the checksum, so that nothing else says what is wrong.
     name = "00000000000000000000.log"
-    log = Log.open(folder, now_ms=NOW)
+    log = Log(folder, now_ms=NOW)
     log.append(batch(2), NOW)
     await log.flush()
     folder.write(name, 12, (2**31 - 1).to_bytes(4, "big"))
     folder.remove(LEADER_EPOCH_FILE)
 
-    again = Log.open(folder, now_ms=NOW, last_shutdown=CRASH)
+    again = Log(folder, now_ms=NOW, last_shutdown=CRASH)
     again.append(batch(1), NOW)
 
     assert (1, [(1, 2)]) == (again.leader_epoch, starts_of(again.epochs))
 
 
 async def test_records_bear_the_epoch_in_which_they_were_appended(directory: Directory) -> None:
-    log = Log.open(directory, now_ms=NOW)
+    log = Log(directory, now_ms=NOW)
     log.append(batch(2), NOW)
     await log.begin_epoch(3)
     log.append(batch(1), NOW)
@@ -179,15 +179,13 @@ async def test_records_bear_the_epoch_in_which_they_were_appended(directory: Dir
 
 
 async def test_epochs_survive_a_clean_stop(folder: FolderDirectory) -> None:
-    log = Log.open(folder, now_ms=NOW)
+    log = Log(folder, now_ms=NOW)
     log.append(batch(2), NOW)
     await log.begin_epoch(1)
     log.append(batch(1), NOW)
     await log.close()
 
-    again = Log.open(
-        folder, now_ms=NOW, last_shutdown=LastShutdown(was_clean=True, recovery_point=3)
-    )
+    again = Log(folder, now_ms=NOW, last_shutdown=LastShutdown(was_clean=True, recovery_point=3))
 
     assert b"0\n2\n0 0\n1 2\n" == folder.read(LEADER_EPOCH_FILE)
     assert (1, [(0, 0), (1, 2)]) == (again.leader_epoch, starts_of(again.epochs))
@@ -196,7 +194,7 @@ async def test_epochs_survive_a_clean_stop(folder: FolderDirectory) -> None:
 async def test_an_epoch_is_on_the_disk_before_its_records_count_as_durable(
     folder: FolderDirectory,
 ) -> None:
-    log = Log.open(folder, now_ms=NOW)
+    log = Log(folder, now_ms=NOW)
     log.append(batch(2), NOW)
     assert LEADER_EPOCH_FILE not in folder.names()
     await log.flush()
@@ -208,13 +206,13 @@ async def test_after_an_unclean_stop_another_epoch_begins_at_the_end(
     folder: FolderDirectory,
 ) -> None:
     """The consumer that has read what the crash took learns it from the end of its epoch."""
-    log = Log.open(folder, now_ms=NOW)
+    log = Log(folder, now_ms=NOW)
     log.append(batch(5), NOW)
     await log.flush()
     log.append(batch(5), NOW)
     # What a power cut leaves of the second batch.
     folder.truncate("00000000000000000000.log", len(batch(5)) + 30)
-    log = Log.open(folder, now_ms=NOW, last_shutdown=CRASH)
+    log = Log(folder, now_ms=NOW, last_shutdown=CRASH)
 
     assert (1, 5) == (log.leader_epoch, log.end_offset)
     assert (0, 5) == log.end_of_epoch(0)
@@ -223,12 +221,12 @@ async def test_after_an_unclean_stop_another_epoch_begins_at_the_end(
 
 
 async def test_an_epoch_that_was_cut_away_is_not_used_again(folder: FolderDirectory) -> None:
-    Log.open(folder, now_ms=NOW)
-    lost = Log.open(folder, now_ms=NOW, last_shutdown=CRASH)
+    Log(folder, now_ms=NOW)
+    lost = Log(folder, now_ms=NOW, last_shutdown=CRASH)
     lost.append(batch(1), NOW)
     folder.truncate("00000000000000000000.log", 0)
 
-    assert lost.leader_epoch < Log.open(folder, now_ms=NOW, last_shutdown=CRASH).leader_epoch
+    assert lost.leader_epoch < Log(folder, now_ms=NOW, last_shutdown=CRASH).leader_epoch
 
 
 @pytest.mark.parametrize("damage", ["missing", "torn"])
@@ -237,7 +235,7 @@ async def test_epochs_are_found_again_in_the_batches(
     folder: FolderDirectory, was_clean: bool, damage: str
 ) -> None:
     config = LogConfig(segment_bytes=3 * len(batch(2)))
-    log = Log.open(folder, config, now_ms=NOW)
+    log = Log(folder, config, now_ms=NOW)
     for number in range(10):
         if number in (4, 8):
             await log.begin_epoch(number)
@@ -248,7 +246,7 @@ async def test_epochs_are_found_again_in_the_batches(
     else:
         folder.truncate(LEADER_EPOCH_FILE, 7)
 
-    again = Log.open(
+    again = Log(
         folder,
         config,
         now_ms=NOW,
@@ -260,7 +258,7 @@ async def test_epochs_are_found_again_in_the_batches(
 
 
 async def test_deleted_records_take_their_epochs_with_them(directory: Directory) -> None:
-    log = Log.open(directory, now_ms=NOW)
+    log = Log(directory, now_ms=NOW)
     log.append(batch(4), NOW)
     await log.begin_epoch(1)
     log.append(batch(4), NOW)
@@ -271,7 +269,7 @@ async def test_deleted_records_take_their_epochs_with_them(directory: Directory)
 
 
 def test_a_client_with_another_epoch_learns_which_way_it_is_wrong(tmp_path: Path) -> None:
-    log = Log.open(FolderDirectory(tmp_path), now_ms=NOW)
+    log = Log(FolderDirectory(tmp_path), now_ms=NOW)
     log.leader_epoch = 5
     codes = []
     for epoch in (4, 6):

@@ -1,4 +1,8 @@
+"""Idempotent producers: what is accepted, and what a restart finds of them."""
+
 from __future__ import annotations
+
+import struct
 
 import pytest
 from hypothesis import given
@@ -6,19 +10,24 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from support.logs import batch
+from trionet.broker.log import Directory, LastShutdown, Log, LogConfig
 from trionet.broker.log.state._producer_state import (
     BATCHES_KEPT,
     ProducerEntry,
     StoredBatch,
     accept,
-    expired,
+    decode_snapshot,
+    encode_snapshot,
+    remove_expired,
     replayed,
     sequence_after,
     sequence_before,
+    snapshots_among,
 )
-from trionet.errors import ApiError
+from trionet.errors import ApiError, WireFormatError
 from trionet.protocol.error_codes import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER
 from trionet.protocol.records._batch import BatchHeader, read_header
+from trionet.protocol.records._crc32c import crc32c
 from trionet.protocol.records._records import encode_batch
 
 SEQUENCE_MAX = 2**31 - 1
@@ -146,8 +155,10 @@ def test_producers_expire_when_idle_but_not_in_a_transaction() -> None:
     open_transaction = ProducerEntry(0, (), 1000, transaction_first_offset=5)
     entries = {1: old, 2: open_transaction, 3: ProducerEntry(0, (), 1001)}
 
-    assert [1] == expired(entries, 1500, 500)
-    assert [] == expired(entries, 1499, 500)
+    remove_expired(entries, 1499, 500)
+    assert {1, 2, 3} == set(entries)
+    remove_expired(entries, 1500, 500)
+    assert {2, 3} == set(entries)
 
 
 def test_replay_believes_the_log(partition: Partition) -> None:
@@ -244,3 +255,270 @@ class ProducerStateMachine(RuleBasedStateMachine):
 
 
 TestProducerStateMachine = ProducerStateMachine.TestCase
+
+
+INT64 = st.integers(0, 2**63 - 1)
+INT32 = st.integers(0, 2**31 - 1)
+BATCHES = st.builds(StoredBatch, INT32, INT64, INT32, INT64)
+
+
+@st.composite
+def entries(draw: st.DrawFn) -> ProducerEntry:
+    batches = tuple(draw(st.lists(BATCHES, max_size=BATCHES_KEPT)))
+    return ProducerEntry(
+        draw(st.integers(0, 2**15 - 1)),
+        batches,
+        batches[-1].timestamp if batches else draw(INT64),
+        draw(st.integers(-1, 2**31 - 1)),
+        draw(st.integers(-1, 2**63 - 1)),
+    )
+
+
+def test_file_is_kafkas_version_1() -> None:
+    entry = ProducerEntry(3, (StoredBatch(9, 99, 4, 1234),), 1234, 6, 95)
+    body = struct.pack(">i", 1) + struct.pack(">qhiqiqiq", 7, 3, 9, 99, 4, 1234, 6, 95)
+
+    assert struct.pack(">hI", 1, crc32c(body)) + body == encode_snapshot({7: entry})
+    assert 2 + 4 + 4 + 46 == len(encode_snapshot({7: entry}))
+
+
+def test_batches_of_a_producer_are_entries_that_kafka_takes_the_last_one_of() -> None:
+    """The earlier ones tell nothing of transactions, and expire no later."""
+    batches = StoredBatch(4, 90, 0, 1300), StoredBatch(9, 99, 4, 1234)
+    body = struct.pack(">i", 2)
+    body += struct.pack(">qhiqiqiq", 7, 3, 4, 90, 0, 1234, 6, -1)
+    body += struct.pack(">qhiqiqiq", 7, 3, 9, 99, 4, 1234, 6, 95)
+
+    snapshot = encode_snapshot({7: ProducerEntry(3, batches, 1234, 6, 95)})
+
+    assert struct.pack(">hI", 1, crc32c(body)) + body == snapshot
+
+
+@given(st.dictionaries(INT64, entries(), max_size=6))
+def test_batches_of_each_producer_survive(known: dict[int, ProducerEntry]) -> None:
+    expected = {
+        producer_id: entry._replace(
+            batches=tuple(
+                each._replace(timestamp=min(each.timestamp, entry.timestamp))
+                for each in entry.batches
+            )
+        )
+        for producer_id, entry in known.items()
+    }
+
+    assert expected == decode_snapshot(encode_snapshot(known))
+
+
+def test_no_more_batches_than_a_producer_has_in_flight_are_read() -> None:
+    batches = tuple(StoredBatch(each, each, 0, 1) for each in range(BATCHES_KEPT + 2))
+
+    known = decode_snapshot(encode_snapshot({7: ProducerEntry(3, batches, 1)}))
+
+    assert batches[2:] == known[7].batches
+
+
+@given(st.binary(max_size=80))
+def test_any_bytes_are_a_snapshot_or_refused(data: bytes) -> None:
+    try:
+        known = decode_snapshot(data)
+    except WireFormatError:
+        return
+
+    assert data == encode_snapshot(known)
+
+
+def test_snapshot_changed_at_any_bit_is_refused() -> None:
+    data = encode_snapshot({7: ProducerEntry(3, (StoredBatch(9, 99, 4, 1234),), 1234)})
+
+    for bit in range(8 * len(data)):
+        changed = bytearray(data)
+        changed[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(WireFormatError):
+            decode_snapshot(bytes(changed))
+
+
+def test_snapshot_cut_anywhere_is_refused() -> None:
+    data = encode_snapshot({7: ProducerEntry(3, (), 1), 8: ProducerEntry(3, (), 1)})
+
+    for size in range(len(data)):
+        with pytest.raises(WireFormatError):
+            decode_snapshot(data[:size])
+
+
+def test_count_that_does_not_fit_is_refused() -> None:
+    body = struct.pack(">i", 2) + bytes(46)
+
+    with pytest.raises(WireFormatError, match="do not fit"):
+        decode_snapshot(struct.pack(">hI", 1, crc32c(body)) + body)
+
+
+NOW = 5_000
+SIZE = len(batch(producer=(7, 0, 0)))
+CONFIG = LogConfig(segment_bytes=2 * SIZE, index_interval_bytes=1)
+
+
+def sent(count: int) -> list[bytes]:
+    return [batch(timestamp=NOW, producer=(7, 0, number)) for number in range(count)]
+
+
+def written(directory: Directory, count: int) -> Log:
+    log = Log(directory, CONFIG, now_ms=NOW)
+    for data in sent(count):
+        log.append(data, NOW)
+    return log
+
+
+def reopen(directory: Directory, *, was_clean: bool = False, recovery_point: int = 0) -> Log:
+    last_shutdown = LastShutdown(was_clean=was_clean, recovery_point=recovery_point)
+    return Log(directory, CONFIG, now_ms=NOW, last_shutdown=last_shutdown)
+
+
+def duplicates(log: Log, count: int) -> list[int]:
+    """Which of the batches the log knows to have."""
+    known = []
+    for number, data in enumerate(sent(count)):
+        try:
+            if not log.append(data, NOW).size:
+                known.append(number)
+        except ApiError:
+            continue
+    return known
+
+
+def test_killed_log_knows_the_last_five_batches(directory: Directory) -> None:
+    written(directory, 9)
+    log = reopen(directory)
+
+    assert [4, 5, 6, 7, 8] == duplicates(log, 9)
+    assert 9 == log.end_offset
+    assert 9 == log.append(batch(producer=(7, 0, 9)), NOW).first_offset
+
+
+async def test_clean_stop_keeps_the_last_five_batches_of_each_producer(
+    directory: Directory,
+) -> None:
+    """What was in flight when the broker was stopped is sent again to the next one."""
+    log = written(directory, 9)
+    log.append(batch(4, timestamp=NOW, producer=(8, 3, 100)), NOW)
+    await log.close()
+    log = reopen(directory, was_clean=True)
+
+    assert [4, 5, 6, 7, 8] == duplicates(log, 9)
+    again = log.append(batch(4, timestamp=NOW, producer=(8, 3, 100)), NOW)
+    assert (9, 12, True) == (again.first_offset, again.last_offset, not again.size)
+
+
+async def test_snapshots_lie_where_segments_start(directory: Directory) -> None:
+    log = written(directory, 5)
+    await log.flush()
+    at_rolls = snapshots_among(directory.names())
+    await log.close()
+
+    assert ([2, 4] if directory.is_durable else []) == at_rolls
+    assert [*at_rolls, 5] == snapshots_among(directory.names())
+    known = decode_snapshot(directory.read("00000000000000000005.snapshot"))
+    assert [(7, 4, 4)] == [
+        (producer_id, entry.last_sequence, entry.batches[-1].last_offset)
+        for producer_id, entry in known.items()
+    ]
+
+
+async def test_scan_starts_from_the_snapshot_at_its_first_segment(directory: Directory) -> None:
+    log = written(directory, 6)
+    await log.flush()
+    await log.close()
+    if not directory.is_durable:
+        return
+    name = "00000000000000000004.snapshot"
+    known = decode_snapshot(directory.read(name))
+    [entry] = known.values()
+    directory.replace(name, encode_snapshot({7: entry._replace(batches=entry.batches[-1:])}))
+    log = reopen(directory, recovery_point=5)
+
+    # Batch 3 from the snapshot at offset 4, batches 4 and 5 from the scan.
+    assert [3, 4, 5] == duplicates(log, 6)
+
+
+async def test_missing_snapshot_is_made_up_for_by_the_headers(directory: Directory) -> None:
+    log = written(directory, 6)
+    await log.close()
+    for offset in snapshots_among(directory.names()):
+        directory.remove(f"{offset:020d}.snapshot")
+    log = reopen(directory, recovery_point=5)
+
+    assert [1, 2, 3, 4, 5] == duplicates(log, 6)
+    assert 4 in snapshots_among(directory.names())
+
+
+@pytest.mark.parametrize("was_clean", [True, False])
+async def test_damaged_snapshot_is_passed_over(
+    directory: Directory, was_clean: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = written(directory, 6)
+    await log.flush()
+    await log.close()
+    for offset in snapshots_among(directory.names())[-2:]:
+        directory.write(f"{offset:020d}.snapshot", 3, b"\xff\xff\xff")
+    log = reopen(directory, was_clean=was_clean, recovery_point=5)
+
+    assert 5 in duplicates(log, 6)
+    assert 6 == log.end_offset
+    # In memory there is no snapshot where the scan starts: none was ever needed.
+    assert (was_clean or directory.is_durable) == ("ignoring the snapshot" in caplog.text)
+
+
+async def test_folder_without_snapshots_needs_none_after_a_clean_stop(
+    directory: Directory,
+) -> None:
+    log = written(directory, 3)
+    await log.close()
+    for offset in snapshots_among(directory.names()):
+        directory.remove(f"{offset:020d}.snapshot")
+    log = reopen(directory, was_clean=True)
+
+    assert [] == duplicates(log, 1)
+    assert 4 == log.end_offset
+
+
+async def test_only_useful_snapshots_are_kept(directory: Directory) -> None:
+    log = written(directory, 3)
+    await log.close()
+    for count in (1, 2, 4):
+        log = reopen(directory, was_clean=True)
+        for number in range(count):
+            data = batch(timestamp=NOW, producer=(7, 0, log.end_offset))
+            assert number < count
+            log.append(data, NOW)
+        await log.close()
+    log = reopen(directory, was_clean=True)
+    directory.write("00000000000000009999.snapshot", 0, b"of an offset that never was")
+    log = reopen(directory, was_clean=True)
+
+    bases = {segment.base_offset for segment in log._segments.all}
+    assert set(snapshots_among(directory.names())) <= bases | {log.end_offset}
+    assert log.end_offset in snapshots_among(directory.names())
+
+
+def test_batches_that_were_cut_are_forgotten(directory: Directory) -> None:
+    written(directory, 5)
+    directory.truncate("00000000000000000004.log", SIZE - 1)
+    log = reopen(directory)
+
+    assert 4 == log.end_offset
+    assert log.append(sent(5)[4], NOW).size
+
+
+async def test_producers_that_expired_meanwhile_are_forgotten(directory: Directory) -> None:
+    config = LogConfig(producer_id_expiration_ms=100)
+    log = Log(directory, config, now_ms=NOW)
+    log.append(sent(1)[0], NOW)
+    await log.close()
+    last_shutdown = LastShutdown(was_clean=True)
+    before = Log(directory, config, now_ms=NOW + 99, last_shutdown=last_shutdown).append(
+        sent(1)[0], NOW
+    )
+    after = Log(directory, config, now_ms=NOW + 100, last_shutdown=last_shutdown).append(
+        sent(1)[0], NOW
+    )
+
+    assert (True, False) == (not before.size, not after.size)

@@ -32,7 +32,7 @@ each_codec = pytest.mark.parametrize("codec", list(NAMES), ids=NAMES.__getitem__
 
 def log_of(compression_type: str, **settings: object) -> Log:
     config = LogConfig(compression_type=compression_type, **settings)  # type: ignore[arg-type]
-    return Log.open(MemoryDirectory(), config, now_ms=NOW)
+    return Log(MemoryDirectory(), config, now_ms=NOW)
 
 
 async def recompressed(records: Buffer, log: Log, now_ms: int) -> bytes:
@@ -177,7 +177,7 @@ class Threads(MemoryDirectory):
 async def test_the_loop_is_not_held(sent: bytes, level: int, threads: int) -> None:
     directory = Threads()
     config = LogConfig(compression_type="zstd", compression_zstd_level=level)
-    log = Log.open(directory, config, now_ms=NOW)
+    log = Log(directory, config, now_ms=NOW)
 
     with assert_checkpoints():
         stored = await recompressed(sent, log, NOW)
@@ -189,7 +189,7 @@ async def test_the_loop_is_not_held(sent: bytes, level: int, threads: int) -> No
 
 async def test_who_is_cancelled_before_computes_nothing() -> None:
     directory = Threads()
-    log = Log.open(directory, LogConfig(compression_type="zstd"), now_ms=NOW)
+    log = Log(directory, LogConfig(compression_type="zstd"), now_ms=NOW)
 
     with trio.CancelScope() as scope:
         scope.cancel()
@@ -219,7 +219,7 @@ class OneThread(MemoryDirectory):
 
 async def test_what_has_begun_ends_although_it_is_cancelled() -> None:
     directory = OneThread()
-    log = Log.open(directory, LogConfig(compression_type="zstd"), now_ms=NOW)
+    log = Log(directory, LogConfig(compression_type="zstd"), now_ms=NOW)
     # Whoever owns the memory may use it again as soon as this is over, and no sooner.
     sent = bytearray(batch(1, bytes(OFF_LOOP_BYTES)))
     stored: list[bytes] = []

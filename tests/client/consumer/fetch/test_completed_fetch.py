@@ -22,7 +22,7 @@ from trionet.client.consumer.records._chunk import FetchPosition
 from trionet.client.consumer.state._partition_state import PartitionState
 from trionet.errors import CorruptRecordError
 from trionet.protocol.messages.fetch import AbortedTransaction
-from trionet.protocol.records._control import EndTransactionMarker, encode_marker
+from trionet.protocol.records._records import EndTransactionMarker, encode_marker
 from trionet.protocol.records.compression._codecs import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from trionet.protocol.records.message_sets._message_set import encode_message_set
 

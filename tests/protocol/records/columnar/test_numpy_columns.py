@@ -103,7 +103,7 @@ def test_mutated_batches() -> None:
 
 def test_nothing_else_imports_numpy_or_pyarrow() -> None:
     program = (
-        "import sys, trionet.protocol.records._records, trionet.protocol.records._control\n"
+        "import sys, trionet.protocol.records._records, trionet.protocol.records._records\n"
         "print({'numpy', 'pyarrow'} & set(sys.modules))"
     )
     command = [sys.executable, "-c", program]

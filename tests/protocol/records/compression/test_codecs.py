@@ -1,14 +1,18 @@
-"""The four codecs: what the wire wants, and bodies that want too much memory."""
+"""The four codecs: what the wire wants, every size and level, and bodies that want much memory."""
 
 from __future__ import annotations
 
+import gzip
 import random
 import struct
 import zlib
+from typing import Final
 
 import cramjam
 import lz4.frame
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from trionet.errors import WireFormatError
 from trionet.protocol.records.compression._codecs import (
@@ -23,11 +27,16 @@ from trionet.protocol.records.compression._codecs import (
     compress,
     decompress,
 )
+from trionet.protocol.records.compression._frames import (
+    with_legacy_checksum,
+    with_standard_checksum,
+    xxh32,
+)
 
 CODECS = (GZIP, SNAPPY, LZ4, ZSTD)
 RANDOM = random.Random(7)
 TEXT = b'{"airport": "JFK", "delay": %d}' * 5000
-BODIES = (b"", b"x", TEXT, RANDOM.randbytes(100_000), bytes(300_000))
+BODIES = (b"", b"x", TEXT, RANDOM.randbytes(1 << 20), b"text" * (1 << 18))
 MEGABYTE = 1 << 20
 
 
@@ -346,3 +355,97 @@ def test_nothing_grows_more_than_its_format_allows(codec: int) -> None:
     grown = len(decompress(codec, data, 20_000_000))
 
     assert 0.9 * DECOMPRESSION_RATIO_MAX[codec] < grown / len(data) < DECOMPRESSION_RATIO_MAX[codec]
+
+
+FLIGHTS = b"flight delays " * 50
+
+
+@pytest.mark.parametrize(
+    ("data", "checksum"), [(b"", 0x02CC5D05), (b"a", 0x550D7456), (b"abc", 0x32D153FF)]
+)
+def test_known_checksums(data: bytes, checksum: int) -> None:
+    assert xxh32(data) == checksum
+
+
+@pytest.mark.parametrize("has_size", [False, True])
+def test_the_right_checksum_is_that_of_lz4_itself(has_size: bool) -> None:
+    frame = lz4.frame.compress(FLIGHTS, store_size=has_size)
+
+    assert with_standard_checksum(frame) == frame
+    assert with_standard_checksum(with_legacy_checksum(memoryview(frame))) == frame
+
+
+def test_the_old_checksum_covers_the_magic_number_too_and_no_other_version_takes_it() -> None:
+    frame = compress(LZ4, FLIGHTS)
+    old = with_legacy_checksum(frame)
+
+    assert old[6] == xxh32(frame[:6]) >> 8 & 0xFF
+    assert [at for at in range(len(frame)) if frame[at] != old[at]] == [6]
+    with pytest.raises(WireFormatError, match="headerChecksum"):
+        decompress(LZ4, old, 10_000)
+
+
+@pytest.mark.parametrize(
+    "frame", [b"", b"\x04\x22\x4d\x18", b"\x04\x22\x4d\x18\x68\x40" + bytes(8)]
+)
+def test_a_header_that_ends_too_early_is_refused(frame: bytes) -> None:
+    with pytest.raises(WireFormatError, match="truncated"):
+        with_standard_checksum(frame)
+
+
+def test_a_dictionary_is_refused() -> None:
+    with pytest.raises(WireFormatError, match="dictionary"):
+        with_standard_checksum(b"\x04\x22\x4d\x18\x61\x40" + bytes(20))
+
+
+#: Where blocks and the steps of reading them end.
+BORDERS: Final = [1 << bits for bits in (0, 15, 16, 18, 20)]
+LEVELS: Final = {GZIP: (1, 9), LZ4: (1, 17), ZSTD: (-7, 12)}
+
+every_codec = pytest.mark.parametrize("codec", list(NAMES), ids=NAMES.__getitem__)
+
+sizes = st.one_of(
+    st.integers(0, 200),
+    st.builds(
+        lambda border, off: max(0, border - off), st.sampled_from(BORDERS), st.integers(0, 2)
+    ),
+    st.integers(0, MEGABYTE),
+)
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> bytes:
+    """Random bytes, repetitions of a pattern, or one after the other, many times."""
+    size, rng = draw(sizes), random.Random(draw(st.integers(0, 1 << 32)))
+    kind = draw(st.sampled_from(("random", "repetitive", "mixed")))
+    if kind == "random":
+        return rng.randbytes(size)
+    pattern = draw(st.binary(min_size=1, max_size=100))
+    if kind == "mixed":
+        pattern = pattern * rng.randrange(1, 500) + rng.randbytes(rng.randrange(1, 50_000))
+    return (pattern * (size // len(pattern) + 1))[:size]
+
+
+@pytest.mark.slow
+@every_codec
+@given(data=st.data(), body=bodies())
+def test_what_goes_in_comes_out(codec: int, data: st.DataObject, body: bytes) -> None:
+    level = None
+    if codec in DEFAULT_LEVELS:
+        level = data.draw(st.one_of(st.none(), st.integers(*LEVELS[codec])), "level")
+
+    compressed = compress(codec, body, level)
+
+    assert body == decompress(codec, compressed, len(body))
+    assert body == decompress(codec, memoryview(compressed), MEGABYTE)
+
+
+@pytest.mark.slow
+@given(body=bodies(), more=bodies())
+def test_others_read_what_we_write_and_we_read_theirs(body: bytes, more: bytes) -> None:
+    assert body == gzip.decompress(compress(GZIP, body))
+    assert body == lz4.frame.decompress(compress(LZ4, body))
+    both = gzip.compress(body, 1) + gzip.compress(more, 1)
+    assert body + more == decompress(GZIP, both, len(body) + len(more))
+    frame = lz4.frame.compress(body, block_linked=len(more) % 2 == 0)
+    assert body == decompress(LZ4, frame, len(body))

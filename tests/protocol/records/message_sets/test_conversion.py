@@ -1,4 +1,4 @@
-"""Message sets as batches, and batches as message sets."""
+"""Message sets as batches, and batches as message sets, in steps."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from trionet.errors import ApiError, UnsupportedVersionError, WireFormatError
 from trionet.protocol.records._batch import check_crc, iter_batches, read_header
 from trionet.protocol.records._crc32c import crc32c
 from trionet.protocol.records._records import decode_batch, encode_batch
-from trionet.protocol.records._steps import Steps, run_steps
 from trionet.protocol.records._types import NewRecord, Record
 from trionet.protocol.records.compression._codecs import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
 from trionet.protocol.records.message_sets import _conversion as conversion
 from trionet.protocol.records.message_sets._conversion import (
     STEP_RECORDS,
     DownConverted,
+    Steps,
+    Work,
     down_convert,
     down_steps,
+    run_steps,
     up_convert,
     up_steps,
 )
@@ -393,3 +395,36 @@ def test_no_step_has_much_to_do(codec: int) -> None:
     assert step_count(up_steps(large, MEGABYTE)) >= 9
     assert step_count(down_steps(batch, 1, 0, **limits)) >= 10
     assert step_count(down_steps(large_batch, 1, 0, **limits)) >= 9
+
+
+def test_the_result_comes_when_all_steps_are_done() -> None:
+    def steps() -> Steps[list[int]]:
+        yield None
+        first = yield Work(0, lambda: 1)
+        assert (yield None) is None
+        return [first, (yield Work(10**9, lambda: 2))]
+
+    assert run_steps(steps()) == [1, 2]
+
+
+def test_what_work_raises_is_raised_where_it_was_asked_for() -> None:
+    def fail() -> None:
+        raise ValueError("no")
+
+    def steps() -> Steps[str]:
+        try:
+            yield Work(0, fail)
+        except ValueError as error:
+            return f"caught {error}"
+        return "nothing was raised"
+
+    assert run_steps(steps()) == "caught no"
+
+
+def test_what_the_computation_raises_is_raised() -> None:
+    def steps() -> Steps[None]:
+        yield None
+        raise KeyError("ours")
+
+    with pytest.raises(KeyError, match="ours"):
+        run_steps(steps())

@@ -23,7 +23,7 @@ from trionet.protocol.records.compression._codecs import (
     ZSTD,
     compress,
 )
-from trionet.protocol.records.compression._lz4_frame import with_legacy_checksum
+from trionet.protocol.records.compression._frames import with_legacy_checksum
 from trionet.protocol.records.message_sets._message_set import (
     check_message_crc,
     decode_message_set,

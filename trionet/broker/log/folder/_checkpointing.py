@@ -1,28 +1,45 @@
-"""Writes the checkpoint files of a data directory: the start offset and recovery point of each log.
+"""The checkpoint files of a data directory: the start offset and recovery point of each log.
 
 A crash could undo a start offset that was reported to a client before it was on disk, so callers
-wait for the write.
+wait for the write. The start offset of a log is saved before the files below it are removed, so
+that the next startup can distinguish deleted records from missing ones.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
+import attrs
 import trio
 
 from .._log import Log
 from ..files._checkpoint_files import (
+    CLEAN_SHUTDOWN_FILE,
+    EXTENT_FILE,
     RECOVERY_POINT_FILE,
     START_OFFSET_FILE,
+    Extent,
     PartitionKey,
+    decode_extents,
+    decode_offsets,
+    encode_extents,
     encode_offsets,
+    extent_line,
+    is_deleted_name,
+    partition_of,
 )
 from ..files._directory import Directory, run_blocking
-from ..files._extents import EXTENT_FILE, encode_extents, extent_line
+from ..recovery._log_loader import LastShutdown
+
+logger = logging.getLogger("trionet.broker.log")
 
 # By how much a file may grow and still be written on a full disk, so that records can be deleted to
 # free space: a line for each of a few partitions, and less than a block.
 GROWTH_BYTES = 512
+
+T = TypeVar("T")
 
 
 class Checkpointing:
@@ -103,3 +120,90 @@ class Checkpointing:
         except OSError:
             # The disk is full: the next write uses what space there is.
             pass
+
+
+@attrs.frozen
+class ShutdownRecord:
+    """The state of a data directory at the last shutdown, as recorded in its files.
+
+    Attributes:
+        was_clean: whether everything had been flushed.
+        recovery_points: the recovery point of each log, from Kafka's checkpoint.
+        start_offsets: the start offset of each log that starts inside a segment, from Kafka's
+            checkpoint.
+        extents: the part of each log that was on disk; None if the file is missing or damaged.
+    """
+
+    was_clean: bool
+    recovery_points: dict[PartitionKey, int]
+    start_offsets: dict[PartitionKey, int]
+    extents: dict[PartitionKey, Extent] | None
+
+    def of(self, key: PartitionKey, *, loss_allowed: bool) -> LastShutdown:
+        """Return what is recorded for a partition, or for an earlier partition of the same name.
+
+        Args:
+            key: the partition.
+            loss_allowed: whether the partition's log may be opened with missing records.
+        """
+        extent: Extent | None = None
+        if self.extents is None:
+            recovery_point = self.recovery_points.get(key, 0)
+            start_offset = self.start_offsets.get(key, 0)
+        else:
+            # Without an extent, the other files may still refer to an earlier topic of this name.
+            extent = self.extents.get(key)
+            recovery_point = 0 if extent is None else extent.end_offset
+            start_offset = 0 if extent is None else extent.start_offset
+        return LastShutdown(
+            was_clean=self.was_clean,
+            recovery_point=recovery_point,
+            start_offset=start_offset,
+            extent=extent,
+            loss_allowed=loss_allowed,
+        )
+
+
+def read_shutdown_record(directory: Directory) -> ShutdownRecord:
+    """Read the record of the last shutdown, and complete interrupted deletions. Blocks.
+
+    From then on, the directory counts as not cleanly shut down until the next clean shutdown.
+
+    Raises:
+        OSError: the directory cannot be read or written.
+    """
+    names = directory.names()
+    has_logs = any(partition_of(folder) for folder in directory.folders())
+    was_clean = CLEAN_SHUTDOWN_FILE in names or not has_logs
+    if CLEAN_SHUTDOWN_FILE in names:
+        directory.remove(CLEAN_SHUTDOWN_FILE)
+        directory.sync()
+    for folder in directory.folders():
+        if is_deleted_name(folder):
+            directory.remove_folder(folder)
+    expected = {RECOVERY_POINT_FILE, START_OFFSET_FILE} if has_logs else set()
+    if has_logs and EXTENT_FILE not in names and directory.is_durable:
+        logger.warning(
+            "%s is missing: without it, missing records can be detected only between two segments",
+            EXTENT_FILE,
+        )
+    for name in sorted(expected.difference(names)):
+        logger.warning("%s is missing; using %s instead", name, EXTENT_FILE)
+    return ShutdownRecord(
+        was_clean,
+        _read(directory, RECOVERY_POINT_FILE, decode_offsets) or {},
+        _read(directory, START_OFFSET_FILE, decode_offsets) or {},
+        _read(directory, EXTENT_FILE, decode_extents),
+    )
+
+
+def _read(
+    directory: Directory, name: str, decode: Callable[[bytes], dict[PartitionKey, T]]
+) -> dict[PartitionKey, T] | None:
+    try:
+        return decode(directory.read(name))
+    except FileNotFoundError:
+        pass
+    except ValueError as error:
+        logger.warning("ignoring %s, which is damaged: %s", name, error)
+    return None

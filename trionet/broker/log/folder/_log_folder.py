@@ -3,12 +3,17 @@
 The order of file operations makes crashes detectable. A shutdown first flushes every log, then
 writes the checkpoints, and finally creates the file that marks the shutdown as clean. Startup
 removes that file before the first append, so that a subsequent crash counts as an unclean shutdown.
+
+Logs are opened in threads, which keeps the loop responsive and the disk busy. Deleting a partition
+only renames its directory, which is fast. A thread then removes the files, which may be many
+gigabytes. If the removal fails or is interrupted, the next startup completes it.
 """
 
 from __future__ import annotations
 
 import logging
 import random
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Container, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -28,18 +33,16 @@ from ..files._checkpoint_files import (
     deleted_name,
     encode_clean_shutdown,
     encode_partition_metadata,
+    identify,
     partition_of,
     stray_name,
 )
 from ..files._directory import Directory, FolderLock, run_blocking
-from ..files._read_ahead import read_ahead
+from ..files._page_cache import read_ahead
 from ..recovery._log_loader import LastShutdown
 from ..segments._log_config import LogConfig
-from ._checkpointing import Checkpointing
-from ._deleted_folders import DeletedFolders
-from ._identity import identify
-from ._last_shutdown import read_shutdown_record
-from ._partition_opening import Opening, PartitionOpening, move_removed, open_in_threads
+from ._checkpointing import Checkpointing, read_shutdown_record
+from ._partition_opening import PartitionOpening, move_removed
 
 logger = logging.getLogger("trionet.broker.log")
 
@@ -58,6 +61,9 @@ NAMES_LISTED_MAX = 3
 
 # How long a cancelled shutdown continues, in order to be clean.
 CANCELLED_STOP_SECONDS = 2.0
+
+# How many directories one call in a thread removes; a shutdown waits for its end.
+REMOVED_AT_ONCE = 20
 
 
 class LogFolder:
@@ -144,7 +150,7 @@ class LogFolder:
         folders = set(found)
         opening = PartitionOpening(self.directory, self._open_log, self._rng, now_ms, begun)
 
-        def open_partition(key: PartitionKey) -> Opening:
+        def open_partition(key: PartitionKey) -> Callable[[], Log | None]:
             return partial(
                 opening.open,
                 key,
@@ -154,21 +160,8 @@ class LogFolder:
                 has_folder=key in folders,
             )
 
-        def note_opened(key: PartitionKey, log: Log | None) -> None:
-            if log is None:
-                return
-            self.logs[key] = log
-            if not was_clean:
-                logger.info("opened the log %s-%d (%d of %d)", *key, len(self.logs), len(found))
-
-        await open_in_threads(
-            self.directory,
-            {key: open_partition(key) for key in dict.fromkeys([*found, *expected])},
-            note_opened,
-            threads=1 if was_clean else threads,
-            at_once=CLEAN_LOGS_AT_ONCE if was_clean else 1,
-            prepare=self._read_ahead if was_clean else None,
-        )
+        openings = {key: open_partition(key) for key in dict.fromkeys([*found, *expected])}
+        await self._open_in_threads(openings, 1 if was_clean else threads, len(found))
         opening.check()
         self._is_open = True
         # A directory's name must be durable before a checkpoint says that its records are: recovery
@@ -178,9 +171,45 @@ class LogFolder:
         # recovery point then.
         await self.write_checkpoints()
 
-    def _read_ahead(self, keys: list[PartitionKey]) -> None:
-        if self.directory.path is not None:
-            read_ahead(self.directory.path, [f"{topic}-{number}" for topic, number in keys])
+    async def _open_in_threads(
+        self, openings: Mapping[PartitionKey, Callable[[], Log | None]], threads: int, count: int
+    ) -> None:
+        """Call each function in ``openings`` in a thread, and keep the logs that they open.
+
+        Raises:
+            OSError: the first error that a function raised. No further calls are started.
+
+        Cancellation: waits for running calls to finish.
+        """
+        limiter = trio.CapacityLimiter(threads)
+        failures: list[OSError] = []
+        path = self.directory.path if self.was_clean else None
+
+        def open_prepared(keys: list[PartitionKey]) -> list[Log | None]:
+            if path is not None:
+                read_ahead(path, [f"{topic}-{number}" for topic, number in keys])
+            return [openings[key]() for key in keys]
+
+        async def open_some(keys: list[PartitionKey]) -> None:
+            try:
+                opened = await self.directory.in_thread(partial(open_prepared, keys), limiter)
+            except OSError as error:
+                failures.append(error)
+                nursery.cancel_scope.cancel()
+                return
+            for key, log in zip(keys, opened, strict=True):
+                if log is not None:
+                    self.logs[key] = log
+                    if not self.was_clean:
+                        logger.info("opened the log %s-%d (%d of %d)", *key, len(self.logs), count)
+
+        keys = list(openings)
+        at_once = CLEAN_LOGS_AT_ONCE if self.was_clean else 1
+        async with trio.open_nursery() as nursery:
+            for first in range(0, len(keys), at_once):
+                nursery.start_soon(open_some, keys[first : first + at_once])
+        if failures:
+            raise failures[0]
 
     def _open_log(
         self,
@@ -498,3 +527,57 @@ def _cause_of(error: ApiError | OSError) -> tuple[str, str]:
     if isinstance(cause, OSError) and cause.strerror:
         return cause.strerror, f": {cause.filename}" if cause.filename else ""
     return str(error), ""
+
+
+class DeletedFolders:
+    """The renamed directories of deleted partitions that have yet to be removed.
+
+    Args:
+        directory: the data directory.
+    """
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+        self._names: deque[str] = deque()
+        self._is_removing = False
+
+    def add(self, name: str, nursery: trio.Nursery) -> None:
+        """Schedule a directory for removal by a task in ``nursery``, in a thread."""
+        self._names.append(name)
+        if not self._is_removing:
+            self._is_removing = True
+            nursery.start_soon(self._remove_all, name="remove deleted partitions")
+
+    def remove_now(self, folder: Directory, name: str) -> None:
+        """Rename the directory of a partition that is not open, and remove it. Blocks."""
+        folder.move_to(name)
+        self._directory.sync()
+        self._directory.remove_folder(name)
+
+    async def _remove_all(self) -> None:
+        """Remove all directories in one task, since a topic may have ten thousand partitions."""
+        names = self._names
+        try:
+            while names:
+                some = [names.popleft() for _ in range(min(REMOVED_AT_ONCE, len(names)))]
+                # In memory too: freeing a gigabyte of pages takes a tenth of a second.
+                await self._directory.in_thread(partial(self._remove, some))
+        finally:
+            self._is_removing = False
+
+    def _remove(self, names: list[str]) -> None:
+        try:
+            # The new names first: a power failure must not give the records to a later topic.
+            self._directory.sync()
+        except OSError as error:
+            logger.warning(
+                "could not remove %d deleted partitions; the next startup will retry: %s",
+                len(names),
+                error,
+            )
+            return
+        for name in names:
+            try:
+                self._directory.remove_folder(name)
+            except OSError as error:
+                logger.warning("could not remove %s; the next startup will retry: %s", name, error)

@@ -1,16 +1,12 @@
-"""Opens partition directories at startup, checking that they exist and belong to their topics.
-
-Logs are opened in threads, which keeps the loop responsive and the disk busy.
-"""
+"""Opens partition directories at startup, and checks that they belong to their topics."""
 
 from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Container, Iterable, Mapping
-from functools import partial
+from collections.abc import Callable, Container, Iterable
 
-import trio
+import attrs
 
 from .._log import Log
 from ..files._checkpoint_files import (
@@ -33,9 +29,6 @@ NO_TOPIC_ID = bytes(16)
 
 # How many partitions an error names.
 NAMED_MAX = 5
-
-Opening = Callable[[], Log | None]
-"""Opens one log; returns None if the log must not be opened. Blocks."""
 
 OpenLog = Callable[[PartitionKey, Directory, bytes, LogConfig, LastShutdown, int], Log]
 
@@ -225,13 +218,8 @@ def move_removed(
 
 def _begin(last_shutdown: LastShutdown, offset: int) -> LastShutdown:
     """Return a copy of ``last_shutdown`` for an empty log that starts at ``offset``."""
-    return LastShutdown(
-        was_clean=last_shutdown.was_clean,
-        recovery_point=offset,
-        start_offset=offset,
-        extent=last_shutdown.extent if offset else None,
-        loss_allowed=last_shutdown.loss_allowed,
-    )
+    extent = last_shutdown.extent if offset else None
+    return attrs.evolve(last_shutdown, recovery_point=offset, start_offset=offset, extent=extent)
 
 
 def _read_id(directory: Directory) -> tuple[bytes, str | None]:
@@ -242,53 +230,3 @@ def _read_id(directory: Directory) -> tuple[bytes, str | None]:
         return NO_TOPIC_ID, None
     except ValueError as error:
         return NO_TOPIC_ID, f"is damaged: {error}"
-
-
-async def open_in_threads(
-    directory: Directory,
-    openings: Mapping[PartitionKey, Opening],
-    note_opened: Callable[[PartitionKey, Log | None], None],
-    *,
-    threads: int,
-    at_once: int,
-    prepare: Callable[[list[PartitionKey]], None] | None = None,
-) -> None:
-    """Call each function in ``openings`` in a thread, then ``note_opened`` in the loop.
-
-    Args:
-        directory: the data directory.
-        openings: the functions, keyed by partition.
-        note_opened: called in the loop with each partition and the function's result.
-        threads: the maximum number of concurrent threads.
-        at_once: the number of functions that a thread calls in a row.
-        prepare: called in the thread, with the partitions that it is about to open; must not raise.
-
-    Raises:
-        OSError: the first error that a function raised. No further calls are started.
-
-    Cancellation: waits for running calls to finish.
-    """
-    limiter = trio.CapacityLimiter(threads)
-    failures: list[OSError] = []
-
-    def open_prepared(keys: list[PartitionKey]) -> list[Log | None]:
-        if prepare is not None:
-            prepare(keys)
-        return [openings[key]() for key in keys]
-
-    async def open_some(keys: list[PartitionKey]) -> None:
-        try:
-            opened = await directory.in_thread(partial(open_prepared, keys), limiter)
-        except OSError as error:
-            failures.append(error)
-            nursery.cancel_scope.cancel()
-            return
-        for key, log in zip(keys, opened, strict=True):
-            note_opened(key, log)
-
-    keys = list(openings)
-    async with trio.open_nursery() as nursery:
-        for first in range(0, len(keys), at_once):
-            nursery.start_soon(open_some, keys[first : first + at_once])
-    if failures:
-        raise failures[0]

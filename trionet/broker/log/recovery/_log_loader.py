@@ -9,9 +9,10 @@ skipped offsets, or assigned an offset to two records, would mislead its consume
   synced. The log is truncated at the first invalid batch, because no offset may be skipped.
 * Records missing below the recovery point were lost for another reason. They are reported. Their
   offsets are filled with empty batches, so that they are never assigned again, and the records
-  after them are kept (see :mod:`._missing_records` and :mod:`._empty_batches`). Rejected:
-  truncating the log there, as Kafka does if it detects the loss, because that deletes intact,
-  acknowledged records.
+  after them are kept (see :mod:`._missing_records`). Rejected: truncating the log there, as Kafka
+  does if it detects the loss, because that deletes intact, acknowledged records.
+* Indexes are derived data. An index that does not match its log file is rebuilt from the batch
+  headers when it is first needed. After a clean shutdown, the log file is not changed.
 
 Reconsider when partitions have replicas: a follower would truncate its log and fetch the records
 from its leader.
@@ -26,20 +27,24 @@ import logging
 
 import attrs
 
+from ....errors import ApiError, WireFormatError
+from ..files._checkpoint_files import Extent
 from ..files._directory import Directory
-from ..files._extents import Extent
+from ..segments._log_batches import header_at
 from ..segments._log_config import LogConfig
 from ..segments._segment import Segment
+from ..segments._segment_indexes import OffsetIndex
 from ..segments._segments import find_segments, remove_segments
-from ..state._leader_epochs import LeaderEpochs
-from ..state._producer_snapshot import snapshot_offsets, snapshots_among
-from ..state._producer_state import ProducerEntry, expired
-from ._clean_start import find_clean_end
-from ._empty_batches import fill_gap, truncate_segment
-from ._epoch_recovery import assign_next_epoch, epochs_of_batches, stored_epochs
-from ._missing_records import MissingRecords, find_gaps
-from ._producer_recovery import producers_at, remove_stray_snapshots
-from ._recovery_scan import RecoveryScan
+from ..state._leader_epochs import LeaderEpochs, assign_next_epoch, epochs_of_batches, stored_epochs
+from ..state._producer_state import (
+    ProducerEntry,
+    producers_at,
+    remove_expired,
+    remove_stray_snapshots,
+    snapshots_among,
+)
+from ._missing_records import MissingRecords, fill_gap, find_gaps, truncate_segment
+from ._recovery_scan import RecoveryScan, last_offset_max
 
 logger = logging.getLogger("trionet.broker.log")
 
@@ -59,23 +64,8 @@ class LastShutdown:
     """Whether the log may be opened with missing records."""
 
 
-@attrs.define(kw_only=True)
-class LoadedLog:
-    """The state of a log that has just been opened."""
-
-    segments: list[Segment]
-    start_offset: int
-    recovery_point: int
-    producers: dict[int, ProducerEntry]
-    epochs: LeaderEpochs
-    is_as_closed: bool
-    """Whether the files are as a clean shutdown would leave them."""
-
-
-def load(
-    directory: Directory, name: str, config: LogConfig, last_shutdown: LastShutdown, now_ms: int
-) -> LoadedLog:
-    """Open the log in a directory, or create an empty one.
+class LogLoader:
+    """Opens the log in a directory, or creates an empty one.
 
     Args:
         directory: the partition's directory.
@@ -84,23 +74,12 @@ def load(
         last_shutdown: how the last run ended.
         now_ms: the current time, for the age of segments and the expiry of producers.
 
-    Raises:
-        MissingRecordsError: records are missing, and the log may not be opened without them.
-        OSError: the directory cannot be read or written.
+    Attributes:
+        start_offset: the log start offset, valid after :meth:`load`, as are the others.
+        producers: the state of the idempotent producers.
+        epochs: the leader epochs.
+        is_as_closed: whether the files are as a clean shutdown would leave them.
     """
-    return _LogLoader(directory, name, config, last_shutdown, now_ms).load()
-
-
-def _had_epoch_file(last_shutdown: LastShutdown) -> bool:
-    """Return whether the leader epoch file should exist; an empty log in epoch 0 has none."""
-    extent = last_shutdown.extent
-    return extent is not None and bool(
-        extent.leader_epoch or (last_shutdown.was_clean and extent.size > 0)
-    )
-
-
-class _LogLoader:
-    """The state of one call to :func:`load`."""
 
     def __init__(
         self,
@@ -118,49 +97,44 @@ class _LogLoader:
         self._losses = MissingRecords(
             name, last_shutdown.extent, allowed=last_shutdown.loss_allowed
         )
-        self._epochs = stored_epochs(directory, name, is_expected=_had_epoch_file(last_shutdown))
-        self._producers: dict[int, ProducerEntry] = {}
+        stored = stored_epochs(directory, name, is_expected=_had_epoch_file(last_shutdown))
+        self._had_epochs = stored is not None
         self._was_clean = last_shutdown.was_clean
+        self.start_offset = last_shutdown.start_offset
+        self.producers: dict[int, ProducerEntry] = {}
+        self.epochs: LeaderEpochs = stored or LeaderEpochs()
+        self.is_as_closed = False
 
-    def load(self) -> LoadedLog:
-        directory, last_shutdown = self._directory, self._last_shutdown
+    def load(self) -> list[Segment]:
+        """Return the segments of the log, at least one.
+
+        Raises:
+            MissingRecordsError: records are missing, and the log may not be opened without them.
+            OSError: the directory cannot be read or written.
+        """
+        directory = self._directory
         names = directory.names()
-        segments = find_segments(directory, names, self._now_ms)
-        segments = self._remove_deleted(segments)
+        segments = self._remove_deleted(find_segments(directory, names, self._now_ms))
         snapshots = snapshots_among(names)
-        is_as_closed = False
-        epochs = self._epochs
         if segments:
-            had_epochs = epochs is not None
             segments = self._find_end(self._fill_gaps(segments), snapshots)
-            epochs = self._epochs
-            is_as_closed = self._was_clean and not self._losses.count and had_epochs
+            self.is_as_closed = self._was_clean and not self._losses.count and self._had_epochs
         if not segments:
-            segments, epochs = self._start_empty()
+            segments = self._start_empty()
             # If a power failure loses the file's name, the next startup creates an empty log at 0.
-            is_as_closed = not segments[0].base_offset
-        start_offset = max(last_shutdown.start_offset, segments[0].base_offset)
-        epochs = epochs or LeaderEpochs()
-        epochs.remove_below(start_offset)
-        if not len(epochs):
-            epochs.assign(0, start_offset)
+            self.is_as_closed = not segments[0].base_offset
+        self.start_offset = max(self.start_offset, segments[0].base_offset)
+        self.epochs.remove_below(self.start_offset)
+        if not len(self.epochs):
+            self.epochs.assign(0, self.start_offset)
         if not self._was_clean:
-            snapshots = snapshot_offsets(directory)
+            snapshots = snapshots_among(directory.names())
         remove_stray_snapshots(directory, snapshots, segments)
         # An idle partition holds no descriptor.
         if directory.is_durable:
             segments[-1].close_file()
-        producers, expiration_ms = self._producers, self._config.producer_id_expiration_ms
-        for producer_id in expired(producers, self._now_ms, expiration_ms):
-            del producers[producer_id]
-        return LoadedLog(
-            segments=segments,
-            start_offset=start_offset,
-            recovery_point=segments[-1].end_offset,
-            producers=producers,
-            epochs=epochs,
-            is_as_closed=is_as_closed,
-        )
+        remove_expired(self.producers, self._now_ms, self._config.producer_id_expiration_ms)
+        return segments
 
     def _remove_deleted(self, segments: list[Segment]) -> list[Segment]:
         """Remove the segments below the start offset, and return the remaining segments.
@@ -191,8 +165,8 @@ class _LogLoader:
         return segments
 
     def _fill(self, first_offset: int, end_offset: int) -> list[Segment]:
-        epoch = self._epochs.at(first_offset) if self._epochs is not None else 0
-        filling = fill_gap(self._directory, first_offset, end_offset, max(epoch, 0), self._now_ms)
+        epoch = max(self.epochs.at(first_offset), 0)
+        filling = fill_gap(self._directory, first_offset, end_offset, epoch, self._now_ms)
         self._losses.filled += sum(each.size for each in filling)
         self._directory.sync()
         return filling
@@ -203,10 +177,9 @@ class _LogLoader:
         Returns:
             The segments of the log; empty if the log ends before its start offset.
         """
-        last_shutdown, losses, epochs = self._last_shutdown, self._losses, self._epochs
-        end_offset_max = (
-            _OFFSET_MAX if last_shutdown.extent is None else last_shutdown.extent.end_offset
-        )
+        last_shutdown, losses, epochs = self._last_shutdown, self._losses, self.epochs
+        extent = last_shutdown.extent
+        end_offset_max = _OFFSET_MAX if extent is None else extent.end_offset
         self._was_clean = self._was_clean and find_clean_end(
             segments[-1], end_offset_max, gaps_allowed=self._config.may_have_gaps
         )
@@ -219,8 +192,8 @@ class _LogLoader:
                 losses,
                 self._now_ms,
             )
-            segments, self._producers, epochs = scanning.run(segments, epochs)
-        elif epochs is None:
+            segments, self.producers, epochs = scanning.run(segments, epochs)
+        elif not self._had_epochs:
             epochs = epochs_of_batches(segments)
         end_offset = segments[-1].end_offset
         if end_offset < last_shutdown.start_offset:
@@ -229,21 +202,18 @@ class _LogLoader:
         if end_offset < last_shutdown.recovery_point:
             losses.note_end(segments, last_shutdown.recovery_point, self._next)
         losses.check()
-        epoch = last_shutdown.extent.leader_epoch if last_shutdown.extent is not None else 0
+        epoch = 0 if extent is None else extent.leader_epoch
         if not self._was_clean or losses.count:
             assign_next_epoch(self._directory, epochs, end_offset, epoch)
         elif epochs.latest < epoch:
             epochs.assign(epoch, end_offset)
-        self._epochs = epochs
+        self.epochs = epochs
         if end_offset < last_shutdown.recovery_point:
             segments = self._fill_end(segments)
         if self._was_clean:
-            self._producers = producers_at(
-                self._directory,
-                snapshots,
-                segments,
-                segments[-1].end_offset,
-                may_have_none=last_shutdown.extent is None,
+            end_offset, may_have_none = segments[-1].end_offset, extent is None
+            self.producers = producers_at(
+                self._directory, snapshots, segments, end_offset, may_have_none=may_have_none
             )
         return segments
 
@@ -283,13 +253,72 @@ class _LogLoader:
             )
         self._losses.check()
 
-    def _start_empty(self) -> tuple[list[Segment], LeaderEpochs]:
+    def _start_empty(self) -> list[Segment]:
         """Create an empty log that starts at the end offset of the previous log."""
-        last_shutdown, epochs = self._last_shutdown, self._epochs or LeaderEpochs()
+        last_shutdown, extent = self._last_shutdown, self._last_shutdown.extent
         self._note_all_missing("the directory contains no segments")
         start_offset = max(last_shutdown.start_offset, last_shutdown.recovery_point)
         segments = [Segment.create(self._directory, start_offset, self._now_ms)]
-        epoch = last_shutdown.extent.leader_epoch if last_shutdown.extent is not None else 0
-        if self._losses.count or (last_shutdown.extent is not None and max(start_offset, epoch)):
-            assign_next_epoch(self._directory, epochs, start_offset, epoch)
-        return segments, epochs
+        epoch = 0 if extent is None else extent.leader_epoch
+        if self._losses.count or (extent is not None and max(start_offset, epoch)):
+            assign_next_epoch(self._directory, self.epochs, start_offset, epoch)
+        return segments
+
+
+def _had_epoch_file(last_shutdown: LastShutdown) -> bool:
+    """Return whether the leader epoch file should exist; an empty log in epoch 0 has none."""
+    extent = last_shutdown.extent
+    return extent is not None and bool(
+        extent.leader_epoch or (last_shutdown.was_clean and extent.size > 0)
+    )
+
+
+def find_clean_end(segment: Segment, end_offset_max: int, *, gaps_allowed: bool) -> bool:
+    """Find the end of the newest segment after a clean shutdown.
+
+    Reads the indexes, and the log file starting at the last index entry. Blocks. Returns False if
+    the segment must be scanned instead.
+
+    Args:
+        segment: the newest segment, whose end offset is unknown.
+        end_offset_max: the greatest possible end offset.
+        gaps_allowed: whether compaction may have removed offsets.
+    """
+    if not segment.size:
+        # A log that was never written to has no index files.
+        segment.indexes.drop()
+        return True
+    try:
+        index, times = segment.indexes.read_offsets(segment.size), segment.indexes.read_times()
+        if index is None or times is None:
+            return False
+        segment.indexes.resume(index, times, segment.size)
+        if not _find_end(segment, index, gaps_allowed) or segment.end_offset > end_offset_max:
+            return False
+        segment.indexes.first_timestamp = header_at(segment.file, 0).max_timestamp
+    except (ApiError, WireFormatError, FileNotFoundError):
+        return False
+    return True
+
+
+def _find_end(segment: Segment, index: OffsetIndex, gaps_allowed: bool) -> bool:
+    """Follow the batches from the last index entry to the file's end; return False if damaged."""
+    base_offset = segment.base_offset
+    entry, position = index.last()
+    # An index entry holds the last offset of its batch, not the first.
+    following = None if position else base_offset
+    for place in segment.places(position):
+        if following is None:
+            is_next = place.last_offset == base_offset + entry
+        else:
+            is_next = place.base_offset == following or (
+                gaps_allowed and place.base_offset > following
+            )
+        if not is_next or place.last_offset > last_offset_max(base_offset):
+            return False
+        following = place.last_offset + 1
+        position = place.position + place.size
+    if following is None or position != segment.size:
+        return False
+    segment.end_offset = following
+    return True

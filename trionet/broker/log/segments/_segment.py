@@ -36,10 +36,17 @@ from collections.abc import Iterator
 from ....errors import ApiError
 from ....protocol.error_codes import CORRUPT_MESSAGE
 from ..files._directory import GATHER_BUFFERS_MAX, Buffer, Directory, LogFile
-from ._index import ENTRY_MAX, OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, OffsetIndex, TimeIndex
 from ._log_batches import BatchPlace, batches_from, file_name, has_batch_at
 from ._log_config import LogConfig
-from ._segment_indexes import SegmentIndexes, index_batches
+from ._segment_indexes import (
+    ENTRY_MAX,
+    OFFSET_ENTRY_SIZE,
+    TIME_ENTRY_SIZE,
+    OffsetIndex,
+    SegmentIndexes,
+    TimeIndex,
+    index_batches,
+)
 
 logger = logging.getLogger("trionet.broker.log")
 

@@ -42,9 +42,6 @@ class Segments:
         self._loaded: dict[Segment, None] = {}
         self.release_idle()
 
-    def __len__(self) -> int:
-        return len(self.all)
-
     @property
     def active(self) -> Segment:
         """The active segment: the last one, to which batches are appended."""

@@ -6,16 +6,25 @@ below its position, the log no longer contains some of the records that it has r
 starts a new leader epoch after every unclean shutdown, since it cannot know what a power failure
 has lost.
 
-This module performs no I/O. The file format is that of Kafka's ``leader-epoch-checkpoint``: version
-0, a count, and one line per epoch, ``epoch offset``.
+A leader epoch is on disk before its records count as durable. A leader epoch whose records a crash
+may have lost is never used again, because a consumer may have seen it. The file format is that of
+Kafka's ``leader-epoch-checkpoint``: version 0, a count, and one line per epoch, ``epoch offset``.
+Without the file, the epochs are rebuilt from the batch headers.
 """
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_right
+from collections.abc import Iterable
 from itertools import pairwise
 from operator import itemgetter
 from typing import NamedTuple
+
+from ....errors import ApiError, WireFormatError
+from ..files._directory import Directory
+from ..segments._log_batches import header_at
+from ..segments._segment import Segment
 
 LEADER_EPOCH_FILE = "leader-epoch-checkpoint"
 
@@ -168,3 +177,63 @@ def decode_epochs(data: bytes) -> LeaderEpochs:
                 f"epoch and start offset must both increase, from {tuple(before)} to {tuple(after)}"
             )
     return LeaderEpochs(starts, is_saved=True)
+
+
+logger = logging.getLogger("trionet.broker.log")
+
+
+def stored_epochs(
+    directory: Directory, name: str, *, is_expected: bool = False
+) -> LeaderEpochs | None:
+    """Return the epochs stored in their file; None if it is missing or damaged. Blocks."""
+    try:
+        return decode_epochs(directory.read(LEADER_EPOCH_FILE))
+    except FileNotFoundError:
+        if is_expected:
+            logger.warning("%s: %s is missing; rebuilding it", name, LEADER_EPOCH_FILE)
+        return None
+    except ValueError as error:
+        logger.warning("%s: %s is damaged; rebuilding it: %s", name, LEADER_EPOCH_FILE, error)
+        return None
+
+
+def epochs_of_batches(segments: Iterable[Segment]) -> LeaderEpochs:
+    """Rebuild the epochs from the headers of all batches. Blocks.
+
+    After an unreadable batch, continues with the next segment.
+    """
+    epochs = LeaderEpochs()
+    for segment in segments:
+        try:
+            for place in segment.places(0):
+                header = header_at(segment.file, place.position)
+                if epochs.latest < header.leader_epoch <= EPOCH_MAX:
+                    epochs.assign(header.leader_epoch, header.base_offset)
+        except (ApiError, WireFormatError) as error:
+            logger.warning("%r: leader epochs may be lost: %s", segment, error)
+    return epochs
+
+
+def assign_next_epoch(
+    directory: Directory, epochs: LeaderEpochs, end_offset: int, latest: int = 0
+) -> None:
+    """Start an epoch at the end of a log after an unclean shutdown. Blocks until it is durable.
+
+    Consumers may have read records beyond the current end, which are now lost. The epoch of those
+    records is not used again, because a consumer may have seen it.
+
+    Args:
+        directory: the partition's directory.
+        epochs: the epochs of the log.
+        end_offset: the log end offset.
+        latest: an epoch that is known to have started, even if ``epochs`` does not contain it.
+
+    Raises:
+        OSError: the file could not be written.
+    """
+    following = max(epochs.latest, latest, 0) + 1
+    epochs.remove_from(end_offset)
+    epochs.assign(following, end_offset)
+    data = epochs.encode()
+    directory.replace(LEADER_EPOCH_FILE, data)
+    epochs.note_saved(data)

@@ -1,23 +1,39 @@
 """The state of a partition's idempotent producers (KIP-98; Kafka: ProducerStateManager).
 
-This module performs no I/O and reads no clock. A producer numbers its records per partition. Its
-epoch and its last five batches suffice to recognize a duplicate batch and to reject a batch that
-leaves a gap: a producer has at most five in-flight requests.
+A producer numbers its records per partition. Its epoch and its last five batches suffice to
+recognize a duplicate batch and to reject a batch that leaves a gap: a producer has at most five
+in-flight requests.
 
 Entries are immutable: changes replace them. Therefore a copy of the map is a consistent snapshot
 that a thread can write, and an append that fails on disk does not change any state.
+
+After a restart, the state is that of the newest valid snapshot file plus the batch headers after
+it. The format of the file is Kafka's (ProducerSnapshot.json, version 1): an int16 version, the
+uint32 CRC-32C of everything after it, an int32 count, and 46 bytes per batch. Kafka writes only
+each producer's last batch, so after a restart it does not know the other batches that were in
+flight. If the producer resends such a batch, it is rejected as out of order, or stored twice in a
+new epoch. This broker writes every batch that it remembers, oldest first, as a separate entry.
+Kafka can read the file, because it uses each producer's last entry.
 """
 
 # Compiled by mypyc.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+import struct
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from ....errors import ApiError
+from ....errors import ApiError, WireFormatError
 from ....protocol.error_codes import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER
 from ....protocol.records._batch import BatchHeader
+from ....protocol.records._crc32c import crc32c
+from ..files._directory import Directory
+from ..segments._log_batches import file_name, header_at, is_offset
+from ..segments._segment import Segment
+
+logger = logging.getLogger("trionet.broker.log")
 
 BATCHES_KEPT: Final = 5
 NO_EPOCH: Final = -1
@@ -26,6 +42,12 @@ NO_TRANSACTION: Final = -1
 _SEQUENCE_MAX: Final = 2**31 - 1
 #: Creates a named tuple without the keyword handling of its class, which takes most of the time.
 _tuple: Final = tuple.__new__
+
+_VERSION = 1
+_HEAD = struct.Struct(">hI")
+_COUNT = struct.Struct(">i")
+_ENTRY = struct.Struct(">qhiqiqiq")
+_SUFFIX = ".snapshot"
 
 
 class StoredBatch(NamedTuple):
@@ -190,11 +212,148 @@ def replayed(entry: ProducerEntry | None, header: BatchHeader) -> ProducerEntry:
     return entry
 
 
-def expired(entries: Mapping[int, ProducerEntry], now_ms: int, expiration_ms: int) -> list[int]:
-    """Return the ids of expired producers, except those with an open transaction."""
+def remove_expired(entries: dict[int, ProducerEntry], now_ms: int, expiration_ms: int) -> None:
+    """Remove the expired producers, except those with an open transaction."""
     newest_ms = now_ms - expiration_ms
-    return [
-        producer_id
-        for producer_id, entry in entries.items()
-        if entry.timestamp <= newest_ms and entry.transaction_first_offset < 0
-    ]
+    for producer_id, entry in list(entries.items()):
+        if entry.timestamp <= newest_ms and entry.transaction_first_offset < 0:
+            del entries[producer_id]
+
+
+_NO_BATCH = StoredBatch(-1, -1, 0, -1)
+
+
+def encode_snapshot(entries: dict[int, ProducerEntry]) -> bytes:
+    """Encode a snapshot, at 46 bytes per batch; call this in a thread if there are many."""
+    body = bytearray(_COUNT.size)
+    for producer_id, entry in entries.items():
+        for batch in entry.batches[:-1]:
+            # Not newer than that of the last batch, or Kafka might expire only that one.
+            timestamp = min(batch.timestamp, entry.timestamp)
+            body += _packed(producer_id, entry, batch, timestamp, NO_TRANSACTION)
+        last = entry.batches[-1] if entry.batches else _NO_BATCH
+        transaction = entry.transaction_first_offset
+        body += _packed(producer_id, entry, last, entry.timestamp, transaction)
+    _COUNT.pack_into(body, 0, (len(body) - _COUNT.size) // _ENTRY.size)
+    return _HEAD.pack(_VERSION, crc32c(body)) + bytes(body)
+
+
+def _packed(
+    producer_id: int, entry: ProducerEntry, batch: StoredBatch, timestamp: int, transaction: int
+) -> bytes:
+    return _ENTRY.pack(
+        producer_id,
+        entry.epoch,
+        batch.last_sequence,
+        batch.last_offset,
+        batch.offset_delta,
+        timestamp,
+        entry.coordinator_epoch,
+        transaction,
+    )
+
+
+def decode_snapshot(data: bytes) -> dict[int, ProducerEntry]:
+    """Decode a snapshot.
+
+    Raises:
+        WireFormatError: the snapshot is truncated or damaged, or its version is not supported.
+    """
+    if len(data) < _HEAD.size + _COUNT.size:
+        raise WireFormatError(f"a producer snapshot of {len(data)} bytes is too short")
+    version, crc = _HEAD.unpack_from(data)
+    if version != _VERSION:
+        raise WireFormatError(f"unsupported producer snapshot version {version}")
+    body = memoryview(data)[_HEAD.size :]
+    if crc32c(body) != crc:
+        raise WireFormatError("the CRC of the producer snapshot does not match its content")
+    (count,) = _COUNT.unpack_from(body)
+    if _COUNT.size + count * _ENTRY.size != len(body):
+        raise WireFormatError(
+            f"a producer snapshot claims {count} entries, which do not fit its {len(data)} bytes"
+        )
+    entries: dict[int, ProducerEntry] = {}
+    for fields in _ENTRY.iter_unpack(body[_COUNT.size :]):
+        producer_id, epoch, sequence, offset, delta, timestamp, coordinator, transaction = fields
+        batches = (StoredBatch(sequence, offset, delta, timestamp),) if offset >= 0 else ()
+        before = entries.get(producer_id)
+        if before is not None and before.epoch == epoch:
+            batches = (*before.batches, *batches)[-BATCHES_KEPT:]
+        entries[producer_id] = ProducerEntry(epoch, batches, timestamp, coordinator, transaction)
+    return entries
+
+
+def snapshots_among(names: Iterable[str]) -> list[int]:
+    """Return the offsets of the producer snapshots in a list of file names, ascending."""
+    stems = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
+    return sorted(int(stem) for stem in stems if is_offset(stem))
+
+
+def write_snapshot(directory: Directory, offset: int, producers: dict[int, ProducerEntry]) -> None:
+    """Write the snapshot at ``offset``. The file is durable when this returns. Blocks.
+
+    Raises:
+        OSError: the file could not be written; the old file, if any, is unchanged.
+    """
+    directory.replace(file_name(offset, "snapshot"), encode_snapshot(producers))
+
+
+def producers_at(
+    directory: Directory,
+    snapshots: list[int],
+    segments: Iterable[Segment],
+    offset: int,
+    *,
+    may_have_none: bool = False,
+) -> dict[int, ProducerEntry]:
+    """Return the producer state at ``offset``. Blocks.
+
+    Args:
+        directory: the partition's directory; damaged snapshots are removed from it.
+        snapshots: the offsets of the snapshots in the directory, ascending.
+        segments: the segments below ``offset``, ascending.
+        offset: the offset up to which (exclusive) batches are included.
+        may_have_none: whether the absence of snapshots means that there are no idempotent producers
+            (since Kafka before 0.11 wrote the directory), so that no segment is read.
+    """
+    offsets = [each for each in snapshots if each <= offset]
+    if not offsets and may_have_none:
+        return {}
+    producers: dict[int, ProducerEntry] = {}
+    start = -1
+    for each in reversed(offsets):
+        try:
+            producers = decode_snapshot(directory.read(file_name(each, "snapshot")))
+        except WireFormatError as error:
+            logger.warning("%r: ignoring the snapshot at offset %d: %s", directory, each, error)
+            directory.remove(file_name(each, "snapshot"))
+        else:
+            start = each
+            break
+    for segment in segments:
+        if segment.end_offset > start:
+            try:
+                _replay(segment, start, offset, producers)
+            except (ApiError, WireFormatError) as error:
+                logger.warning("%r: producer state may be lost: %s", directory, error)
+    return producers
+
+
+def _replay(segment: Segment, start: int, end: int, producers: dict[int, ProducerEntry]) -> None:
+    for place in segment.places_from(max(start, segment.base_offset)):
+        if start <= place.base_offset < end:
+            header = header_at(segment.file, place.position)
+            if header.producer_id >= 0:
+                producers[header.producer_id] = replayed(producers.get(header.producer_id), header)
+
+
+def remove_stray_snapshots(
+    directory: Directory, snapshots: list[int], segments: list[Segment]
+) -> None:
+    """Remove all snapshots except the newest one and those at the start of a segment."""
+    bases = {segment.base_offset for segment in segments}
+    end_offset = segments[-1].end_offset
+    newest = max((each for each in snapshots if each <= end_offset), default=-1)
+    for offset in snapshots:
+        if offset not in bases and offset != newest:
+            directory.remove(file_name(offset, "snapshot"))

@@ -1,16 +1,23 @@
-"""Validates batches from producers without decoding records (Kafka: LogValidator).
+"""Validates batches from producers, and assigns their offsets (Kafka: LogValidator).
 
-This module performs no I/O. Records are neither decompressed nor decoded: the header contains their
-count, greatest timestamp and producer, and the CRC proves that they arrived unchanged. A record
-count that is too high for the length of the batch is rejected, because each claimed record uses up
-an offset.
+This module performs no I/O. Records are neither decompressed, decoded nor copied: the header
+contains their count, greatest timestamp and producer, and the CRC proves that they arrived
+unchanged. A record count that is too high for the length of the batch is rejected, because each
+claimed record uses up an offset.
+
+The CRC does not cover the base offset (bytes 0-7) and the leader epoch (bytes 12-15). Therefore a
+new 16-byte header is written, followed by the unchanged rest of the batch. Only LogAppendTime also
+changes the attributes and the greatest timestamp; the CRC is then recomputed over the new header
+and the unchanged rest.
 """
 
 # Compiled by mypyc.
 
 from __future__ import annotations
 
-from typing import Final
+import struct
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from ...._util._raising import raise_from
 from ....errors import ApiError, WireFormatError
@@ -26,17 +33,20 @@ from ....protocol.error_codes import (
 from ....protocol.records._batch import (
     CONTROL,
     HEADER_SIZE,
+    MAGIC,
     PREFIX_SIZE,
     TRANSACTIONAL,
     BatchHeader,
     check_crc,
     read_header,
 )
+from ....protocol.records._crc32c import crc32c
 from ....protocol.records._records import RECORD_BYTES_MIN
 from ....protocol.records.compression._codecs import DECOMPRESSION_RATIO_MAX, NAMES, NONE, ZSTD
 from ..files._directory import Buffer
-from ..segments._index import ENTRY_MAX
 from ..segments._log_config import LogConfig
+from ..segments._segment_indexes import ENTRY_MAX
+from ..state._producer_state import ProducerEntry, accept
 
 LOG_APPEND_TIME: Final = 0x08
 _CODEC_MASK: Final = 0x07
@@ -44,6 +54,16 @@ _MAGIC_AT: Final = 16
 # Relative to the start of what the length counts.
 _BODY_AT: Final = HEADER_SIZE - PREFIX_SIZE
 _NO_TIMESTAMP: Final = -1
+
+#: Creates a named tuple without the keyword handling of its class, which takes most of the time.
+_tuple: Final = tuple.__new__
+_HEAD = struct.Struct(">qii")
+# Attributes, last offset delta, base and greatest timestamp: the start of what the CRC covers.
+_STAMPED = struct.Struct(">hiqq")
+_HEAD_WITH_CRC = struct.Struct(">qiibI")
+# The offset after the last record has to be valid too.
+_END_OFFSET_MAX: Final = 2**63 - 1
+_STAMPED_END = _HEAD_WITH_CRC.size + _STAMPED.size
 
 
 def check_batches(records: Buffer, config: LogConfig, now_ms: int) -> list[BatchHeader]:
@@ -165,3 +185,126 @@ def _check_content(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
             f"timestamp {timestamp} is more than message.timestamp.after.max.ms="
             f"{config.message_timestamp_after_max_ms} after the broker's time, {now_ms}",
         )
+
+
+class Appended(NamedTuple):
+    """The result of an append (Kafka: LogAppendInfo)."""
+
+    first_offset: int
+    """The offset of the first record; for a duplicate, the offset of the stored record."""
+    last_offset: int
+    log_append_time_ms: int
+    """The timestamp of all records; -1 with CreateTime."""
+    log_start_offset: int
+    size: int
+    """The number of bytes written; 0 if all batches had already been stored."""
+
+
+class Assigned(NamedTuple):
+    """A batch to write, with its assigned offsets."""
+
+    header: BatchHeader
+    """The header as the producer sent it."""
+    at: int
+    """The position of the batch in the records field."""
+    size: int
+    base_offset: int
+    last_offset: int
+    max_timestamp: int
+
+
+class Assignment(NamedTuple):
+    """The batches to write in one append, and the resulting state."""
+
+    batches: list[Assigned]
+    """The batches to write, in order; empty if all batches are duplicates."""
+    producers: dict[int, ProducerEntry]
+    """The entries of the producers after the batches are written."""
+    size: int
+    """The number of bytes to write."""
+    first_offset: int
+    """The base offset of the first batch, whether it is new or a duplicate."""
+    last_offset: int
+    duplicate_timestamp: int
+    """The greatest timestamp stored for the last duplicate; -1 without duplicates."""
+
+
+def assign(
+    headers: list[BatchHeader],
+    producers: Mapping[int, ProducerEntry],
+    end_offset: int,
+    append_time_ms: int,
+) -> Assignment:
+    """Assign offsets to all batches except duplicates, which already have offsets.
+
+    Args:
+        headers: the headers of all batches in the records field, in order.
+        producers: the state of the producers; not changed.
+        end_offset: the first offset to assign.
+        append_time_ms: the timestamp for all records; -1 keeps the producer's timestamps.
+
+    Raises:
+        ApiError: OUT_OF_ORDER_SEQUENCE_NUMBER; INVALID_PRODUCER_EPOCH; RECORD_LIST_TOO_LARGE if
+            the partition has too few offsets left.
+    """
+    batches: list[Assigned] = []
+    pending: dict[int, ProducerEntry] = {}
+    at = size = 0
+    first_offset = last_offset = duplicate_timestamp = -1
+    for header in headers:
+        timestamp = header.max_timestamp if append_time_ms < 0 else append_time_ms
+        batch_size = header.length + PREFIX_SIZE
+        duplicate = None
+        if header.producer_id >= 0:
+            duplicate = accept(producers, pending, header, end_offset, timestamp)
+        if duplicate is None:
+            base_offset, last_offset = end_offset, end_offset + header.last_offset_delta
+            fields = (header, at, batch_size, base_offset, last_offset, timestamp)
+            batches.append(_tuple(Assigned, fields))
+            end_offset = last_offset + 1
+            size += batch_size
+        else:
+            base_offset, last_offset = duplicate.first_offset, duplicate.last_offset
+            duplicate_timestamp = duplicate.timestamp
+        if not at:
+            first_offset = base_offset
+        at += batch_size
+    if end_offset > _END_OFFSET_MAX:
+        raise ApiError(
+            RECORD_LIST_TOO_LARGE,
+            f"the records would get offsets up to {end_offset - 1}, but offsets must be below"
+            f" {_END_OFFSET_MAX}; send the records to another partition",
+        )
+    whole = (batches, pending, size, first_offset, last_offset, duplicate_timestamp)
+    return _tuple(Assignment, whole)
+
+
+def buffers_to_write(
+    records: memoryview, batches: list[Assigned], leader_epoch: int, append_time_ms: int
+) -> list[Buffer]:
+    """Return the buffers to write: a new header and the rest of the batch, for each batch.
+
+    Args:
+        records: the records field that contains the batches.
+        batches: the batches, in the order of their offsets.
+        leader_epoch: the current leader epoch.
+        append_time_ms: the timestamp for all records; -1 keeps the producer's timestamps.
+    """
+    buffers: list[Buffer] = []
+    for header, at, size, base_offset, _last_offset, _timestamp in batches:
+        if append_time_ms < 0:
+            buffers.append(_HEAD.pack(base_offset, header.length, leader_epoch))
+            buffers.append(records[at + _HEAD.size : at + size])
+        else:
+            rest = records[at + _STAMPED_END : at + size]
+            stamped = _STAMPED.pack(
+                header.attributes | LOG_APPEND_TIME,
+                header.last_offset_delta,
+                header.base_timestamp,
+                append_time_ms,
+            )
+            crc = crc32c(rest, crc32c(stamped))
+            head = _HEAD_WITH_CRC.pack(base_offset, header.length, leader_epoch, MAGIC, crc)
+            buffers.append(head + stamped)
+            buffers.append(rest)
+    return buffers

@@ -18,8 +18,7 @@ from ...._util._raising import raise_from
 from ....errors import CorruptRecordError, WireFormatError
 from ....protocol.messages.fetch import AbortedTransaction
 from ....protocol.records._batch import MAGIC, BatchHeader, Bytes, check_crc, iter_batches
-from ....protocol.records._control import read_marker
-from ....protocol.records._records import decode_batch
+from ....protocol.records._records import decode_batch, read_marker
 from ....protocol.records._types import Columns
 from ..._topic_partition import TopicPartition
 from ..records._chunk import OFFSET_MAX, Chunk, FetchPosition, joined, sliced

@@ -19,7 +19,7 @@ from trionet.protocol.records.columnar._numpy_columns import NumpyColumns, decod
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from trionet.protocol.records.columnar._numpy_varints import Numbers
+    from trionet.protocol.records.columnar._numpy_batches import Numbers
 
 HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 SCHEMA: Final = pa.schema(

@@ -18,9 +18,10 @@ from trionet.protocol.records._types import Headers
 from trionet.protocol.records.columnar._numpy_batches import (
     BATCH_HEADER,
     BatchHeaders,
+    Numbers,
     record_starts,
+    varints,
 )
-from trionet.protocol.records.columnar._numpy_varints import Numbers, varints
 
 #: The attribute bit of the timestamp type LogAppendTime.
 TIMESTAMP_OF_LOG: Final = 0x8

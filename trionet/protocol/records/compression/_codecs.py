@@ -18,13 +18,15 @@ from typing import Final, TypeAlias
 import cramjam
 
 from trionet.errors import WireFormatError
-from trionet.protocol.records.compression._bounded_output import BoundedOutput, too_large
-from trionet.protocol.records.compression._lz4_frame import (
+from trionet.protocol.records.compression._frames import (
     FAST_LEVEL,
+    BoundedOutput,
     compress_frame,
+    compress_stream,
     decompress_plain_frame,
+    decompress_stream,
+    too_large,
 )
-from trionet.protocol.records.compression._snappy_stream import compress_stream, decompress_stream
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 

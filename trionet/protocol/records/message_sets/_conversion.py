@@ -6,9 +6,10 @@ drops headers and control records, which the old formats do not support, and kee
 compression.
 
 Converting one megabyte in Python takes tens of milliseconds, and message sets can be larger. In a
-thread, the conversion would still block the event loop, which needs the GIL. Therefore conversions
-run in :mod:`._steps` of less than a millisecond, between which the event loop can run other tasks.
-Only compression, which releases the GIL, may run in a thread.
+thread, the conversion would still block the event loop, which waits a whole switch interval for the
+GIL after each system call. Therefore a conversion is a generator that yields about every
+millisecond, so that the event loop can run other tasks. It yields None, or :class:`Work`, a long
+call that releases the GIL, such as compression, and can therefore run in a thread.
 
 Rejected: storing message sets unchanged. It would avoid up-conversion, but all code that reads the
 log would have to support three formats. Kafka 4.0 has removed both conversions. trionet can remove
@@ -18,8 +19,9 @@ them together with the old API versions.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Generator
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from trionet.errors import ApiError, LocalProtocolError, UnsupportedVersionError, WireFormatError
 from trionet.protocol.error_codes import MESSAGE_TOO_LARGE
@@ -27,7 +29,6 @@ from trionet.protocol.records import _implementation as implementation
 from trionet.protocol.records._batch import MAGIC as BATCH_MAGIC
 from trionet.protocol.records._batch import BatchHeader, Bytes, iter_batches
 from trionet.protocol.records._records import batch_chunks, open_batch
-from trionet.protocol.records._steps import Steps, Work, run_steps
 from trionet.protocol.records._types import Record
 from trionet.protocol.records.compression._codecs import LZ4, NAMES, NONE, ZSTD
 from trionet.protocol.records.message_sets._message_set import (
@@ -40,6 +41,43 @@ from trionet.protocol.records.message_sets._message_set import (
     encode_wrapper,
     read_message_header,
 )
+
+T = TypeVar("T")
+
+
+class Work(NamedTuple):
+    """A call that a computation delegates.
+
+    Attributes:
+        size: the approximate number of bytes that the call processes.
+        call: the function, whose result or exception is sent to the computation.
+    """
+
+    size: int
+    call: Callable[[], Any]
+
+
+Steps: TypeAlias = Generator[Work | None, Any, T]
+
+
+def run_steps(steps: Steps[T]) -> T:
+    """Run a complete computation in the calling thread, and return its result."""
+    try:
+        work = next(steps)
+        while True:
+            work = steps.send(None) if work is None else _resume(steps, work)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+
+
+def _resume(steps: Steps[T], work: Work) -> Work | None:
+    try:
+        result = work.call()
+    except Exception as error:  # boundary: the computation handles errors of its calls
+        return steps.throw(error)
+    return steps.send(result)
+
 
 #: The maximum decompressed size of one conversion, which bounds its memory.
 CONVERTED_BYTES_MAX: Final = 32 * 1024 * 1024

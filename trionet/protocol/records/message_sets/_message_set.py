@@ -21,7 +21,7 @@ from trionet.protocol.records._batch import PREFIX_SIZE, Bytes
 from trionet.protocol.records._records import INFLATED_BYTES_MAX
 from trionet.protocol.records._types import Record
 from trionet.protocol.records.compression._codecs import LZ4, NAMES, NONE, compress, decompress
-from trionet.protocol.records.compression._lz4_frame import (
+from trionet.protocol.records.compression._frames import (
     with_legacy_checksum,
     with_standard_checksum,
 )

@@ -1,3 +1,5 @@
+"""The two indexes of a segment, in memory and as bytes of a file."""
+
 from __future__ import annotations
 
 import struct
@@ -6,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.broker.log.segments._index import OffsetIndex, TimeIndex
+from trionet.broker.log.segments._segment_indexes import OffsetIndex, TimeIndex
 
 INT32 = st.integers(0, 2**31 - 1)
 RISING = st.sets(INT32, max_size=40).map(sorted)

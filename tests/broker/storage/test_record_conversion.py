@@ -9,7 +9,7 @@ import trio
 
 from trionet._util._off_loop import OFF_LOOP_BYTES
 from trionet.broker.storage._record_conversion import AT_A_TIME, in_steps
-from trionet.protocol.records._steps import Steps, Work
+from trionet.protocol.records.message_sets._conversion import Steps, Work
 
 
 async def test_others_go_on_between_two_steps() -> None:

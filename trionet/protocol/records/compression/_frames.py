@@ -1,13 +1,17 @@
-"""Kafka's lz4 frame format, with independent blocks of 64 KB and without checksums.
+"""The formats of lz4 and snappy in record batches, and the output of decompressors.
 
-This module assembles frames from blocks. The frame functions of lz4 would spend several times the
-cost of a small batch on setting up their state. The frame functions of cramjam write blocks of 4 MB
-with checksums, for which a Java consumer allocates 4 MB (Kafka: Lz4BlockOutputStream,
-Lz4BlockInputStream).
+lz4 frames have independent blocks of 64 KB and no checksums. They are assembled from blocks: the
+frame functions of lz4 would spend several times the cost of a small batch on setting up their
+state. The frame functions of cramjam write blocks of 4 MB with checksums, for which a Java consumer
+allocates 4 MB (Kafka: Lz4BlockOutputStream, Lz4BlockInputStream). Kafka's first lz4 streams
+included the magic number of the frame in the header checksum. Clients of message format 0 still
+expect this checksum. Message format 1 and later use the standard checksum of lz4 (KIP-57; Kafka:
+Lz4BlockOutputStream, ``useBrokenFlagDescriptorChecksum``).
 
-Kafka's first lz4 streams included the magic number of the frame in the header checksum. Clients of
-message format 0 still expect this checksum. Message format 1 and later use the standard checksum
-of lz4 (KIP-57; Kafka: Lz4BlockOutputStream, ``useBrokenFlagDescriptorChecksum``).
+Kafka's clients write snappy in streams, in the format of snappy-java, and librdkafka writes raw
+blocks. A stream is a header of 16 bytes followed by blocks, each preceded by its size as an int32.
+The two version numbers in the header are ignored, since only one version exists and Redpanda writes
+the numbers with swapped bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +22,58 @@ from typing import Final, TypeAlias
 import cramjam
 
 from trionet.errors import WireFormatError
-from trionet.protocol.records.compression._bounded_output import BoundedOutput
+
+Part: TypeAlias = bytes | bytearray | memoryview | cramjam.Buffer
+
+#: The number of parts after which they are joined. A peer can cause parts of a single byte, each of
+#: which takes two hundred bytes as an object.
+_PARTS_MAX: Final = 1024
+
+
+class BoundedOutput:
+    """Collects the output of a decompressor, in parts.
+
+    Args:
+        limit: the maximum total size in bytes.
+
+    Attributes:
+        left: the number of bytes that may still be added.
+    """
+
+    __slots__ = ("_joined", "_limit", "_parts", "left")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._parts: list[Part] = []
+        self._joined: list[Part] = []
+        self.left = limit
+
+    def add(self, part: Part) -> None:
+        """Add the next part, which may be empty.
+
+        Raises:
+            WireFormatError: the limit is exceeded.
+        """
+        size = len(part)
+        self.left -= size
+        if self.left < 0:
+            raise too_large(self._limit)
+        if size:
+            self._parts.append(part)
+            if len(self._parts) >= _PARTS_MAX:
+                self._joined.append(b"".join(self._parts))
+                self._parts.clear()
+
+    def joined(self) -> bytes:
+        """Return the joined parts; a single part of type ``bytes`` is not copied."""
+        parts = self._joined + self._parts if self._joined else self._parts
+        return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
+
+
+def too_large(limit: int) -> WireFormatError:
+    """Return the error for records whose decompressed size exceeds the limit."""
+    return WireFormatError(f"records are larger than {limit} bytes when decompressed")
+
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
@@ -76,12 +131,12 @@ def _header(block_descriptor: int) -> bytes:
     return b"\x04\x22\x4d\x18" + descriptor + bytes((xxh32(descriptor) >> 8 & 0xFF,))
 
 
-_HEADER: Final = _header(0x40)
+_LZ4_HEADER: Final = _header(0x40)
 _PLAIN_HEADERS: Final = {_header(key): size for key, size in _BLOCK_BYTES_MAX.items()}
 _END: Final = b"\0\0\0\0"
-_BLOCK_BYTES: Final = 64 * 1024
+_LZ4_BLOCK_BYTES: Final = 64 * 1024
 _IS_STORED: Final = 0x80000000
-_block_size: Final = struct.Struct("<I")
+_lz4_block_size: Final = struct.Struct("<I")
 
 #: The first guess of the decompressed size of a block: four times the usual ratio.
 _GUESS_RATIO: Final = 12
@@ -100,15 +155,15 @@ def compress_frame(data: Bytes, level: int = FAST_LEVEL) -> bytes:
         stream.compress(bytes(data))
         return bytes(stream.finish())
     view = memoryview(data)
-    parts: list[Bytes | cramjam.Buffer] = [_HEADER]
-    for start in range(0, len(view), _BLOCK_BYTES):
-        block = view[start : start + _BLOCK_BYTES]
+    parts: list[Bytes | cramjam.Buffer] = [_LZ4_HEADER]
+    for start in range(0, len(view), _LZ4_BLOCK_BYTES):
+        block = view[start : start + _LZ4_BLOCK_BYTES]
         packed = cramjam.lz4.compress_block(block, store_size=False)
         size = len(packed)
         if size < len(block):
-            parts += _block_size.pack(size), packed
+            parts += _lz4_block_size.pack(size), packed
         else:
-            parts += _block_size.pack(len(block) | _IS_STORED), block
+            parts += _lz4_block_size.pack(len(block) | _IS_STORED), block
     parts.append(_END)
     return b"".join(parts)
 
@@ -125,14 +180,14 @@ def decompress_plain_frame(data: Bytes, limit: int) -> bytes | None:
         WireFormatError, cramjam.DecompressionError, struct.error: the frame is truncated or
             malformed, or the result would exceed ``limit`` bytes.
     """
-    block_bytes_max = _PLAIN_HEADERS.get(bytes(data[: len(_HEADER)]))
+    block_bytes_max = _PLAIN_HEADERS.get(bytes(data[: len(_LZ4_HEADER)]))
     if block_bytes_max is None:
         return None
     view = memoryview(data)
-    pos = len(_HEADER)
+    pos = len(_LZ4_HEADER)
     output = BoundedOutput(limit)
     while True:
-        (size,) = _block_size.unpack_from(view, pos)
+        (size,) = _lz4_block_size.unpack_from(view, pos)
         pos += 4
         if not size:
             break
@@ -143,14 +198,14 @@ def decompress_plain_frame(data: Bytes, limit: int) -> bytes | None:
         block = view[pos : pos + size]
         pos += size
         output.add(
-            block if is_stored else _decompress_block(block, min(block_bytes_max, output.left))
+            block if is_stored else _decompress_lz4_block(block, min(block_bytes_max, output.left))
         )
     if pos != len(view):
         return None
     return output.joined()
 
 
-def _decompress_block(block: memoryview, limit: int) -> bytearray:
+def _decompress_lz4_block(block: memoryview, limit: int) -> bytearray:
     """Decompress a block, first into a small buffer, which is cheaper to fill with zeros."""
     guess = min(len(block) * _GUESS_RATIO, limit)
     out = bytearray(guess)
@@ -205,3 +260,51 @@ def _replaced(frame: Bytes, position: int, covered: Bytes) -> bytes:
     checksum = xxh32(bytes(covered)) >> 8 & 0xFF
     view = memoryview(frame)
     return b"".join((view[:position], bytes((checksum,)), view[position + 1 :]))
+
+
+_SNAPPY_MAGIC: Final = b"\x82SNAPPY\x00"
+_SNAPPY_HEADER: Final = _SNAPPY_MAGIC + struct.pack(">ii", 1, 1)
+_SNAPPY_BLOCK_BYTES: Final = 32 * 1024
+_snappy_block_size: Final = struct.Struct(">i")
+
+
+def compress_stream(data: Bytes) -> bytes:
+    """Compress data into a stream of 32 KB blocks."""
+    view = memoryview(data)
+    parts: list[Bytes | cramjam.Buffer] = [_SNAPPY_HEADER]
+    for start in range(0, len(view), _SNAPPY_BLOCK_BYTES):
+        block = cramjam.snappy.compress_raw(view[start : start + _SNAPPY_BLOCK_BYTES])
+        parts += _snappy_block_size.pack(len(block)), block
+    return b"".join(parts)
+
+
+def decompress_stream(data: Bytes, limit: int) -> bytes:
+    """Decompress a stream, or a raw block.
+
+    Raises:
+        WireFormatError, cramjam.DecompressionError, struct.error: the data is truncated or
+            malformed, or the result would exceed ``limit`` bytes.
+    """
+    view = memoryview(data)
+    if bytes(view[: len(_SNAPPY_MAGIC)]) != _SNAPPY_MAGIC:
+        return bytes(_decompress_snappy_block(view, limit, limit))
+    if len(view) < len(_SNAPPY_HEADER):
+        raise WireFormatError("truncated snappy records")
+    output = BoundedOutput(limit)
+    pos, end = len(_SNAPPY_HEADER), len(view)
+    while pos < end:
+        (size,) = _snappy_block_size.unpack_from(view, pos)
+        pos += 4
+        if not 0 < size <= end - pos:
+            # snappy-java also reads a second stream after the first; no client writes one.
+            raise WireFormatError(f"a snappy block of {size} bytes does not fit into its stream")
+        output.add(_decompress_snappy_block(view[pos : pos + size], output.left, limit))
+        pos += size
+    return output.joined()
+
+
+def _decompress_snappy_block(block: memoryview, left: int, limit: int) -> cramjam.Buffer:
+    """Decompress a block, after checking the size that cramjam would allocate."""
+    if cramjam.snappy.decompress_raw_len(block) > left:
+        raise too_large(limit)
+    return cramjam.snappy.decompress_raw(block)
