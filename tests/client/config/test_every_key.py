@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from trionet.client.admin.calls._settings import admin_settings
+from trionet.client.admin._calls import admin_settings
 from trionet.client.config._keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS, ClientKeys
 from trionet.client.consumer._config import consumer_settings
-from trionet.client.producer._config import producer_settings
+from trionet.client.producer._settings import producer_settings
 from trionet.protocol._config_types import BOOLEAN, LIST, Row
 
 Read = Callable[[Mapping[str, object] | None, Mapping[str, object]], object]

@@ -11,12 +11,11 @@ import trio
 from ...errors import BufferExhaustedError, SendBatchError
 from ...protocol.records._types import Headers
 from ..metrics._statistics import ClientStatistics
+from ._metadata import MetadataWaiter
 from ._record_appender import RecordAppender
-from ._wait_on_metadata import MetadataWaiter
 from .batching._accumulator import RecordAccumulator
 from .batching._buffer_pool import BufferPoolWaiters
-from .batching._record_checks import check_partition, check_topic
-from .batching._record_columns import RecordColumns
+from .batching._records import RecordColumns, check_partition, check_topic
 from .delivery._deliveries import Deliveries
 from .delivery._delivery import Delivery, RecordMetadata
 from .sending._hooks import SendHook

@@ -7,7 +7,7 @@ from typing import Final
 
 import trio
 
-from ...client.admin.calls._calls import Calls
+from ...client.admin._calls import Calls
 from ...errors import TrionetError
 from ...protocol.messages.list_offsets import (
     ListOffsetsPartition,

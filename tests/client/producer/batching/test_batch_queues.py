@@ -394,7 +394,7 @@ def test_parts_are_split_again_until_each_has_one_record() -> None:
 
     assert 9 == len(single)
     assert list(range(9)) == [each.result().offset for each in deliveries]
-    assert not records.queues.has_incomplete
+    assert not records.queues.begin_flush()
 
 
 def test_parts_expire_with_what_they_come_from() -> None:

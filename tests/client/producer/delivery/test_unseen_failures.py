@@ -25,8 +25,7 @@ from trionet.client._topic_partition import TopicPartition
 from trionet.client.producer import Acknowledgement
 from trionet.client.producer._producer import Producer
 from trionet.client.producer.delivery._deliveries import Deliveries
-from trionet.client.producer.delivery._delivery import Delivery
-from trionet.client.producer.delivery._produce_request_result import ProduceRequestResult
+from trionet.client.producer.delivery._delivery import Delivery, ProduceRequestResult
 from trionet.client.producer.delivery._unseen_failures import KINDS_MAX, UnseenFailures
 from trionet.protocol import error_codes
 from trionet.testing import MemoryNetwork

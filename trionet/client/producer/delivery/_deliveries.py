@@ -9,8 +9,7 @@ from typing import overload
 
 import trio
 
-from ._delivery import Delivery, delivery_list, new_delivery
-from ._produce_request_result import ProduceRequestResult
+from ._delivery import Delivery, ProduceRequestResult, delivery_list, new_delivery
 
 
 class Deliveries(Sequence[Delivery]):

@@ -11,30 +11,13 @@ from typing import Final, TypeAlias
 
 from ....errors import ApiError, TrionetError, UndeliveredError
 from ..._topic_partition import TopicPartition
+from ._delivery import FailureCount
 
 #: The maximum number of counters; all further failures share one counter.
 KINDS_MAX: Final = 100
 
 #: The class of an error, Kafka's error code, and whether the records may have been written.
 _Kind: TypeAlias = tuple[type[Exception], int, bool]
-
-
-class FailureCount:
-    """The number of records of one partition that failed with the same kind of error.
-
-    Args:
-        error: the error of the first of these records.
-
-    Attributes:
-        error: the error of the first of these records.
-        records: the number of records whose deliveries have not been read.
-    """
-
-    __slots__ = ("error", "records")
-
-    def __init__(self, error: Exception) -> None:
-        self.error: Exception = error
-        self.records: int = 0
 
 
 class UnseenFailures:

@@ -8,57 +8,28 @@ from typing import Final
 import attrs
 import trio
 
-from ....errors import TrionetError, UnsupportedVersionError
-from ....protocol import error_codes
-from ....protocol._wire import uuid_text
-from ....protocol.api_keys import DELETE_TOPICS
-from ....protocol.messages.create_partitions import (
-    CreatePartitionsAssignment,
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreatePartitionsTopic,
-)
-from ....protocol.messages.create_topics import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreatableTopicResult,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
-from ....protocol.messages.delete_topics import (
-    DeletableTopicResult,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    DeleteTopicState,
-)
-from ....protocol.messages.describe_topic_partitions import (
-    DescribeTopicPartitionsRequest,
-    DescribeTopicPartitionsResponse,
-    DescribeTopicPartitionsResponsePartition,
-    DescribeTopicPartitionsResponseTopic,
-    RequestCursor,
-    TopicRequest,
-)
-from ....protocol.messages.metadata import (
+from ...errors import TrionetError, UnsupportedVersionError
+from ...protocol import error_codes
+from ...protocol._wire import uuid_text
+from ...protocol.messages import create_partitions, create_topics, delete_topics
+from ...protocol.messages import describe_topic_partitions as topic_partitions
+from ...protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from ..._api_errors import api_error
-from ..._argument_checks import items, mapping, names
-from ..._node import Node
-from ..calls._calls import AdminCalls, Results
-from ..calls._conversions import Setting, failure, id_bytes, setting_text
-from ..calls._enums import AclOperation, operations
-from ..calls._nodes import CONTROLLER_CODES
+from .._api_errors import api_error
+from .._argument_checks import items, mapping, names
+from .._node import Node
+from ._calls import AdminCalls, Outcomes, Results
+from ._conversions import AclOperation, Setting, failure, id_bytes, operations, setting_text
 
 DEFAULT: Final = -1
 """Use the broker's default."""
 
-_RETRIED: Final = frozenset({*CONTROLLER_CODES, error_codes.THROTTLING_QUOTA_EXCEEDED})
+_RETRIED: Final = frozenset({error_codes.THROTTLING_QUOTA_EXCEEDED})
 _CREATE_WITH_DEFAULTS_VERSION: Final = 4  # KIP-464
 _DELETE_BY_ID_VERSION: Final = 6  # KIP-516
 
@@ -67,8 +38,6 @@ PARTITIONS_PER_RESPONSE: Final = 2000
 
 _METADATA_WITH_OPERATIONS_VERSION: Final = 8  # KIP-430
 _METADATA_BY_ID_VERSION: Final = 10  # KIP-516
-
-_RequestedTopics = list[MetadataRequestTopic]
 
 
 @attrs.frozen
@@ -216,19 +185,22 @@ class TopicCalls(AdminCalls):
                 raise ValueError(f"duplicate topic {topic.name!r}")
             wanted[topic.name] = topic
 
-        async def send(node: Node, keys: Sequence[str]) -> dict[str, CreatedTopic | TrionetError]:
-            response: CreateTopicsResponse = await self._calls.client.request(
-                node,
-                CreateTopicsRequest(
-                    topics=[_creatable(wanted[key]) for key in keys],
-                    timeout_ms=self._calls.timeout_ms,
-                    validate_only=validate_only,
-                ),
-                version_min=_CREATE_WITH_DEFAULTS_VERSION,
+        async def send(node: Node, keys: Sequence[str]) -> Outcomes[str, CreatedTopic]:
+            body = create_topics.CreateTopicsRequest(
+                topics=[_creatable(wanted[key]) for key in keys],
+                timeout_ms=self._calls.timeout_ms,
+                validate_only=validate_only,
             )
-            return {each.name: _created(each) for each in response.topics}
+            response: create_topics.CreateTopicsResponse = await self._request(
+                node, body, version_min=_CREATE_WITH_DEFAULTS_VERSION
+            )
+            return {
+                each.name: failure(each, f"topic {each.name}") or _created(each)
+                for each in response.topics
+            }
 
-        return await self._calls.for_each(wanted, self._calls.at_controller, send, _RETRIED)
+        place = self._nodes.at_controller
+        return await self._calls.for_each(wanted, place, send, retried=_RETRIED)
 
     async def delete(
         self, topics: Iterable[str] = (), *, ids: Iterable[str] = ()
@@ -248,32 +220,33 @@ class TopicCalls(AdminCalls):
 
         Cancellation: topics may have been deleted.
         """
-        states = {name: DeleteTopicState(name=name) for name in names(topics)}
-        states |= {id: DeleteTopicState(topic_id=id_bytes(id)) for id in names(ids)}
+        states = {name: delete_topics.DeleteTopicState(name=name) for name in names(topics)}
+        states |= {id: delete_topics.DeleteTopicState(topic_id=id_bytes(id)) for id in names(ids)}
         has_ids = any(state.name is None for state in states.values())
 
-        async def send(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
-            request = self._calls.client.request
-            timeout_ms = self._calls.timeout_ms
-            await self._calls.client.until_ready(node)
-            versions = self._calls.client.versions(node)
-            if (
-                has_ids
-                or versions is None
-                or _DELETE_BY_ID_VERSION in versions.versions(DELETE_TOPICS)
-            ):
-                body = DeleteTopicsRequest(
-                    topics=[states[key] for key in keys], timeout_ms=timeout_ms
-                )
-                response: DeleteTopicsResponse = await request(
+        async def send(node: Node, keys: Sequence[str]) -> Outcomes[str, None]:
+            body = delete_topics.DeleteTopicsRequest(
+                topics=[states[key] for key in keys], timeout_ms=self._calls.timeout_ms
+            )
+            try:
+                response: delete_topics.DeleteTopicsResponse = await self._request(
                     node, body, version_min=_DELETE_BY_ID_VERSION
                 )
-            else:
-                body = DeleteTopicsRequest(topic_names=list(keys), timeout_ms=timeout_ms)
-                response = await request(node, body, version_max=_DELETE_BY_ID_VERSION - 1)
-            return _deleted(keys, response.responses)
+            except UnsupportedVersionError:
+                if has_ids:
+                    raise
+                body = delete_topics.DeleteTopicsRequest(
+                    topic_names=list(keys), timeout_ms=self._calls.timeout_ms
+                )
+                response = await self._request(node, body, version_max=_DELETE_BY_ID_VERSION - 1)
+            found: Outcomes[str, None] = {}
+            for each in response.responses:  # an item may have both a name and an id
+                key = each.name if each.name in states else uuid_text(each.topic_id)
+                found[key] = failure(each, f"topic {key}")
+            return found
 
-        return await self._calls.for_each(states, self._calls.at_controller, send, _RETRIED)
+        place = self._nodes.at_controller
+        return await self._calls.for_each(states, place, send, retried=_RETRIED)
 
     async def create_partitions(
         self, topics: Mapping[str, NewPartitions | int], *, validate_only: bool = False
@@ -294,21 +267,17 @@ class TopicCalls(AdminCalls):
         """
         topics = mapping(topics, str, int, NewPartitions)
 
-        async def send(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
-            response: CreatePartitionsResponse = await self._calls.client.request(
-                node,
-                CreatePartitionsRequest(
-                    topics=[_larger(key, topics[key]) for key in keys],
-                    timeout_ms=self._calls.timeout_ms,
-                    validate_only=validate_only,
-                ),
+        async def send(node: Node, keys: Sequence[str]) -> Outcomes[str, None]:
+            body = create_partitions.CreatePartitionsRequest(
+                topics=[_larger(key, topics[key]) for key in keys],
+                timeout_ms=self._calls.timeout_ms,
+                validate_only=validate_only,
             )
-            return {
-                each.name: failure(each.error_code, f"topic {each.name}", each.error_message)
-                for each in response.results
-            }
+            response: create_partitions.CreatePartitionsResponse = await self._request(node, body)
+            return {each.name: failure(each, f"topic {each.name}") for each in response.results}
 
-        return await self._calls.for_each(topics, self._calls.at_controller, send, _RETRIED)
+        place = self._nodes.at_controller
+        return await self._calls.for_each(topics, place, send, retried=_RETRIED)
 
     async def list(self, *, internal: bool = False) -> dict[str, TopicListing]:
         """Return the topics that the caller may describe, keyed by name.
@@ -319,15 +288,12 @@ class TopicCalls(AdminCalls):
         Raises:
             TrionetError: the request failed.
         """
-
-        def listed(response: MetadataResponse) -> dict[str, TopicListing]:
-            return {
-                each.name: TopicListing(each.name, uuid_text(each.topic_id), each.is_internal)
-                for each in response.topics
-                if each.name is not None and (internal or not each.is_internal)
-            }
-
-        return await self._calls.call_any(MetadataRequest(topics=None), listed)
+        response: MetadataResponse = await self._calls.call_any(MetadataRequest(topics=None))
+        return {
+            each.name: TopicListing(each.name, uuid_text(each.topic_id), each.is_internal)
+            for each in response.topics
+            if each.name is not None and (internal or not each.is_internal)
+        }
 
     async def describe(
         self,
@@ -351,53 +317,54 @@ class TopicCalls(AdminCalls):
             ValueError: an id is invalid.
         """
 
-        async def send(
-            node: Node, keys: Sequence[str]
-        ) -> dict[str, TopicDescription | TrionetError]:
+        async def send(node: Node, keys: Sequence[str]) -> Outcomes[str, TopicDescription]:
             try:
                 return await self._with_cursor(node, keys, include_operations)
             except UnsupportedVersionError:
                 wanted = [MetadataRequestTopic(name=key) for key in keys]
                 return await self._by_metadata(node, wanted, 4, include_operations)
 
-        async def send_ids(
-            node: Node, keys: Sequence[str]
-        ) -> dict[str, TopicDescription | TrionetError]:
+        async def send_ids(node: Node, keys: Sequence[str]) -> Outcomes[str, TopicDescription]:
             wanted = [MetadataRequestTopic(topic_id=id_bytes(key), name=None) for key in keys]
-            found = await self._by_metadata(
-                node, wanted, _METADATA_BY_ID_VERSION, include_operations
-            )
+            version_min = _METADATA_BY_ID_VERSION
+            found = await self._by_metadata(node, wanted, version_min, include_operations)
             by_id = {each.id: each for each in found.values() if isinstance(each, TopicDescription)}
             return {key: by_id.get(key) or found[key] for key in keys}
 
-        results = await self._calls.for_each(names(topics), self._calls.at_any, send)
-        results.update(await self._calls.for_each(names(ids), self._calls.at_any, send_ids))
+        results = await self._calls.for_each(names(topics), self._nodes.at_any, send)
+        results.update(await self._calls.for_each(names(ids), self._nodes.at_any, send_ids))
         return results
 
     async def _with_cursor(
         self, node: Node, keys: Sequence[str], include_operations: bool
-    ) -> dict[str, TopicDescription | TrionetError]:
-        found: dict[str, TopicDescription | TrionetError] = {}
-        cursor: RequestCursor | None = None
+    ) -> Outcomes[str, TopicDescription]:
+        found: Outcomes[str, TopicDescription] = {}
+        cursor: topic_partitions.RequestCursor | None = None
         left = sorted(keys)
         await trio.lowlevel.checkpoint()
         while left:
-            response: DescribeTopicPartitionsResponse = await self._calls.client.request(
-                node,
-                DescribeTopicPartitionsRequest(
-                    topics=[TopicRequest(name=name) for name in left],
-                    response_partition_limit=PARTITIONS_PER_RESPONSE,
-                    cursor=cursor,
-                ),
+            body = topic_partitions.DescribeTopicPartitionsRequest(
+                topics=[topic_partitions.TopicRequest(name=name) for name in left],
+                response_partition_limit=PARTITIONS_PER_RESPONSE,
+                cursor=cursor,
+            )
+            response: topic_partitions.DescribeTopicPartitionsResponse = await self._request(
+                node, body
             )
             for topic in response.topics:
-                _add(found, topic, include_operations)
+                assert topic.name is not None
+                before = found.get(topic.name)
+                after = _described(topic, include_operations)
+                if isinstance(before, TopicDescription) and isinstance(after, TopicDescription):
+                    before.partitions.update(after.partitions)
+                else:
+                    found[topic.name] = after
             following = response.next_cursor
             if following is None:
                 break
             # The last topic of this response may continue in the next one.
             left = [name for name in left if name >= following.topic_name]
-            cursor = RequestCursor(
+            cursor = topic_partitions.RequestCursor(
                 topic_name=following.topic_name, partition_index=following.partition_index
             )
         return found
@@ -405,44 +372,42 @@ class TopicCalls(AdminCalls):
     async def _by_metadata(
         self,
         node: Node,
-        topics: _RequestedTopics,
+        topics: Sequence[MetadataRequestTopic],
         version_min: int,
         include_operations: bool,
-    ) -> dict[str, TopicDescription | TrionetError]:
-        response: MetadataResponse = await self._calls.client.request(
-            node,
-            MetadataRequest(
-                topics=topics,
-                allow_auto_topic_creation=False,
-                include_topic_authorized_operations=include_operations,
-            ),
-            version_min=_METADATA_WITH_OPERATIONS_VERSION if include_operations else version_min,
+    ) -> Outcomes[str, TopicDescription]:
+        body = MetadataRequest(
+            topics=[*topics],
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=include_operations,
         )
+        version_min = _METADATA_WITH_OPERATIONS_VERSION if include_operations else version_min
+        response: MetadataResponse = await self._request(node, body, version_min=version_min)
         return {
             each.name or uuid_text(each.topic_id): _described(each, include_operations)
             for each in response.topics
         }
 
 
-def _creatable(topic: NewTopic) -> CreatableTopic:
-    return CreatableTopic(
+def _creatable(topic: NewTopic) -> create_topics.CreatableTopic:
+    return create_topics.CreatableTopic(
         name=topic.name,
         num_partitions=DEFAULT if topic.assignments is not None else topic.partitions,
         replication_factor=DEFAULT if topic.assignments is not None else topic.replication_factor,
         assignments=[
-            CreatableReplicaAssignment(partition_index=partition, broker_ids=list(brokers))
+            create_topics.CreatableReplicaAssignment(
+                partition_index=partition, broker_ids=list(brokers)
+            )
             for partition, brokers in (topic.assignments or {}).items()
         ],
         configs=[
-            CreatableTopicConfig(name=name, value=setting_text(value))
+            create_topics.CreatableTopicConfig(name=name, value=setting_text(value))
             for name, value in topic.configs.items()
         ],
     )
 
 
-def _created(result: CreatableTopicResult) -> CreatedTopic | TrionetError:
-    if result.error_code:
-        return api_error(result.error_code, f"topic {result.name}", result.error_message)
+def _created(result: create_topics.CreatableTopicResult) -> CreatedTopic:
     has_configs = not result.topic_config_error_code and result.configs is not None
     return CreatedTopic(
         result.name,
@@ -453,48 +418,22 @@ def _created(result: CreatableTopicResult) -> CreatedTopic | TrionetError:
     )
 
 
-def _deleted(
-    keys: Iterable[str], results: Iterable[DeletableTopicResult]
-) -> dict[str, TrionetError | None]:
-    """Return results keyed by the requested names and ids; a response item may have both."""
-    wanted = set(keys)
-    found: dict[str, TrionetError | None] = {}
-    for each in results:
-        key = each.name if each.name in wanted else uuid_text(each.topic_id)
-        assert key is not None
-        found[key] = failure(each.error_code, f"topic {key}", each.error_message)
-    return found
-
-
-def _larger(name: str, topic: NewPartitions | int) -> CreatePartitionsTopic:
-    if isinstance(topic, int):
-        return CreatePartitionsTopic(name=name, count=topic, assignments=None)
-    assignments = topic.assignments
-    return CreatePartitionsTopic(
-        name=name,
-        count=topic.total,
-        assignments=None
-        if assignments is None
-        else [CreatePartitionsAssignment(broker_ids=list(brokers)) for brokers in assignments],
+def _larger(name: str, topic: NewPartitions | int) -> create_partitions.CreatePartitionsTopic:
+    new = NewPartitions(topic) if isinstance(topic, int) else topic
+    assignments = None
+    if new.assignments is not None:
+        assignments = [
+            create_partitions.CreatePartitionsAssignment(broker_ids=list(brokers))
+            for brokers in new.assignments
+        ]
+    return create_partitions.CreatePartitionsTopic(
+        name=name, count=new.total, assignments=assignments
     )
 
 
-def _add(
-    found: dict[str, TopicDescription | TrionetError],
-    topic: DescribeTopicPartitionsResponseTopic,
-    include_operations: bool,
-) -> None:
-    assert topic.name is not None
-    before = found.get(topic.name)
-    after = _described(topic, include_operations)
-    if isinstance(before, TopicDescription) and isinstance(after, TopicDescription):
-        before.partitions.update(after.partitions)
-    else:
-        found[topic.name] = after
-
-
 def _described(
-    topic: DescribeTopicPartitionsResponseTopic | MetadataResponseTopic, include_operations: bool
+    topic: topic_partitions.DescribeTopicPartitionsResponseTopic | MetadataResponseTopic,
+    include_operations: bool,
 ) -> TopicDescription | TrionetError:
     id = uuid_text(topic.topic_id)
     if topic.error_code and topic.error_code != error_codes.LEADER_NOT_AVAILABLE:
@@ -509,18 +448,22 @@ def _described(
 
 
 def _partition(
-    partition: DescribeTopicPartitionsResponsePartition | MetadataResponsePartition,
+    partition: topic_partitions.DescribeTopicPartitionsResponsePartition
+    | MetadataResponsePartition,
 ) -> PartitionDescription:
-    eligible = last_known = None
-    if isinstance(partition, DescribeTopicPartitionsResponsePartition):
-        eligible, last_known = partition.eligible_leader_replicas, partition.last_known_elr
-    return PartitionDescription(
+    described = PartitionDescription(
         partition.partition_index,
         partition.leader_id,
         partition.leader_epoch,
         tuple(partition.replica_nodes),
         tuple(partition.isr_nodes),
         tuple(partition.offline_replicas),
-        None if eligible is None else tuple(eligible),
-        None if last_known is None else tuple(last_known),
+    )
+    if isinstance(partition, MetadataResponsePartition):
+        return described
+    eligible, last_known = partition.eligible_leader_replicas, partition.last_known_elr
+    return attrs.evolve(
+        described,
+        eligible_leaders=None if eligible is None else tuple(eligible),
+        last_known_leaders=None if last_known is None else tuple(last_known),
     )

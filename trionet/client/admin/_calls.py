@@ -1,37 +1,182 @@
 """The sender of admin requests, which retries them until they succeed or time out.
 
-(Kafka: KafkaAdminClient.Call, AdminApiDriver.)
+(Kafka: KafkaAdminClient.Call, AdminApiDriver.) The settings say how often and for how long.
+:func:`open_calls` opens a client for the calls of some groups alone, without importing the others.
+A call sends either one request (:meth:`Calls.call_any` and the like) or one to each broker that is
+responsible for some of its items (:meth:`Calls.for_each`).
 """
 
 from __future__ import annotations
 
+import logging
 import random
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, Final, TypeVar
 
 import attrs
 import trio
 
-from ...._util._raising import raise_single_error
-from ....errors import ApiError, CallTimedOutError, DisconnectedError, TrionetError
-from ....protocol import error_codes
-from ....protocol._wire import Message
-from ..._api_errors import api_error
-from ..._node import Node
-from ..._topic_partition import TopicPartition
-from ...network._kafka_client import KafkaClient
-from ._nodes import CONTROLLER_CODES, CoordinatorKind, Nodes
-from ._settings import AdminSettings
+from ..._util._raising import raise_single_error
+from ...errors import ApiError, CallTimedOutError, ConfigError, DisconnectedError, TrionetError
+from ...net._network import SYSTEM, Network
+from ...protocol import error_codes
+from ...protocol._wire import Message
+from .._api_errors import api_error
+from .._backoff import ExponentialBackoff
+from .._node import Node
+from ..config._client_config import ClientConfig, check_nothing_beside, read_config
+from ..config._client_settings import client_settings, retry_backoff
+from ..config._keys import ADMIN_KEYS
+from ..network._kafka_client import KafkaClient
+from ..network._open_client import keep_polling, open_kafka_client
+from ..network._settings import ClientSettings
+from ..security._settings import TokenProvider
+from ._conversions import check
+from ._nodes import CONTROLLER_CODES, COORDINATOR_CODES, Nodes, Place
 
 K = TypeVar("K")
 V = TypeVar("V")
 T = TypeVar("T")
 
-Lookup = Callable[[Sequence[K]], Awaitable[Mapping[K, Node | TrionetError]]]
-"""Returns the broker responsible for each item, or an error if none is known."""
+Outcomes = dict[K, V | TrionetError]
+"""The value or error of each item."""
 
 SendTo = Callable[[Node, Sequence[K]], Awaitable[Mapping[K, V | TrionetError]]]
 """Sends one broker a request about some items; raises errors that concern all of these items."""
+
+INT_MAX: Final = 2**31 - 1
+
+logger = logging.getLogger("trionet.client")
+
+_IN_FLIGHT_MAX: Final = 1_000_000
+"""Effectively no limit, as in KafkaAdminClient: calls do not wait for each other."""
+
+
+@attrs.frozen(kw_only=True)
+class AdminSettings:
+    """All settings of an admin client; the defaults are Kafka's.
+
+    Attributes:
+        client: the NetworkClient's settings.
+        controllers: controllers to use instead of brokers (``bootstrap.controllers``, KIP-919).
+        api_timeout_seconds: the timeout of a call, including its retries
+            (``default.api.timeout.ms``).
+        retries: the maximum number of retries per call (``retries``).
+        retry: the backoff between retries (``retry.backoff.ms``, ``retry.backoff.max.ms``).
+        unknown_topic_seconds: how long to retry after UNKNOWN_TOPIC_OR_PARTITION, since some
+            brokers learn about a new topic later than others. Kafka's own client retries for
+            ``default.api.timeout.ms``, even if the name is misspelt.
+    """
+
+    client: ClientSettings = attrs.field(factory=lambda: ClientSettings(idle_seconds_max=300.0))
+    controllers: tuple[str, ...] = ()
+    api_timeout_seconds: float = 60.0
+    retries: int = INT_MAX
+    retry: ExponentialBackoff = attrs.field(default=ExponentialBackoff(0.1, 1.0))
+    unknown_topic_seconds: float = 5.0
+
+
+def admin_settings(
+    config: Mapping[str, object] | AdminSettings | None,
+    keywords: Mapping[str, object],
+    token_provider: TokenProvider | None = None,
+) -> AdminSettings:
+    """Build and check an admin client's settings.
+
+    Args:
+        config: see :func:`.read_config`; or a settings object, which is returned unchanged.
+        keywords: see :func:`.read_config`.
+        token_provider: returns the tokens for OAUTHBEARER.
+
+    Raises:
+        TypeError: a settings object is combined with other settings.
+        ConfigError: a key is unknown, a value is not allowed, or values are inconsistent.
+    """
+    if isinstance(config, AdminSettings):
+        check_nothing_beside(keywords, token_provider)
+        return config
+    read = read_config(ADMIN_KEYS, config, keywords)
+    settings = AdminSettings(
+        client=client_settings(read, in_flight_max=_IN_FLIGHT_MAX, token_provider=token_provider),
+        controllers=read.names("bootstrap.controllers"),
+        api_timeout_seconds=_api_timeout_seconds(read),
+        retries=read.integer("retries"),
+        retry=retry_backoff(read),
+    )
+    read.report()
+    return settings
+
+
+def _api_timeout_seconds(config: ClientConfig) -> float:
+    """Return the timeout of a call; at least ``request.timeout.ms`` if only that key is set.
+
+    (Kafka: KafkaAdminClient.configureDefaultApiTimeoutMs.)
+    """
+    key = "default.api.timeout.ms"
+    call, request = config.seconds(key), config.seconds("request.timeout.ms")
+    if key in config.given or call >= request:
+        return call
+    logger.warning(
+        "%s is not set, and its default is lower than request.timeout.ms;"
+        " using request.timeout.ms for both",
+        key,
+    )
+    return request
+
+
+@asynccontextmanager
+async def open_calls(
+    bootstrap_servers: str | Iterable[str] | None,
+    settings: AdminSettings,
+    *,
+    network: Network = SYSTEM,
+) -> AsyncIterator[Calls]:
+    """Open an admin client's request sender for the duration of an ``async with`` block.
+
+    Pass the sender to a group of calls, such as ``GroupCalls(calls)``. Unlike
+    :func:`._admin.open_admin`, this does not import the other groups of calls.
+
+    Args:
+        bootstrap_servers: see :func:`._admin.open_admin`.
+        settings: the settings.
+        network: opens connections.
+
+    Raises:
+        ConfigError: ``bootstrap_servers`` is invalid, or both servers and controllers are set, or
+            neither.
+
+    Cancellation: at the end of the block all connections are closed immediately.
+    """
+    if (bootstrap_servers is None) == (not settings.controllers):
+        raise ConfigError(
+            "an admin client requires either bootstrap.servers or bootstrap.controllers;"
+            f" {'both are' if settings.controllers else 'neither is'} set"
+        )
+    async with open_kafka_client(
+        settings.controllers if bootstrap_servers is None else bootstrap_servers,
+        settings.client,
+        network=network,
+        kind="admin-client",
+        of_controllers=bootstrap_servers is None,
+    ) as client:
+        with raise_single_error() as caller:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(keep_polling, client)
+                try:
+                    with caller.block():
+                        yield Calls(client, settings, network.rng)
+                finally:
+                    nursery.cancel_scope.cancel(reason="the admin client is closed")
 
 
 class Results(dict[K, V | TrionetError]):
@@ -89,11 +234,7 @@ class Calls:
 
         See :meth:`.Admin.request`.
         """
-
-        async def find() -> Node:
-            return await (self.nodes.any() if broker_id is None else self.nodes.broker(broker_id))
-
-        node = await self.retry(find)
+        node = await self.retry(self._finder(broker_id))
         return await self.client.request(node, body, version_max=version_max)
 
     async def retry(self, send: Callable[[], Awaitable[T]], retried: Collection[int] = ()) -> T:
@@ -121,67 +262,69 @@ class Calls:
         raise attempts.timed_out(error)
 
     async def call_any(
-        self, body: Message, check: Callable[[Any], T], *, version_min: int = 0
-    ) -> T:
-        """Send a request to any broker.
+        self,
+        body: Message,
+        about: str = "",
+        *,
+        broker_id: int | None = None,
+        version_min: int = 0,
+    ) -> Any:
+        """Send a request to any broker or to the given one, and return the response.
 
         Args:
             body: the request.
-            check: converts the response to the call's value, or raises ApiError.
+            about: the subject of the response's error; empty if a response has no error code.
+            broker_id: the broker; None for any.
             version_min: the oldest version that can carry the body.
+
+        Raises:
+            ApiError: the response has an error code.
+            TrionetError: see :meth:`retry`.
         """
+        return await self._call(self._finder(broker_id), body, about, version_min)
 
-        async def send() -> T:
-            node = await self.nodes.any()
-            return check(await self.client.request(node, body, version_min=version_min))
-
-        return await self.retry(send)
-
-    async def call_controller(
-        self,
-        body: Message,
-        check: Callable[[Any], T],
-        *,
-        version_min: int = 0,
-        retried: Collection[int] = (),
-    ) -> T:
+    async def call_controller(self, body: Message, about: str, *, version_min: int = 0) -> Any:
         """Send a request to the controller; otherwise like :meth:`call_any`."""
+        find = self.nodes.controller
+        return await self._call(find, body, about, version_min, CONTROLLER_CODES)
 
-        async def send() -> T:
-            node = await self.nodes.controller()
-            return check(await self.client.request(node, body, version_min=version_min))
+    async def _call(
+        self,
+        find: Callable[[], Awaitable[Node]],
+        body: Message,
+        about: str,
+        version_min: int,
+        retried: Collection[int] = (),
+    ) -> Any:
+        async def send() -> Any:
+            response = await self.client.request(await find(), body, version_min=version_min)
+            if about:
+                check(response, about)
+            return response
 
-        return await self.retry(send, {*CONTROLLER_CODES, *retried})
+        return await self.retry(send, retried)
 
-    async def call_broker(
-        self, node_id: int, body: Message, check: Callable[[Any], T], *, version_min: int = 0
-    ) -> T:
-        """Send a request to one broker; otherwise like :meth:`call_any`."""
-
-        async def send() -> T:
-            node = await self.nodes.broker(node_id)
-            return check(await self.client.request(node, body, version_min=version_min))
-
-        return await self.retry(send)
+    def _finder(self, broker_id: int | None) -> Callable[[], Awaitable[Node]]:
+        return self.nodes.any if broker_id is None else partial(self.nodes.broker, broker_id)
 
     # Calls about many items.
 
     async def for_each(
         self,
         keys: Iterable[K],
-        lookup: Lookup[K],
+        place: Place,
         send: SendTo[K, V],
-        retried: Collection[int] = (),
         *,
+        retried: Collection[int] = (),
         singly: bool = False,
     ) -> Results[K, V]:
         """Send requests about many items, one per broker, and retry the items that fail.
 
         Args:
             keys: the items.
-            lookup: finds the responsible brokers.
+            place: finds the responsible brokers.
             send: sends the request to one broker.
-            retried: the error codes for which an item is retried.
+            retried: more error codes for which an item is retried than the place has.
             singly: whether to send one request per item instead, concurrently.
 
         Raises:
@@ -192,10 +335,11 @@ class Calls:
         wanted = list(dict.fromkeys(keys))
         outcomes: dict[K, V | TrionetError | _Whole] = {}
         left = wanted
+        retried = place.retried.union(retried)
         with trio.move_on_after(self._settings.api_timeout_seconds):
             await trio.lowlevel.checkpoint()  # even without items
             while left:
-                await self._round(left, lookup, send, outcomes, singly)
+                await self._round(left, place, send, outcomes, singly)
                 left = [
                     key for key in left if attempts.should_retry(_error(outcomes[key]), retried)
                 ]
@@ -210,7 +354,7 @@ class Calls:
     async def _round(
         self,
         keys: Sequence[K],
-        lookup: Lookup[K],
+        place: Place,
         send: SendTo[K, V],
         outcomes: dict[K, V | TrionetError | _Whole],
         singly: bool,
@@ -219,7 +363,7 @@ class Calls:
         requests: dict[tuple[Node, K | None], list[K]] = {}
         await trio.lowlevel.checkpoint()
         try:
-            nodes = await lookup(keys)
+            nodes = await place.find(keys)
         except TrionetError as error:
             outcomes.update(dict.fromkeys(keys, _Whole(error)))
             return
@@ -245,57 +389,32 @@ class Calls:
                 for (node, _), about in requests.items():
                     nursery.start_soon(send_one, node, about)
 
-    # Responsible brokers.
+    async def list_everywhere(
+        self,
+        body: Message,
+        listed: Callable[[Any, Node], dict[str, V]],
+        *,
+        version_min: int,
+    ) -> dict[str, V]:
+        """Send a request to all brokers, and return what their responses list, keyed by name.
 
-    async def at_any(self, keys: Sequence[K]) -> dict[K, Node | TrionetError]:
-        """Return the same arbitrary broker for all items."""
-        return dict.fromkeys(keys, await self.nodes.any())
+        Args:
+            body: the request.
+            listed: converts the response of a broker, or raises ApiError.
+            version_min: the oldest version that can carry the body.
 
-    async def at_controller(self, keys: Sequence[K]) -> dict[K, Node | TrionetError]:
-        """Return the controller for all items."""
-        return dict.fromkeys(keys, await self.nodes.controller())
+        Raises:
+            TrionetError: a broker could not be reached, so the listing would be incomplete.
+        """
 
-    async def at_leaders(
-        self, keys: Sequence[TopicPartition]
-    ) -> dict[TopicPartition, Node | TrionetError]:
-        """Return each partition's leader."""
-        return await self.nodes.leaders(keys)
+        async def send(node: Node, keys: Sequence[int]) -> Outcomes[int, dict[str, V]]:
+            response = await self.client.request(node, body, version_min=version_min)
+            return dict.fromkeys(keys, listed(response, node))
 
-    async def at_groups(self, keys: Sequence[str]) -> dict[str, Node | TrionetError]:
-        """Return each group's coordinator."""
-        return await self.nodes.coordinators(CoordinatorKind.GROUP, keys)
-
-    def at_group(self, group: str) -> Lookup[K]:
-        """Return a lookup of one group's coordinator, for all items."""
-
-        async def lookup(keys: Sequence[K]) -> dict[K, Node | TrionetError]:
-            return dict.fromkeys(keys, (await self.at_groups([group]))[group])
-
-        return lookup
-
-    async def at_transactions(self, keys: Sequence[str]) -> dict[str, Node | TrionetError]:
-        """Return each transactional id's coordinator."""
-        return await self.nodes.coordinators(CoordinatorKind.TRANSACTION, keys)
-
-    async def at_themselves(self, keys: Sequence[int]) -> Mapping[int, Node | TrionetError]:
-        """Return the brokers whose ids are the items."""
-        itself: Lookup[int] = self.at_brokers(lambda node_id: node_id)
-        return await itself(keys)
-
-    def at_brokers(self, node_id_of: Callable[[K], int]) -> Lookup[K]:
-        """Return a lookup of the broker whose id ``node_id_of`` returns for each item."""
-
-        async def lookup(keys: Sequence[K]) -> dict[K, Node | TrionetError]:
-            found: dict[K, Node | TrionetError] = {}
-            await trio.lowlevel.checkpoint()
-            for key in keys:
-                try:
-                    found[key] = await self.nodes.broker(node_id_of(key))
-                except ApiError as error:
-                    found[key] = error
-            return found
-
-        return lookup
+        brokers = await self.retry(self.nodes.all)
+        place = self.nodes.at_brokers()
+        results = await self.for_each(brokers, place, send, retried=COORDINATOR_CODES)
+        return {name: each for found in results.checked().values() for name, each in found.items()}
 
 
 class AdminCalls:
@@ -307,6 +426,8 @@ class AdminCalls:
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
+        self._nodes = calls.nodes
+        self._request = calls.client.request
 
 
 @attrs.frozen

@@ -6,14 +6,11 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from ....errors import TrionetError
-from ....protocol.messages import streams_group_describe as streams
-from ..._api_errors import api_error
-from ..._argument_checks import names
-from ..._node import Node
-from ..calls._calls import AdminCalls, Results, SendTo
-from ..calls._enums import AclOperation, operations
-from ..calls._nodes import COORDINATOR_CODES
+from ...protocol.messages import streams_group_describe as streams
+from .._argument_checks import names
+from .._node import Node
+from ._calls import AdminCalls, Results, SendTo
+from ._conversions import AclOperation, operations
 from ._group_descriptions import describing
 
 Tasks = dict[str, tuple[int, ...]]
@@ -159,16 +156,10 @@ class StreamsGroupCalls(AdminCalls):
             _group,
             include_operations=include_operations,
         )
-        return await self._calls.for_each(
-            names(groups), self._calls.at_groups, send, COORDINATOR_CODES
-        )
+        return await self._calls.for_each(names(groups), self._nodes.at_groups, send)
 
 
-def _group(
-    group: streams.DescribedGroup, node: Node, include_operations: bool
-) -> StreamsGroupDescription | TrionetError:
-    if group.error_code:
-        return api_error(group.error_code, f"group {group.group_id}", group.error_message)
+def _group(group: streams.DescribedGroup, node: Node) -> StreamsGroupDescription:
     topology = group.topology
     return StreamsGroupDescription(
         group.group_id,
@@ -182,7 +173,7 @@ def _group(
         },
         tuple(map(_member, group.members)),
         node,
-        operations(group.authorized_operations) if include_operations else None,
+        operations(group.authorized_operations),
     )
 
 

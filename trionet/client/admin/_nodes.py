@@ -1,31 +1,38 @@
 """Finds the broker for a request: any broker, the controller, a coordinator or a leader.
 
-(Kafka: AdminApiLookupStrategy and the node providers of KafkaAdminClient.) Locations are not
-cached, since admin calls are rare and a cached location may be stale.
+A call with a single request needs a :class:`Node`; a call about many items takes a :class:`Place`,
+which finds the broker of each. (Kafka: the node providers of KafkaAdminClient, and
+AdminApiLookupStrategy.) Locations are not cached, since admin calls are rare and a cached location
+may be stale.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from enum import IntEnum
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 import trio
 
-from ....errors import TrionetError, UnsupportedVersionError
-from ....protocol import error_codes
-from ....protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from ....protocol.messages.metadata import (
+from ...errors import ApiError, TrionetError, UnsupportedVersionError
+from ...protocol import error_codes
+from ...protocol.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from ...protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseTopic,
 )
-from ..._api_errors import api_error
-from ..._node import Node
-from ..._topic_partition import TopicPartition
-from ...network._any_node import until_any_ready
-from ...network._kafka_client import KafkaClient
+from .._api_errors import api_error
+from .._node import Node
+from .._topic_partition import TopicPartition, by_topic
+from ..network._any_node import until_any_ready
+from ..network._kafka_client import KafkaClient
+from ._conversions import failure
 
 CONTROLLER_CODES: Final = frozenset({error_codes.NOT_CONTROLLER})
 """The error codes of a node that is no longer the controller."""
@@ -58,11 +65,22 @@ _FRESH_SECONDS: Final = 1.0
 _MANY_KEYS_VERSION: Final = 4  # KIP-699
 
 
-class CoordinatorKind(IntEnum):
-    """The type of coordinator to look up."""
+# The key types of FindCoordinator requests.
+_GROUP: Final = 0
+_TRANSACTION: Final = 1
 
-    GROUP = 0
-    TRANSACTION = 1
+
+class Place(NamedTuple):
+    """Where the requests of a call about many items are sent.
+
+    Attributes:
+        find: returns the responsible broker of each item, or an error if none is known.
+        retried: the error codes that a broker returns for an item if another broker has become
+            responsible, or the broker is not ready yet.
+    """
+
+    find: Callable[[Sequence[Any]], Awaitable[Mapping[Any, Node | TrionetError]]]
+    retried: frozenset[int] = frozenset()
 
 
 class Nodes:
@@ -149,12 +167,57 @@ class Nodes:
         errors = (self._client.connection(each).error for each in nodes)
         return next((each for each in errors if each is not None), None)
 
-    # Lookups for many items.
+    # Places for many items.
 
-    async def coordinators(
-        self, kind: CoordinatorKind, keys: Sequence[str]
-    ) -> dict[str, Node | TrionetError]:
-        """Find the coordinator of each group or transactional id."""
+    @property
+    def at_any(self) -> Place:
+        """The same arbitrary broker for all items."""
+        return _all_at(self.any)
+
+    @property
+    def at_controller(self) -> Place:
+        """The controller for all items."""
+        return _all_at(self.controller, CONTROLLER_CODES)
+
+    @property
+    def at_leaders(self) -> Place:
+        """The leader of each partition."""
+        return Place(self._leaders, LEADER_CODES)
+
+    @property
+    def at_groups(self) -> Place:
+        """The coordinator of each group."""
+        return Place(partial(self._coordinators, _GROUP), COORDINATOR_CODES)
+
+    def at_group(self, group: str) -> Place:
+        """Return the place of one group's coordinator, for all items."""
+
+        async def find() -> Node | TrionetError:
+            return (await self._coordinators(_GROUP, [group]))[group]
+
+        return _all_at(find, COORDINATOR_CODES)
+
+    @property
+    def at_transactions(self) -> Place:
+        """The coordinator of each transactional id."""
+        return Place(partial(self._coordinators, _TRANSACTION), COORDINATOR_CODES)
+
+    def at_brokers(self, node_id_of: Callable[[Any], int] = int) -> Place:
+        """Return the place of the broker whose id ``node_id_of`` returns for each item."""
+
+        async def find(keys: Sequence[Any]) -> dict[Any, Node | TrionetError]:
+            found: dict[Any, Node | TrionetError] = {}
+            await trio.lowlevel.checkpoint()
+            for key in keys:
+                try:
+                    found[key] = await self.broker(node_id_of(key))
+                except ApiError as error:
+                    found[key] = error
+            return found
+
+        return Place(find)
+
+    async def _coordinators(self, kind: int, keys: Sequence[str]) -> dict[str, Node | TrionetError]:
         node = await self.any()
         try:
             response: FindCoordinatorResponse = await self._client.request(
@@ -164,44 +227,26 @@ class Nodes:
             )
         except UnsupportedVersionError:
             return {key: await self._coordinator(node, kind, key) for key in keys}
-        found: dict[str, Node | TrionetError] = {
-            each.key: api_error(each.error_code, each.key, each.error_message)
-            if each.error_code
-            else Node(each.node_id, each.host, each.port)
-            for each in response.coordinators
-        }
-        for key in keys:
-            if key not in found:
-                found[key] = api_error(
-                    error_codes.COORDINATOR_NOT_AVAILABLE, key, "missing from the response"
-                )
-        return found
+        missing = partial(api_error, error_codes.COORDINATOR_NOT_AVAILABLE)
+        found = {each.key: _coordinator(each, each.key) for each in response.coordinators}
+        return {key: found.get(key) or missing(key, "missing from the response") for key in keys}
 
-    async def _coordinator(
-        self, node: Node, kind: CoordinatorKind, key: str
-    ) -> Node | TrionetError:
+    async def _coordinator(self, node: Node, kind: int, key: str) -> Node | TrionetError:
         response: FindCoordinatorResponse = await self._client.request(
             node,
             FindCoordinatorRequest(key=key, key_type=kind),
             version_min=1 if kind else 0,
             version_max=_MANY_KEYS_VERSION - 1,
         )
-        if response.error_code:
-            return api_error(response.error_code, key, response.error_message)
-        return Node(response.node_id, response.host, response.port)
+        return _coordinator(response, key)
 
-    async def leaders(
-        self, partitions: Iterable[TopicPartition]
+    async def _leaders(
+        self, wanted: Sequence[TopicPartition]
     ) -> dict[TopicPartition, Node | TrionetError]:
-        """Find the leader of each partition."""
-        wanted = list(partitions)
         response: MetadataResponse = await self._client.request(
             await self.any(),
             MetadataRequest(
-                topics=[
-                    MetadataRequestTopic(name=name)
-                    for name in sorted({each.topic for each in wanted})
-                ],
+                topics=[MetadataRequestTopic(name=name) for name in by_topic(wanted)],
                 allow_auto_topic_creation=False,
             ),
             version_min=4,  # the first that can request topics without creating them
@@ -212,6 +257,20 @@ class Nodes:
         }
         topics = {each.name: each for each in response.topics}
         return {each: _leader(each, topics.get(each.topic), nodes) for each in wanted}
+
+
+def _all_at(
+    find_one: Callable[[], Awaitable[Node | TrionetError]],
+    retried: frozenset[int] = frozenset(),
+) -> Place:
+    async def find(keys: Sequence[Any]) -> dict[Any, Node | TrionetError]:
+        return dict.fromkeys(keys, await find_one())
+
+    return Place(find, retried)
+
+
+def _coordinator(found: Coordinator | FindCoordinatorResponse, key: str) -> Node | TrionetError:
+    return failure(found, key) or Node(found.node_id, found.host, found.port)
 
 
 def _leader(

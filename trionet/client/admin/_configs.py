@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
-from ....errors import TrionetError, UnsupportedVersionError
-from ....protocol.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResourceResult,
-    DescribeConfigsResponse,
-)
-from ....protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
-from ....protocol.messages.list_config_resources import (
+from ...errors import TrionetError, UnsupportedVersionError
+from ...protocol.messages import describe_configs, incremental_alter_configs
+from ...protocol.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
-from ..._argument_checks import items, mapping, names
-from ..._node import Node
-from ..calls._calls import AdminCalls, Lookup, Results
-from ..calls._conversions import Setting, check, failure, setting_text
-from ..calls._enums import WireEnum
-from ..calls._nodes import CONTROLLER_CODES
+from .._argument_checks import items, mapping, names
+from .._node import Node
+from ._calls import AdminCalls, Outcomes, Results
+from ._conversions import Setting, WireEnum, failure, setting_text
+from ._nodes import Place
 
 
 class ConfigResourceType(WireEnum):
@@ -189,34 +177,30 @@ class ConfigCalls(AdminCalls):
 
         async def send(
             node: Node, keys: Sequence[ConfigResource]
-        ) -> dict[ConfigResource, dict[str, ConfigEntry] | TrionetError]:
-            response: DescribeConfigsResponse = await self._calls.client.request(
-                node,
-                DescribeConfigsRequest(
-                    resources=[
-                        DescribeConfigsResource(
-                            resource_type=key.type,
-                            resource_name=key.name,
-                            configuration_keys=wanted,
-                        )
-                        for key in keys
-                    ],
-                    include_synonyms=include_synonyms,
-                    include_documentation=include_documentation,
-                ),
-                version_min=3 if include_documentation else 1,
+        ) -> Outcomes[ConfigResource, dict[str, ConfigEntry]]:
+            body = describe_configs.DescribeConfigsRequest(
+                resources=[
+                    describe_configs.DescribeConfigsResource(
+                        resource_type=key.type, resource_name=key.name, configuration_keys=wanted
+                    )
+                    for key in keys
+                ],
+                include_synonyms=include_synonyms,
+                include_documentation=include_documentation,
+            )
+            response: describe_configs.DescribeConfigsResponse = await self._request(
+                node, body, version_min=3 if include_documentation else 1
             )
             return {
-                ConfigResource(ConfigResourceType(each.resource_type), each.resource_name): failure(
-                    each.error_code, each.resource_name, each.error_message
-                )
+                _resource(each): failure(each, each.resource_name)
                 or {config.name: _entry(config) for config in each.configs}
                 for each in response.results
             }
 
-        nodes = {ConfigResourceType.BROKER_LOGGER, ConfigResourceType.BROKER}
-        lookup = self._at_their_brokers(self._calls.at_any, nodes)
-        return await self._calls.for_each(items(resources, ConfigResource), lookup, send)
+        place = self._at_their_brokers(
+            self._nodes.at_any, {ConfigResourceType.BROKER_LOGGER, ConfigResourceType.BROKER}
+        )
+        return await self._calls.for_each(items(resources, ConfigResource), place, send)
 
     async def alter(
         self,
@@ -243,34 +227,31 @@ class ConfigCalls(AdminCalls):
 
         async def send(
             node: Node, keys: Sequence[ConfigResource]
-        ) -> dict[ConfigResource, TrionetError | None]:
-            response: IncrementalAlterConfigsResponse = await self._calls.client.request(
-                node,
-                IncrementalAlterConfigsRequest(
-                    resources=[
-                        AlterConfigsResource(
-                            resource_type=key.type,
-                            resource_name=key.name,
-                            configs=[_change(name, to) for name, to in changes[key].items()],
-                        )
-                        for key in keys
-                    ],
-                    validate_only=validate_only,
-                ),
+        ) -> Outcomes[ConfigResource, None]:
+            body = incremental_alter_configs.IncrementalAlterConfigsRequest(
+                resources=[
+                    incremental_alter_configs.AlterConfigsResource(
+                        resource_type=key.type,
+                        resource_name=key.name,
+                        configs=[_change(name, to) for name, to in changes[key].items()],
+                    )
+                    for key in keys
+                ],
+                validate_only=validate_only,
+            )
+            response: incremental_alter_configs.IncrementalAlterConfigsResponse = (
+                await self._request(node, body)
             )
             return {
-                ConfigResource(ConfigResourceType(each.resource_type), each.resource_name): failure(
-                    each.error_code, each.resource_name, each.error_message
-                )
-                for each in response.responses
+                _resource(each): failure(each, each.resource_name) for each in response.responses
             }
 
         # Controllers accept changes of brokers' configs, but do not know the brokers' addresses.
-        nodes = {ConfigResourceType.BROKER_LOGGER}
-        if not self._calls.nodes.of_controllers:
-            nodes.add(ConfigResourceType.BROKER)
-        lookup = self._at_their_brokers(self._calls.at_controller, nodes)
-        return await self._calls.for_each(changes, lookup, send, CONTROLLER_CODES)
+        types = {ConfigResourceType.BROKER_LOGGER}
+        if not self._nodes.of_controllers:
+            types.add(ConfigResourceType.BROKER)
+        place = self._at_their_brokers(self._nodes.at_controller, types)
+        return await self._calls.for_each(changes, place, send)
 
     async def list_resources(
         self, types: Iterable[ConfigResourceType] | None = None
@@ -285,42 +266,40 @@ class ConfigCalls(AdminCalls):
                 Kafka 4.1, unless only client metrics are requested.
         """
         wanted = None if types is None else items(types, ConfigResourceType)
-
-        def listed(response: ListConfigResourcesResponse) -> list[ConfigResource]:
-            check(response.error_code, "the list of resources")
-            return [
-                ConfigResource(ConfigResourceType(each.resource_type), each.resource_name)
-                for each in response.config_resources
-            ]
-
         body = ListConfigResourcesRequest(resource_types=[int(each) for each in wanted or ()])
+        about = "the list of resources"
         try:
-            return await self._calls.call_any(body, listed, version_min=1)
+            response: ListConfigResourcesResponse = await self._calls.call_any(
+                body, about, version_min=1
+            )
         except UnsupportedVersionError:
             if wanted != [ConfigResourceType.CLIENT_METRICS]:
                 raise
-        # Version 0 lists client metrics only (KIP-714).
-        return await self._calls.call_any(ListConfigResourcesRequest(), listed)
+            # Version 0 lists client metrics only (KIP-714).
+            response = await self._calls.call_any(ListConfigResourcesRequest(), about)
+        return list(map(_resource, response.config_resources))
 
-    def _at_their_brokers(
-        self, others: Lookup[ConfigResource], nodes: Collection[ConfigResourceType]
-    ) -> Lookup[ConfigResource]:
-        """Return a lookup: the named broker for types in ``nodes``, else what ``others`` finds."""
-        brokers: Lookup[ConfigResource] = self._calls.at_brokers(_broker_id)
+    def _at_their_brokers(self, others: Place, types: Collection[ConfigResourceType]) -> Place:
+        """Return the place of the named broker for these types, and ``others`` for all others."""
+        brokers = self._nodes.at_brokers(_broker_id)
 
-        async def lookup(
+        async def find(
             keys: Sequence[ConfigResource],
         ) -> dict[ConfigResource, Node | TrionetError]:
             # A broker with an empty name stands for the default of all brokers.
             default = ConfigResource(ConfigResourceType.BROKER, "")
-            own = [key for key in keys if key.type in nodes and key != default]
+            own = [key for key in keys if key.type in types and key != default]
             rest = [key for key in keys if key not in own]
-            return {**(await brokers(own)), **(await others(rest) if rest else {})}
+            return {**(await brokers.find(own)), **(await others.find(rest) if rest else {})}
 
-        return lookup
+        return Place(find, others.retried)
 
 
-def _entry(config: DescribeConfigsResourceResult) -> ConfigEntry:
+def _resource(named: Any) -> ConfigResource:
+    return ConfigResource(ConfigResourceType(named.resource_type), named.resource_name)
+
+
+def _entry(config: describe_configs.DescribeConfigsResourceResult) -> ConfigEntry:
     return ConfigEntry(
         config.name,
         config.value,
@@ -348,9 +327,14 @@ def _broker_id(resource: ConfigResource) -> int:
         raise ValueError(f"invalid broker id {resource.name!r}: expected an integer") from error
 
 
-def _change(name: str, to: Setting | Append | Subtract) -> AlterableConfig:
-    if isinstance(to, (Append, Subtract)):
+def _change(
+    name: str, to: Setting | Append | Subtract
+) -> incremental_alter_configs.AlterableConfig:
+    if isinstance(to, Append | Subtract):
         operation = _APPEND if isinstance(to, Append) else _SUBTRACT
-        return AlterableConfig(name=name, config_operation=operation, value=to.value)
-    operation = _DELETE if to is None else _SET
-    return AlterableConfig(name=name, config_operation=operation, value=setting_text(to))
+        to = to.value
+    else:
+        operation = _DELETE if to is None else _SET
+    return incremental_alter_configs.AlterableConfig(
+        name=name, config_operation=operation, value=setting_text(to)
+    )

@@ -7,28 +7,26 @@ from typing import Final
 
 import attrs
 
-from ....errors import TrionetError
-from ....protocol import error_codes
-from ....protocol.messages import describe_producers, describe_transactions, list_transactions
-from ....protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from ....protocol.messages.write_txn_markers import (
+from ...protocol import error_codes
+from ...protocol.messages import describe_producers, describe_transactions, list_transactions
+from ...protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ...protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from ..._api_errors import api_error
-from ..._argument_checks import items, names
-from ..._node import Node
-from ..._topic_partition import TopicPartition, by_topic
-from ..calls._calls import AdminCalls, Lookup, Results
-from ..calls._conversions import check, failure
-from ..calls._nodes import COORDINATOR_CODES, LEADER_CODES
+from .._api_errors import api_error
+from .._argument_checks import items, names
+from .._node import Node
+from .._topic_partition import TopicPartition, by_topic
+from ._calls import AdminCalls, Outcomes, Results
+from ._conversions import by_partition, check, failure, failures, known
 
 _NONE: Final = -1
 # Fencing needs no transaction; Kafka's own client uses the same timeout.
 _FENCING_TIMEOUT_MS: Final = 1
-_FENCING_RETRIED: Final = frozenset({*COORDINATOR_CODES, error_codes.CONCURRENT_TRANSACTIONS})
+_FENCING_RETRIED: Final = frozenset({error_codes.CONCURRENT_TRANSACTIONS})
 
 
 @attrs.frozen
@@ -131,32 +129,23 @@ class TransactionCalls(AdminCalls):
 
         async def send(
             node: Node, keys: Sequence[TopicPartition]
-        ) -> dict[TopicPartition, list[ProducerState] | TrionetError]:
-            response: describe_producers.DescribeProducersResponse = (
-                await self._calls.client.request(
-                    node,
-                    describe_producers.DescribeProducersRequest(
-                        topics=[
-                            describe_producers.TopicRequest(name=topic, partition_indexes=numbers)
-                            for topic, numbers in by_topic(keys).items()
-                        ]
-                    ),
-                )
+        ) -> Outcomes[TopicPartition, ProducerStates]:
+            body = describe_producers.DescribeProducersRequest(
+                topics=[
+                    describe_producers.TopicRequest(name=topic, partition_indexes=numbers)
+                    for topic, numbers in by_topic(keys).items()
+                ]
             )
-            found: dict[TopicPartition, list[ProducerState] | TrionetError] = {}
-            for topic in response.topics:
-                for each in topic.partitions:
-                    key = TopicPartition(topic.name, each.partition_index)
-                    error = failure(each.error_code, str(key), each.error_message)
-                    found[key] = error or [_producer(state) for state in each.active_producers]
-            return found
+            response: describe_producers.DescribeProducersResponse = await self._request(node, body)
+            return by_partition(
+                response.topics, lambda each: list(map(_producer, each.active_producers))
+            )
 
-        lookup: Lookup[TopicPartition] = self._calls.at_leaders
+        place = self._nodes.at_leaders
         if broker_id is not None:
-            lookup = self._calls.at_brokers(lambda _: broker_id)
-        return await self._calls.for_each(
-            items(partitions, TopicPartition), lookup, send, LEADER_CODES
-        )
+            at_broker = self._nodes.at_brokers(lambda _: broker_id)
+            place = place._replace(find=at_broker.find)
+        return await self._calls.for_each(items(partitions, TopicPartition), place, send)
 
     async def list(
         self,
@@ -179,6 +168,24 @@ class TransactionCalls(AdminCalls):
             ApiError: INVALID_REQUEST if there is no such state.
             TrionetError: a broker could not be reached, so the listing would be incomplete.
         """
+
+        def listed(
+            response: list_transactions.ListTransactionsResponse, node: Node
+        ) -> dict[str, TransactionListing]:
+            check(response, f"the transactions of {node}")
+            if response.unknown_state_filters:
+                raise api_error(
+                    error_codes.INVALID_REQUEST,
+                    "the state filter",
+                    f"unknown states: {', '.join(response.unknown_state_filters)}",
+                )
+            return {
+                each.transactional_id: TransactionListing(
+                    each.transactional_id, each.producer_id, each.transaction_state
+                )
+                for each in response.transaction_states
+            }
+
         body = list_transactions.ListTransactionsRequest(
             state_filters=names(states),
             producer_id_filters=items(producer_ids, int),
@@ -186,32 +193,7 @@ class TransactionCalls(AdminCalls):
             transactional_id_pattern=pattern,
         )
         version_min = 2 if pattern is not None else 1 if duration_ms is not None else 0
-
-        async def send(
-            node: Node, keys: Sequence[int]
-        ) -> dict[int, dict[str, TransactionListing] | TrionetError]:
-            response: list_transactions.ListTransactionsResponse = await self._calls.client.request(
-                node, body, version_min=version_min
-            )
-            check(response.error_code, f"the transactions of {node}")
-            if response.unknown_state_filters:
-                raise api_error(
-                    error_codes.INVALID_REQUEST,
-                    "the state filter",
-                    f"unknown states: {', '.join(response.unknown_state_filters)}",
-                )
-            found: dict[str, TransactionListing] = {
-                each.transactional_id: TransactionListing(
-                    each.transactional_id, each.producer_id, each.transaction_state
-                )
-                for each in response.transaction_states
-            }
-            return dict.fromkeys(keys, found)
-
-        brokers = await self._calls.retry(self._calls.nodes.all)
-        lookup = self._calls.at_themselves
-        by_broker = (await self._calls.for_each(brokers, lookup, send, COORDINATOR_CODES)).checked()
-        return {id: each for found in by_broker.values() for id, each in found.items()}
+        return await self._calls.list_everywhere(body, listed, version_min=version_min)
 
     async def describe(
         self, transactional_ids: Iterable[str]
@@ -228,23 +210,19 @@ class TransactionCalls(AdminCalls):
             TrionetError: the request as a whole failed.
         """
 
-        async def send(
-            node: Node, keys: Sequence[str]
-        ) -> dict[str, TransactionDescription | TrionetError]:
-            response: describe_transactions.DescribeTransactionsResponse = (
-                await self._calls.client.request(
-                    node,
-                    describe_transactions.DescribeTransactionsRequest(transactional_ids=list(keys)),
-                )
+        async def send(node: Node, keys: Sequence[str]) -> Outcomes[str, TransactionDescription]:
+            body = describe_transactions.DescribeTransactionsRequest(transactional_ids=list(keys))
+            response: describe_transactions.DescribeTransactionsResponse = await self._request(
+                node, body
             )
             return {
-                each.transactional_id: _described(each, node)
+                each.transactional_id: failure(each, each.transactional_id)
+                or _described(each, node)
                 for each in response.transaction_states
             }
 
-        return await self._calls.for_each(
-            names(transactional_ids), self._calls.at_transactions, send, COORDINATOR_CODES
-        )
+        ids = names(transactional_ids)
+        return await self._calls.for_each(ids, self._nodes.at_transactions, send)
 
     async def abort(
         self,
@@ -270,38 +248,26 @@ class TransactionCalls(AdminCalls):
 
         Cancellation: the transaction may have been aborted.
         """
-
-        async def send(
-            node: Node, keys: Sequence[TopicPartition]
-        ) -> dict[TopicPartition, TrionetError | None]:
-            marker = WritableTxnMarker(
-                producer_id=producer_id,
-                producer_epoch=producer_epoch,
-                transaction_result=False,
-                topics=[
-                    WritableTxnMarkerTopic(name=topic, partition_indexes=numbers)
-                    for topic, numbers in by_topic(keys).items()
-                ],
-                coordinator_epoch=coordinator_epoch,
-            )
-            response: WriteTxnMarkersResponse = await self._calls.client.request(
-                node, WriteTxnMarkersRequest(markers=[marker])
-            )
-            return {
-                TopicPartition(topic.name, each.partition_index): failure(
-                    each.error_code, str(partition)
+        [partition] = items([partition], TopicPartition)
+        marker = WritableTxnMarker(
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            transaction_result=False,
+            topics=[
+                WritableTxnMarkerTopic(
+                    name=partition.topic, partition_indexes=[partition.partition]
                 )
-                for marker in response.markers
-                for topic in marker.topics
-                for each in topic.partitions
-            }
+            ],
+            coordinator_epoch=coordinator_epoch,
+        )
 
-        lookup = self._calls.at_leaders
-        (
-            await self._calls.for_each(
-                items([partition], TopicPartition), lookup, send, LEADER_CODES
-            )
-        ).checked()
+        async def send(node: Node, _: Sequence[TopicPartition]) -> Outcomes[TopicPartition, None]:
+            body = WriteTxnMarkersRequest(markers=[marker])
+            response: WriteTxnMarkersResponse = await self._request(node, body)
+            return failures(topic for each in response.markers for topic in each.topics)
+
+        results = await self._calls.for_each([partition], self._nodes.at_leaders, send)
+        results.checked()
 
     async def fence_producers(
         self, transactional_ids: Iterable[str]
@@ -320,22 +286,20 @@ class TransactionCalls(AdminCalls):
         Cancellation: producers may have been fenced.
         """
 
-        async def send(node: Node, keys: Sequence[str]) -> dict[str, FencedProducer | TrionetError]:
+        async def send(node: Node, keys: Sequence[str]) -> Outcomes[str, FencedProducer]:
             [key] = keys  # an InitProducerId request has only one
-            response: InitProducerIdResponse = await self._calls.client.request(
-                node,
-                InitProducerIdRequest(
-                    transactional_id=key, transaction_timeout_ms=_FENCING_TIMEOUT_MS
-                ),
+            body = InitProducerIdRequest(
+                transactional_id=key, transaction_timeout_ms=_FENCING_TIMEOUT_MS
             )
+            response: InitProducerIdResponse = await self._request(node, body)
             fenced = FencedProducer(response.producer_id, response.producer_epoch)
-            return {key: failure(response.error_code, key) or fenced}
+            return {key: failure(response, key) or fenced}
 
         return await self._calls.for_each(
             names(transactional_ids),
-            self._calls.at_transactions,
+            self._nodes.at_transactions,
             send,
-            _FENCING_RETRIED,
+            retried=_FENCING_RETRIED,
             singly=True,
         )
 
@@ -354,33 +318,25 @@ class TransactionCalls(AdminCalls):
         return (await self.fence_producers([transactional_id])).checked()[transactional_id]
 
 
-def _known(number: int) -> int | None:
-    return None if number < 0 else number
-
-
 def _producer(state: describe_producers.ProducerState) -> ProducerState:
     return ProducerState(
         state.producer_id,
         state.producer_epoch,
         state.last_sequence,
         state.last_timestamp,
-        _known(state.coordinator_epoch),
-        _known(state.current_txn_start_offset),
+        known(state.coordinator_epoch),
+        known(state.current_txn_start_offset),
     )
 
 
-def _described(
-    state: describe_transactions.TransactionState, node: Node
-) -> TransactionDescription | TrionetError:
-    if state.error_code:
-        return api_error(state.error_code, state.transactional_id)
+def _described(state: describe_transactions.TransactionState, node: Node) -> TransactionDescription:
     return TransactionDescription(
         node,
         state.transaction_state,
         state.producer_id,
         state.producer_epoch,
         state.transaction_timeout_ms,
-        _known(state.transaction_start_time_ms),
+        known(state.transaction_start_time_ms),
         frozenset(
             TopicPartition(topic.topic, number)
             for topic in state.topics

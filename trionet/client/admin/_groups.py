@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import attrs
 import trio
 
-from ....errors import ApiError, TrionetError, UnsupportedVersionError
-from ....protocol import error_codes
-from ....protocol.messages import consumer_group_describe as consumer_groups
-from ....protocol.messages import describe_groups as classic_groups
-from ....protocol.messages import offset_commit, offset_delete, offset_fetch
-from ....protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from ....protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
-from ....protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from ..._api_errors import api_error
-from ..._argument_checks import items, mapping, names
-from ..._node import Node
-from ..._topic_partition import TopicPartition, by_topic
-from ..calls._calls import AdminCalls, Lookup, Results, SendTo
-from ..calls._conversions import check, failure, failures, partitions_by_group
-from ..calls._nodes import COORDINATOR_CODES
-from ._group_descriptions import (
-    GroupDescription,
-    describing,
-    of_classic_group,
-    of_consumer_group,
-)
+from ...errors import ApiError, TrionetError, UnsupportedVersionError
+from ...protocol import error_codes
+from ...protocol.messages import consumer_group_describe as consumer_groups
+from ...protocol.messages import describe_groups as classic_groups
+from ...protocol.messages import offset_commit, offset_delete, offset_fetch
+from ...protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from ...protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from ...protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from .._argument_checks import items, mapping, names
+from .._node import Node
+from .._topic_partition import TopicPartition, by_topic
+from ._calls import AdminCalls, Outcomes, Results, SendTo
+from ._conversions import by_partition, check, failure, failures, partitions_by_group, topics_of
+from ._group_descriptions import GroupDescription, describing, of_classic_group, of_consumer_group
 
-_BY_MEMBERS_VERSION = 3  # KIP-345
+T = TypeVar("T")
+
+_BY_MEMBERS_VERSION: Final = 3  # KIP-345
 _MANY_GROUPS_VERSION: Final = 8  # KIP-709
 # Later versions use topic ids instead of names.
 _NAMES_VERSION_MAX: Final = 9
-_RETRIED: Final = frozenset({*COORDINATOR_CODES, error_codes.UNSTABLE_OFFSET_COMMIT})
+_RETRIED: Final = frozenset({error_codes.UNSTABLE_OFFSET_COMMIT})
 
 
 @attrs.frozen
@@ -72,9 +67,6 @@ class CommittedOffset:
 Committed = Results[TopicPartition, CommittedOffset | None]
 """The committed offset of each partition, None if it has none, or the error."""
 
-_Partition = offset_fetch.OffsetFetchResponsePartitions | offset_fetch.OffsetFetchResponsePartition
-_Topic = offset_fetch.OffsetFetchResponseTopics | offset_fetch.OffsetFetchResponseTopic
-
 
 class GroupCalls(AdminCalls):
     """Admin calls for groups."""
@@ -91,28 +83,19 @@ class GroupCalls(AdminCalls):
         Raises:
             TrionetError: a broker could not be reached, so the listing would be incomplete.
         """
-        body = ListGroupsRequest(states_filter=names(states), types_filter=names(types))
-        version_min = 5 if body.types_filter else 4 if body.states_filter else 0
 
-        async def send(
-            node: Node, keys: Sequence[int]
-        ) -> dict[int, dict[str, GroupListing] | TrionetError]:
-            response: ListGroupsResponse = await self._calls.client.request(
-                node, body, version_min=version_min
-            )
-            check(response.error_code, f"the groups of {node}")
-            groups: dict[str, GroupListing] = {
+        def listed(response: ListGroupsResponse, node: Node) -> dict[str, GroupListing]:
+            check(response, f"the groups of {node}")
+            return {
                 each.group_id: GroupListing(
                     each.group_id, each.group_type, each.group_state, each.protocol_type
                 )
                 for each in response.groups
             }
-            return dict.fromkeys(keys, groups)
 
-        brokers = await self._calls.retry(self._calls.nodes.all)
-        lookup = self._calls.at_themselves
-        found = (await self._calls.for_each(brokers, lookup, send, COORDINATOR_CODES)).checked()
-        return {id: group for groups in found.values() for id, group in groups.items()}
+        body = ListGroupsRequest(states_filter=names(states), types_filter=names(types))
+        version_min = 5 if body.types_filter else 4 if body.states_filter else 0
+        return await self._calls.list_everywhere(body, listed, version_min=version_min)
 
     async def describe(
         self, groups: Iterable[str], *, include_operations: bool = False
@@ -130,22 +113,18 @@ class GroupCalls(AdminCalls):
             TrionetError: the request as a whole failed.
         """
 
-        async def send(
-            node: Node, keys: Sequence[str]
-        ) -> dict[str, GroupDescription | TrionetError]:
+        async def send(node: Node, keys: Sequence[str]) -> Outcomes[str, GroupDescription]:
             found = await self._consumer_groups(node, keys, include_operations)
             left = [key for key in keys if key not in found]
             if left:
-                found.update(await self._classic_groups(node, left, include_operations))
+                found |= await self._classic_groups(node, left, include_operations)
             return found
 
-        return await self._calls.for_each(
-            names(groups), self._calls.at_groups, send, COORDINATOR_CODES
-        )
+        return await self._calls.for_each(names(groups), self._nodes.at_groups, send)
 
     async def _consumer_groups(
         self, node: Node, keys: Sequence[str], include_operations: bool
-    ) -> dict[str, GroupDescription | TrionetError]:
+    ) -> Outcomes[str, GroupDescription]:
         """Describe the consumer groups; omit groups of other types."""
         send: SendTo[str, GroupDescription] = describing(
             self._calls,
@@ -167,18 +146,14 @@ class GroupCalls(AdminCalls):
 
     async def _classic_groups(
         self, node: Node, keys: Sequence[str], include_operations: bool
-    ) -> dict[str, GroupDescription | TrionetError]:
-        response: classic_groups.DescribeGroupsResponse = await self._calls.client.request(
-            node,
-            classic_groups.DescribeGroupsRequest(
-                groups=list(keys), include_authorized_operations=include_operations
-            ),
-            version_min=3 if include_operations else 0,
+    ) -> Outcomes[str, GroupDescription]:
+        body = classic_groups.DescribeGroupsRequest(
+            groups=list(keys), include_authorized_operations=include_operations
         )
-        return {
-            each.group_id: of_classic_group(each, node, include_operations)
-            for each in response.groups
-        }
+        response: classic_groups.DescribeGroupsResponse = await self._request(
+            node, body, version_min=3 if include_operations else 0
+        )
+        return {each.group_id: of_classic_group(each, node) for each in response.groups}
 
     async def delete(self, groups: Iterable[str]) -> Results[str, None]:
         """Delete groups of any type, along with their offsets; the groups must have no members.
@@ -195,18 +170,14 @@ class GroupCalls(AdminCalls):
         Cancellation: groups may have been deleted.
         """
 
-        async def send(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
-            response: DeleteGroupsResponse = await self._calls.client.request(
-                node, DeleteGroupsRequest(groups_names=list(keys))
-            )
+        async def send(node: Node, keys: Sequence[str]) -> Outcomes[str, None]:
+            body = DeleteGroupsRequest(groups_names=list(keys))
+            response: DeleteGroupsResponse = await self._request(node, body)
             return {
-                each.group_id: failure(each.error_code, f"group {each.group_id}")
-                for each in response.results
+                each.group_id: failure(each, f"group {each.group_id}") for each in response.results
             }
 
-        return await self._calls.for_each(
-            names(groups), self._calls.at_groups, send, COORDINATOR_CODES
-        )
+        return await self._calls.for_each(names(groups), self._nodes.at_groups, send)
 
     async def remove_members(
         self,
@@ -247,21 +218,19 @@ class GroupCalls(AdminCalls):
         for member in members.values():
             member.reason = reason
 
-        async def send(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
-            response: LeaveGroupResponse = await self._calls.client.request(
-                node,
-                LeaveGroupRequest(group_id=group, members=[members[key] for key in keys]),
-                version_min=_BY_MEMBERS_VERSION,
+        async def send(node: Node, keys: Sequence[str]) -> Outcomes[str, None]:
+            body = LeaveGroupRequest(group_id=group, members=[members[key] for key in keys])
+            response: LeaveGroupResponse = await self._request(
+                node, body, version_min=_BY_MEMBERS_VERSION
             )
-            check(response.error_code, f"group {group}")
-            found: dict[str, TrionetError | None] = {}
+            check(response, f"group {group}")
+            found: Outcomes[str, None] = {}
             for each in response.members:
                 key = each.group_instance_id or each.member_id
-                found[key] = failure(each.error_code, f"member {key}")
+                found[key] = failure(each, f"member {key}")
             return found
 
-        lookup: Lookup[str] = self._calls.at_group(group)
-        return await self._calls.for_each(members, lookup, send, COORDINATOR_CODES)
+        return await self._calls.for_each(members, self._nodes.at_group(group), send)
 
     async def list_offsets(
         self,
@@ -284,7 +253,7 @@ class GroupCalls(AdminCalls):
         """
         wanted = partitions_by_group(groups)
 
-        async def send(node: Node, keys: Sequence[str]) -> dict[str, Committed | TrionetError]:
+        async def send(node: Node, keys: Sequence[str]) -> Outcomes[str, Committed]:
             await trio.lowlevel.checkpoint()
             try:
                 return await self._fetch_many(
@@ -295,39 +264,30 @@ class GroupCalls(AdminCalls):
                     key: await self._fetch(node, key, wanted[key], require_stable) for key in keys
                 }
 
-        return await self._calls.for_each(wanted, self._calls.at_groups, send, _RETRIED)
+        place = self._nodes.at_groups
+        return await self._calls.for_each(wanted, place, send, retried=_RETRIED)
 
     async def _fetch_many(
         self,
         node: Node,
         groups: Mapping[str, Iterable[TopicPartition] | None],
         require_stable: bool,
-    ) -> dict[str, Committed | TrionetError]:
-        response: offset_fetch.OffsetFetchResponse = await self._calls.client.request(
-            node,
-            offset_fetch.OffsetFetchRequest(
-                groups=[
-                    offset_fetch.OffsetFetchRequestGroup(
-                        group_id=group,
-                        topics=None
-                        if partitions is None
-                        else [
-                            offset_fetch.OffsetFetchRequestTopics(
-                                name=topic, partition_indexes=each
-                            )
-                            for topic, each in by_topic(partitions).items()
-                        ],
-                    )
-                    for group, partitions in groups.items()
-                ],
-                require_stable=require_stable,
-            ),
-            version_min=_MANY_GROUPS_VERSION,
-            version_max=_NAMES_VERSION_MAX,
+    ) -> Outcomes[str, Committed]:
+        body = offset_fetch.OffsetFetchRequest(
+            groups=[
+                offset_fetch.OffsetFetchRequestGroup(
+                    group_id=group,
+                    topics=_topics(offset_fetch.OffsetFetchRequestTopics, partitions),
+                )
+                for group, partitions in groups.items()
+            ],
+            require_stable=require_stable,
+        )
+        response: offset_fetch.OffsetFetchResponse = await self._request(
+            node, body, version_min=_MANY_GROUPS_VERSION, version_max=_NAMES_VERSION_MAX
         )
         return {
-            each.group_id: failure(each.error_code, f"group {each.group_id}")
-            or _committed(each.topics)
+            each.group_id: failure(each, f"group {each.group_id}") or _committed(each.topics)
             for each in response.groups
         }
 
@@ -338,22 +298,18 @@ class GroupCalls(AdminCalls):
         partitions: Iterable[TopicPartition] | None,
         require_stable: bool,
     ) -> Committed | TrionetError:
-        response: offset_fetch.OffsetFetchResponse = await self._calls.client.request(
+        body = offset_fetch.OffsetFetchRequest(
+            group_id=group,
+            topics=_topics(offset_fetch.OffsetFetchRequestTopic, partitions),
+            require_stable=require_stable,
+        )
+        response: offset_fetch.OffsetFetchResponse = await self._request(
             node,
-            offset_fetch.OffsetFetchRequest(
-                group_id=group,
-                topics=None
-                if partitions is None
-                else [
-                    offset_fetch.OffsetFetchRequestTopic(name=topic, partition_indexes=each)
-                    for topic, each in by_topic(partitions).items()
-                ],
-                require_stable=require_stable,
-            ),
+            body,
             version_min=7 if require_stable else 2,
             version_max=_MANY_GROUPS_VERSION - 1,
         )
-        return failure(response.error_code, f"group {group}") or _committed(response.topics)
+        return failure(response, f"group {group}") or _committed(response.topics)
 
     async def alter_offsets(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset | int]
@@ -375,30 +331,29 @@ class GroupCalls(AdminCalls):
         """
         offsets = mapping(offsets, TopicPartition, int, CommittedOffset)
 
+        def commit(key: TopicPartition) -> offset_commit.OffsetCommitRequestPartition:
+            to = offsets[key]
+            offset = CommittedOffset(to) if isinstance(to, int) else to
+            return offset_commit.OffsetCommitRequestPartition(
+                partition_index=key.partition,
+                committed_offset=offset.offset,
+                committed_leader_epoch=offset.leader_epoch,
+                committed_metadata=offset.metadata,
+            )
+
         async def send(
             node: Node, keys: Sequence[TopicPartition]
-        ) -> dict[TopicPartition, TrionetError | None]:
-            response: offset_commit.OffsetCommitResponse = await self._calls.client.request(
-                node,
-                offset_commit.OffsetCommitRequest(
-                    group_id=group,
-                    topics=[
-                        offset_commit.OffsetCommitRequestTopic(
-                            name=topic,
-                            partitions=[
-                                _commit(n, offsets[TopicPartition(topic, n)]) for n in each
-                            ],
-                        )
-                        for topic, each in by_topic(keys).items()
-                    ],
-                ),
-                version_min=2,
-                version_max=_NAMES_VERSION_MAX,
+        ) -> Outcomes[TopicPartition, None]:
+            body = offset_commit.OffsetCommitRequest(
+                group_id=group,
+                topics=topics_of(keys, offset_commit.OffsetCommitRequestTopic, commit),
+            )
+            response: offset_commit.OffsetCommitResponse = await self._request(
+                node, body, version_min=2, version_max=_NAMES_VERSION_MAX
             )
             return failures(response.topics)
 
-        lookup: Lookup[TopicPartition] = self._calls.at_group(group)
-        return await self._calls.for_each(offsets, lookup, send, COORDINATOR_CODES)
+        return await self._calls.for_each(offsets, self._nodes.at_group(group), send)
 
     async def delete_offsets(
         self, group: str, partitions: Iterable[TopicPartition]
@@ -419,58 +374,42 @@ class GroupCalls(AdminCalls):
         Cancellation: the offsets may have been deleted.
         """
 
+        def deleted(key: TopicPartition) -> offset_delete.OffsetDeleteRequestPartition:
+            return offset_delete.OffsetDeleteRequestPartition(partition_index=key.partition)
+
         async def send(
             node: Node, keys: Sequence[TopicPartition]
-        ) -> dict[TopicPartition, TrionetError | None]:
-            response: offset_delete.OffsetDeleteResponse = await self._calls.client.request(
-                node,
-                offset_delete.OffsetDeleteRequest(
-                    group_id=group,
-                    topics=[
-                        offset_delete.OffsetDeleteRequestTopic(
-                            name=topic,
-                            partitions=[
-                                offset_delete.OffsetDeleteRequestPartition(partition_index=n)
-                                for n in numbers
-                            ],
-                        )
-                        for topic, numbers in by_topic(keys).items()
-                    ],
-                ),
+        ) -> Outcomes[TopicPartition, None]:
+            body = offset_delete.OffsetDeleteRequest(
+                group_id=group,
+                topics=topics_of(keys, offset_delete.OffsetDeleteRequestTopic, deleted),
             )
-            check(response.error_code, f"group {group}")
+            response: offset_delete.OffsetDeleteResponse = await self._request(node, body)
+            check(response, f"group {group}")
             return failures(response.topics)
 
-        lookup: Lookup[TopicPartition] = self._calls.at_group(group)
-        return await self._calls.for_each(
-            items(partitions, TopicPartition), lookup, send, COORDINATOR_CODES
-        )
+        wanted = items(partitions, TopicPartition)
+        return await self._calls.for_each(wanted, self._nodes.at_group(group), send)
 
 
-def _committed(topics: Iterable[_Topic]) -> Committed | TrionetError:
-    found: Committed = Results()
-    for topic in topics:
-        for each in topic.partitions:
-            key = TopicPartition(topic.name, each.partition_index)
-            if each.error_code == error_codes.UNSTABLE_OFFSET_COMMIT:
-                return api_error(each.error_code, str(key))
-            found[key] = failure(each.error_code, str(key)) or _offset(each)
+def _topics(topic: Callable[..., T], partitions: Iterable[TopicPartition] | None) -> list[T] | None:
+    if partitions is None:
+        return None
+    topics = by_topic(partitions).items()
+    return [topic(name=name, partition_indexes=numbers) for name, numbers in topics]
+
+
+def _committed(topics: Iterable[Any]) -> Committed | TrionetError:
+    found: Committed = Results(by_partition(topics, _offset))
+    for error in found.errors.values():
+        if isinstance(error, ApiError) and error.error_code == error_codes.UNSTABLE_OFFSET_COMMIT:
+            return error  # the group is retried
     return found
 
 
-def _offset(partition: _Partition) -> CommittedOffset | None:
+def _offset(partition: Any) -> CommittedOffset | None:
     if partition.committed_offset < 0:
         return None
     return CommittedOffset(
         partition.committed_offset, partition.metadata or "", partition.committed_leader_epoch
-    )
-
-
-def _commit(number: int, to: CommittedOffset | int) -> offset_commit.OffsetCommitRequestPartition:
-    offset = CommittedOffset(to) if isinstance(to, int) else to
-    return offset_commit.OffsetCommitRequestPartition(
-        partition_index=number,
-        committed_offset=offset.offset,
-        committed_leader_epoch=offset.leader_epoch,
-        committed_metadata=offset.metadata,
     )

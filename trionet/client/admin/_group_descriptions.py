@@ -7,18 +7,18 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
-from ....errors import TrionetError, WireFormatError
-from ....protocol import error_codes
-from ....protocol._wire import Message
-from ....protocol.messages import consumer_group_describe as consumer_groups
-from ....protocol.messages import describe_groups as classic_groups
-from ....protocol.messages import share_group_describe as share_groups
-from ....protocol.messages.consumer_protocol_assignment import MESSAGES
-from ..._api_errors import api_error
-from ..._node import Node
-from ..._topic_partition import TopicPartition
-from ..calls._calls import Calls, SendTo
-from ..calls._enums import AclOperation, operations
+from ...errors import TrionetError, WireFormatError
+from ...protocol import error_codes
+from ...protocol._wire import Message
+from ...protocol.messages import consumer_group_describe as consumer_groups
+from ...protocol.messages import describe_groups as classic_groups
+from ...protocol.messages import share_group_describe as share_groups
+from ...protocol.messages.consumer_protocol_assignment import MESSAGES
+from .._api_errors import api_error
+from .._node import Node
+from .._topic_partition import TopicPartition
+from ._calls import Calls, Outcomes, SendTo
+from ._conversions import AclOperation, failure, operations
 
 D = TypeVar("D")
 
@@ -91,19 +91,17 @@ class GroupDescription:
 
 
 def of_classic_group(
-    group: classic_groups.DescribedGroup, node: Node, include_operations: bool
+    group: classic_groups.DescribedGroup, node: Node
 ) -> GroupDescription | TrionetError:
     """Return the description of a group in a DescribeGroups response.
 
     Before version 6, a response describes a group that does not exist as Dead, without an error
     (KIP-1043).
     """
-    code = group.error_code
-    if not code and group.group_state == _DEAD:
-        code = error_codes.GROUP_ID_NOT_FOUND
-    if code:
-        return api_error(code, f"group {group.group_id}", group.error_message)
-    return GroupDescription(
+    about = f"group {group.group_id}"
+    if not group.error_code and group.group_state == _DEAD:
+        return api_error(error_codes.GROUP_ID_NOT_FOUND, about)
+    return failure(group, about) or GroupDescription(
         group.group_id,
         "classic",
         group.group_state,
@@ -111,7 +109,7 @@ def of_classic_group(
         group.protocol_data,
         tuple(_classic_member(each, group.protocol_type) for each in group.members),
         node,
-        operations=operations(group.authorized_operations) if include_operations else None,
+        operations=operations(group.authorized_operations),
     )
 
 
@@ -140,7 +138,7 @@ def _classic_member(member: classic_groups.DescribedGroupMember, protocol_type: 
 def describing(
     calls: Calls,
     request: Callable[..., Message],
-    of: Callable[[Any, Node, bool], D | TrionetError],
+    described: Callable[[Any, Node], D],
     *,
     include_operations: bool,
 ) -> SendTo[str, D]:
@@ -151,84 +149,75 @@ def describing(
     Args:
         calls: sends the requests.
         request: the class of the request.
-        of: converts a group in the response.
+        described: converts a group in the response that has no error.
         include_operations: whether to include the caller's authorized operations.
     """
 
-    async def send(node: Node, keys: Sequence[str]) -> dict[str, D | TrionetError]:
+    async def send(node: Node, keys: Sequence[str]) -> Outcomes[str, D]:
         body = request(group_ids=list(keys), include_authorized_operations=include_operations)
         response = await calls.client.request(node, body)
-        return {each.group_id: of(each, node, include_operations) for each in response.groups}
+        return {
+            each.group_id: failure(each, f"group {each.group_id}") or described(each, node)
+            for each in response.groups
+        }
 
     return send
 
 
-def of_consumer_group(
-    group: consumer_groups.DescribedGroup, node: Node, include_operations: bool
-) -> GroupDescription | TrionetError:
+def of_consumer_group(group: consumer_groups.DescribedGroup, node: Node) -> GroupDescription:
     """Return the description of a group in a ConsumerGroupDescribe response."""
-    if group.error_code:
-        return api_error(group.error_code, f"group {group.group_id}", group.error_message)
+    return _of_group(group, node, "consumer", _consumer_member)
+
+
+def of_share_group(group: share_groups.DescribedGroup, node: Node) -> GroupDescription:
+    """Return the description of a group in a ShareGroupDescribe response."""
+    return _of_group(group, node, "share", _share_member)
+
+
+def _of_group(
+    group: Any, node: Node, type: str, member: Callable[[Any], GroupMember]
+) -> GroupDescription:
     return GroupDescription(
         group.group_id,
-        "consumer",
+        type,
         group.group_state,
-        _CONSUMER,
+        type,
         group.assignor_name,
-        tuple(
-            GroupMember(
-                each.member_id,
-                each.instance_id,
-                each.client_id,
-                each.client_host,
-                each.rack_id,
-                _partitions(each.assignment),
-                _partitions(each.target_assignment),
-                each.member_epoch,
-                each.member_type == _CLASSIC_MEMBER,
-                tuple(each.subscribed_topic_names),
-                each.subscribed_topic_regex or None,
-            )
-            for each in group.members
-        ),
+        tuple(map(member, group.members)),
         node,
         group.group_epoch,
         group.assignment_epoch,
-        operations(group.authorized_operations) if include_operations else None,
+        operations(group.authorized_operations),
     )
 
 
-def of_share_group(
-    group: share_groups.DescribedGroup, node: Node, include_operations: bool
-) -> GroupDescription | TrionetError:
-    """Return the description of a group in a ShareGroupDescribe response."""
-    if group.error_code:
-        return api_error(group.error_code, f"group {group.group_id}", group.error_message)
-    return GroupDescription(
-        group.group_id,
-        "share",
-        group.group_state,
-        "share",
-        group.assignor_name,
-        tuple(
-            GroupMember(
-                each.member_id,
-                None,
-                each.client_id,
-                each.client_host,
-                each.rack_id,
-                _partitions(each.assignment),
-                None,
-                each.member_epoch,
-                False,
-                tuple(each.subscribed_topic_names),
-            )
-            for each in group.members
-        ),
-        node,
-        group.group_epoch,
-        group.assignment_epoch,
-        operations(group.authorized_operations) if include_operations else None,
+def _consumer_member(member: consumer_groups.Member) -> GroupMember:
+    return GroupMember(
+        member.member_id,
+        member.instance_id,
+        member.client_id,
+        member.client_host,
+        member.rack_id,
+        _partitions(member.assignment),
+        _partitions(member.target_assignment),
+        member.member_epoch,
+        member.member_type == _CLASSIC_MEMBER,
+        tuple(member.subscribed_topic_names),
+        member.subscribed_topic_regex or None,
+    )
+
+
+def _share_member(member: share_groups.Member) -> GroupMember:
+    return GroupMember(
+        member.member_id,
+        None,
+        member.client_id,
+        member.client_host,
+        member.rack_id,
+        _partitions(member.assignment),
+        epoch=member.member_epoch,
+        is_classic=False,
+        topics=tuple(member.subscribed_topic_names),
     )
 
 
