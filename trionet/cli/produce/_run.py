@@ -26,8 +26,8 @@ from ._sources import Chunk, EndOfFile, Sources, WholeFile, open_chunks
 
 if TYPE_CHECKING:
     from trionet.client.consumer.records._record import ConsumerBatch
+    from trionet.client.producer._hooks import Acknowledgement
     from trionet.client.producer._settings import ProducerSettings
-    from trionet.client.producer.sending._hooks import Acknowledgement
 
 OUTPUT: Final = 1
 

@@ -26,8 +26,8 @@ from ..terminal._progress import Progress
 
 if TYPE_CHECKING:
     from trionet.client.consumer.records._record import ConsumerBatch
+    from trionet.client.producer._deliveries import Deliveries
     from trionet.client.producer._producer import Producer
-    from trionet.client.producer.delivery._deliveries import Deliveries
 
 #: The maximum number of failed records that are reported individually.
 REPORTED_MAX: Final = 10

@@ -15,17 +15,16 @@ from ..config._keywords import ProducerKeywords
 from ..network._kafka_client import KafkaClient
 from ..network._open_client import open_kafka_client
 from ..security._settings import TokenProvider
+from ._hooks import AcknowledgementHook, OnAcknowledgement, OnSend, SendHook, UnseenFailures
 from ._metadata import MetadataWaiter, ProducerMetadata
 from ._metrics import ProducerMetrics
 from ._producer import Producer
 from ._settings import ProducerSettings, producer_settings
 from .batching._accumulator import RecordAccumulator
 from .batching._buffer_pool import BufferPoolWaiters
-from .delivery._unseen_failures import UnseenFailures
 from .sending._completion import Completion
-from .sending._hooks import AcknowledgementHook, OnAcknowledgement, OnSend, SendHook
 from .sending._sender import Sender
-from .transactions._transaction_manager import TransactionManager
+from .sending._transaction_manager import TransactionManager
 
 logger = logging.getLogger("trionet.client")
 

@@ -6,8 +6,8 @@ import pytest
 import trio
 
 from support.accumulators import T0, T1, TOPIC, accumulator, cluster, done, drained, values
+from trionet.client.producer._delivery import Delivery
 from trionet.client.producer.batching._accumulator import RecordAccumulator
-from trionet.client.producer.delivery._delivery import Delivery
 from trionet.errors import LocalProtocolError, RecordTooLargeError, RecordWithdrawnError
 from trionet.protocol.records._batch import Bytes
 

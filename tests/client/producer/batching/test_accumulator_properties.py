@@ -15,10 +15,10 @@ from hypothesis.stateful import (
 )
 
 from support.accumulators import TOPIC, accumulator, cluster, drained, values
+from trionet.client.producer._deliveries import Deliveries
+from trionet.client.producer._delivery import Delivery
 from trionet.client.producer.batching._batch import ProducerBatch
 from trionet.client.producer.batching._records import RecordColumns
-from trionet.client.producer.delivery._deliveries import Deliveries
-from trionet.client.producer.delivery._delivery import Delivery
 from trionet.errors import RecordWithdrawnError, TrionetError
 
 CLUSTERS = [cluster(1, 2, epoch=1), cluster(2, 2, epoch=2), cluster(-1, 1, epoch=3)]

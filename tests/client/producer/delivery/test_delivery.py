@@ -5,9 +5,9 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from support.accumulators import T0, TOPIC, accumulator, cluster, done, drained
+from trionet.client.producer._deliveries import Deliveries
+from trionet.client.producer._delivery import Delivery, RecordMetadata
 from trionet.client.producer.batching._accumulator import RecordAccumulator
-from trionet.client.producer.delivery._deliveries import Deliveries
-from trionet.client.producer.delivery._delivery import Delivery, RecordMetadata
 from trionet.errors import ApiError, TrionetError
 from trionet.protocol import error_codes
 

@@ -27,9 +27,9 @@ from ....protocol.records._batch import Bytes
 from ....protocol.records._types import Headers
 from ....protocol.records.compression._codecs import NAMES
 from ..._topic_partition import TopicPartition
+from .._deliveries import Deliveries
+from .._delivery import Delivery, ProduceRequestResult, abandon, withdrawn
 from .._settings import ProducerSettings
-from ..delivery._deliveries import Deliveries
-from ..delivery._delivery import Delivery, ProduceRequestResult, abandon, withdrawn
 from ._batch import ProducerBatch, record_size_max
 from ._batch_queues import BatchQueues, Sequencing
 from ._buffer_pool import BufferPool

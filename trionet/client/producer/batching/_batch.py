@@ -11,7 +11,7 @@ from ....protocol.records._batch import HEADER_SIZE, TRANSACTIONAL, Bytes, seal_
 from ....protocol.records._records import compressed_chunks
 from ....protocol.records._types import Headers, as_bytes
 from ..._topic_partition import TopicPartition
-from ..delivery._delivery import Delivery, ProduceRequestResult, maybe_written, new_delivery
+from .._delivery import Delivery, ProduceRequestResult, maybe_written, new_delivery
 from ._records import RecordColumns
 
 if TYPE_CHECKING:

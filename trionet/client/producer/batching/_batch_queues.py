@@ -17,8 +17,8 @@ from typing import NamedTuple, Protocol
 from ....protocol.records._batch import HEADER_SIZE
 from ..._topic_partition import TopicPartition
 from ...metadata._cluster import NO_LEADER, Cluster
+from .._delivery import ProduceRequestResult
 from .._settings import ProducerSettings
-from ..delivery._delivery import ProduceRequestResult
 from ._batch import ProducerBatch
 from ._buffer_pool import BufferPool
 from ._topic_queues import PartitionQueue, ProducerTopics

@@ -37,13 +37,13 @@ from ..._topic_partition import TopicPartition
 from ...metadata._cluster import NO_LEADER
 from ...metadata._metadata import Metadata
 from ...requests._response import ClientResponse
+from .._hooks import AcknowledgementHook
 from .._settings import ProducerSettings
 from ..batching._batch import ProducerBatch
 from ..batching._batch_queues import BatchQueues
-from ..transactions._transaction_manager import TransactionManager
 from ._counters import SenderCounters
-from ._hooks import AcknowledgementHook
 from ._produce_requests import UNKNOWN, WRITTEN, PartitionResponse, partition_responses
+from ._transaction_manager import TransactionManager
 
 logger = logging.getLogger("trionet.client")
 

@@ -35,16 +35,15 @@ from ..._node import Node
 from ..._topic_partition import TopicPartition
 from ...metrics._statistics import ClientStatistics
 from ...network._kafka_client import KafkaClient
+from .._delivery import Delivery, RecordMetadata
 from .._metadata import ProducerMetadata
 from .._settings import ProducerSettings
 from ..batching._batch import ProducerBatch
 from ..batching._batch_queues import BatchQueues
-from ..delivery._delivery import Delivery, RecordMetadata
-from ..transactions._init_producer_id import InitProducerIdHandler
-from ..transactions._transaction_manager import TransactionManager
 from ._completion import Completion
 from ._counters import SenderCounters
 from ._produce_requests import produce_request
+from ._transaction_manager import InitProducerIdHandler, TransactionManager
 
 #: The time for which the sending task sleeps after an awaited record, unless new work wakes it.
 PAUSE_SECONDS: Final = 0.05

@@ -2,7 +2,7 @@
 
 (Kafka: TransactionManager, without transactions.) It performs no I/O, and decides which batch may
 be sent next, its sequence number, whether a rejected batch may be retried, and when a new
-producer id is needed. :class:`.InitProducerIdHandler` requests the id.
+producer id is needed. :class:`InitProducerIdHandler` requests the id, without waiting.
 
 If the producer no longer knows which batches a leader has appended, it bumps the epoch and
 renumbers the in-flight batches of that partition from 0, since a leader accepts a new epoch only
@@ -21,12 +21,21 @@ a producer across a clean restart.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import math
+import random
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from ....errors import TrionetError
+import trio
+
+from ....errors import ResponseTooLargeError, TrionetError, UnsupportedVersionError
 from ....protocol import error_codes
+from ....protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ..._api_errors import api_error
+from ..._backoff import ExponentialBackoff
 from ..._topic_partition import TopicPartition
+from ...network._kafka_client import KafkaClient
+from ...requests._response import ClientResponse
 from ._sequences import (
     EPOCH_MAX,
     NO_IDENTITY,
@@ -37,6 +46,12 @@ from ._sequences import (
 )
 
 logger = logging.getLogger("trionet.client")
+
+# Queued records fail, but the ACL may be added later, so the next record requests an id again.
+_REFUSED: Final = frozenset({error_codes.CLUSTER_AUTHORIZATION_FAILED})
+# Brokers ignore the timeout without a transactional id (Kafka also sends Integer.MAX_VALUE).
+_NO_TIMEOUT_MS: Final = 2**31 - 1
+
 
 # After these errors this producer cannot continue (Kafka: maybeTransitionToErrorState).
 _FATAL: Final = frozenset(
@@ -278,3 +293,90 @@ class TransactionManager:
             self._unresolved.pop(partition, None)
             self._of(partition).start_again(self.identity)
         self._start_again.clear()
+
+
+class InitProducerIdHandler:
+    """Requests a producer id when the transaction manager needs one.
+
+    Any broker can assign a producer id, so the request is sent to the least loaded node.
+
+    Args:
+        client: the client that sends the request.
+        transaction_manager: the transaction manager, which receives the id.
+        retry: the backoff after a failure.
+        rng: jitters the backoff.
+        on_refused: called with the error if no id was assigned but a later request may succeed;
+            fails the queued records.
+    """
+
+    def __init__(
+        self,
+        client: KafkaClient,
+        transaction_manager: TransactionManager,
+        retry: ExponentialBackoff,
+        rng: random.Random,
+        on_refused: Callable[[TrionetError], None],
+    ) -> None:
+        self._client = client
+        self._transaction_manager = transaction_manager
+        self._retry = retry
+        self._rng = rng
+        self._on_refused = on_refused
+        self._is_in_flight = False
+        self._failures = 0
+        self._not_before = -math.inf
+
+    def send_if_due(self, now: float) -> float:
+        """Send a request if an id is needed and no backoff is in progress.
+
+        Returns:
+            When to call this again, if nothing else happens.
+        """
+        if self._is_in_flight or not self._transaction_manager.needs_id:
+            return math.inf
+        if now < self._not_before:
+            return self._not_before
+        node, _ = self._client.least_loaded_node(now)
+        if node is None:
+            return now + (self._client.next_usable_delay(now) or self._retry.first_seconds)
+        if not self._client.ready(node):
+            return math.inf  # a poll reports what happens to the connection
+        request = InitProducerIdRequest(
+            transactional_id=None, transaction_timeout_ms=_NO_TIMEOUT_MS
+        )
+        self._is_in_flight = True
+        self._client.send(node, request, self._handle_response)
+        return math.inf
+
+    def _handle_response(self, response: ClientResponse) -> None:
+        self._is_in_flight = False
+        body: InitProducerIdResponse | None = response.body
+        if body is None:
+            if isinstance(response.error, UnsupportedVersionError):
+                self._transaction_manager.fail(_unsupported(response.error))
+            else:
+                self._try_later()
+                if isinstance(response.error, ResponseTooLargeError):
+                    self._on_refused(response.error)
+            return
+        code = body.error_code
+        if code == error_codes.NONE:
+            self._failures = 0
+            self._transaction_manager.take_id(body.producer_id, body.producer_epoch)
+        elif code in error_codes.RETRIABLE:
+            self._try_later()
+        elif code in _REFUSED:
+            self._try_later()
+            self._on_refused(api_error(code, "the id of an idempotent producer"))
+        else:
+            self._transaction_manager.fail(api_error(code, "the id of an idempotent producer"))
+
+    def _try_later(self) -> None:
+        self._failures += 1
+        self._not_before = trio.current_time() + self._retry.seconds(self._failures, self._rng)
+
+
+def _unsupported(error: UnsupportedVersionError) -> TrionetError:
+    return UnsupportedVersionError(
+        f"the brokers do not support idempotent producers: {error}; set enable.idempotence to false"
+    )

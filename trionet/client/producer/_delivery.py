@@ -15,9 +15,9 @@ from typing import Any, Final, NamedTuple, final
 
 import trio
 
-from ...._util._raising import again
-from ....errors import RecordWithdrawnError, TrionetError
-from ..._topic_partition import TopicPartition
+from ..._util._raising import again
+from ...errors import RecordWithdrawnError, TrionetError
+from .._topic_partition import TopicPartition
 
 
 def maybe_written(error: Exception) -> Exception:
