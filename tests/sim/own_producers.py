@@ -9,8 +9,8 @@ from sim.model import short
 from sim.world import ADDRESS, PARTITIONS, TOPICS, World
 from support.ledger import Violation
 from trionet import TrionetError, UndeliveredError, open_producer
+from trionet.client.producer._delivery import Delivery
 from trionet.client.producer._producer import Producer
-from trionet.client.producer.delivery._delivery import Delivery
 from trionet.errors import RecordWithdrawnError
 
 # How many records are under way at most, of which it is then looked what became of.

@@ -10,7 +10,7 @@ import trio
 
 import trionet
 from trionet import TopicPartition
-from trionet.client.admin.topics._topics import NewTopic
+from trionet.client.admin._topics import NewTopic
 
 _IDLE_SECONDS: Final = 0.5
 _KEYS: Final = 20

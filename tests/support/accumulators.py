@@ -9,8 +9,8 @@ from typing import Any
 from trionet.client._backoff import ExponentialBackoff
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.network._cluster import Cluster, Node, PartitionMetadata, TopicMetadata
+from trionet.client.producer._settings import ProducerSettings
 from trionet.client.producer.batching._accumulator import RecordAccumulator
-from trionet.client.producer.batching._accumulator_settings import AccumulatorSettings
 from trionet.client.producer.batching._batch import ProducerBatch
 from trionet.client.producer.batching._batch_queues import Sequencing
 from trionet.protocol.records._records import decode_batch
@@ -44,7 +44,7 @@ def accumulator(
     """One that knows a cluster; batches of 1,000 bytes, linger of 10 ms, without more said."""
     defaults: dict[str, Any] = {"batch_bytes": 1000, "linger_seconds": 0.01, "retry": RETRY}
     made = RecordAccumulator(
-        AccumulatorSettings(**{**defaults, **settings}), random.Random(seed), sequencing
+        ProducerSettings(**{**defaults, **settings}), random.Random(seed), sequencing
     )
     made.queues.topics.update(known)
     return made
@@ -67,5 +67,5 @@ def values(batches: Iterable[ProducerBatch]) -> list[bytes | None]:
 
 def done(records: RecordAccumulator, batch: ProducerBatch, base_offset: int = 0) -> None:
     """A batch is acknowledged."""
-    batch.complete(base_offset)
+    batch.outcome.complete(base_offset)
     records.queues.deallocate(batch)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from trionet import TrionetError
-from trionet.client.producer.delivery._delivery import Delivery, RecordMetadata
+from trionet.client.producer._delivery import Delivery, RecordMetadata
 from trionet.errors import RecordWithdrawnError
 from trionet.testing import Record
 

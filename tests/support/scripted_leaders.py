@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, cast
 import trio
 
 from support.scripted_node import PORT, Hangup, ScriptedNode, Seen
+from trionet import Producer, open_producer
 from trionet.client.producer._settings import ProducerSettings
 from trionet.protocol import error_codes
 from trionet.protocol.messages.init_producer_id import InitProducerIdResponse
@@ -71,6 +72,7 @@ class Leaders:
     def __init__(
         self, network: MemoryNetwork, nodes: int = 1, topics: dict[str, int] | None = None
     ) -> None:
+        self._network = network
         hosts = [(number, f"10.0.0.{number}") for number in range(1, nodes + 1)]
         self.nodes = {id: ScriptedNode(network, id, host, hosts) for id, host in hosts}
         self.leaders: dict[tuple[str, int], tuple[int, int]] = {}
@@ -98,6 +100,17 @@ class Leaders:
             for node in self.nodes.values():
                 await stack.enter_async_context(node.listening())
             yield self
+
+    @asynccontextmanager
+    async def producer(
+        self, settings: ProducerSettings, /, **options: Any
+    ) -> AsyncIterator[Producer]:
+        """A producer of this cluster, which listens as long."""
+        async with (
+            self.listening(),
+            open_producer(self.address, settings, network=self._network, **options) as producer,
+        ):
+            yield producer
 
     def values(self) -> list[bytes | None]:
         """What was written to the first partition of topic t."""

@@ -19,7 +19,7 @@ from .terminal._output import Table, add_format_arguments, facts, write_results
 
 if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
-    from trionet.client.admin.cluster._log_dirs import LogDirs
+    from trionet.client.admin._cluster import LogDirs
 
 
 def _add_describe_arguments(parser: argparse.ArgumentParser) -> None:
@@ -206,7 +206,7 @@ async def _elect(
     arguments: argparse.Namespace, topics: list[tuple[str, list[int] | None]], admin: Admin
 ) -> int:
     from trionet.client._topic_partition import TopicPartition
-    from trionet.client.admin.topics._partitions import ElectionType
+    from trionet.client.admin._partitions import ElectionType
     from trionet.protocol.error_codes import ELECTION_NOT_NEEDED
 
     partitions = None

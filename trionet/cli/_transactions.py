@@ -83,7 +83,7 @@ def _run_describe(arguments: argparse.Namespace) -> int:
 
 
 async def _describe(arguments: argparse.Namespace, admin: Admin) -> int:
-    from trionet.client.admin.groups._transactions import TransactionDescription
+    from trionet.client.admin._transactions import TransactionDescription
 
     results = await admin.describe_transactions(list(dict.fromkeys(arguments.ids)))
     rows = [
@@ -135,7 +135,7 @@ def _run_abort(arguments: argparse.Namespace) -> int:
 
 
 async def _abort(arguments: argparse.Namespace, ids: list[str], admin: Admin) -> int:
-    from trionet.client.admin.groups._transactions import FencedProducer
+    from trionet.client.admin._transactions import FencedProducer
 
     results = await admin.fence_producers(ids)
     rows = [

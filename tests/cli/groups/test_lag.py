@@ -9,8 +9,8 @@ from trionet.cli.groups._snapshot import Group
 from trionet.cli.groups._tables import document, summaries, topics
 from trionet.cli.terminal._output import CSV, JSON, TEXT, write
 from trionet.client._topic_partition import TopicPartition
-from trionet.client.admin.groups._group_descriptions import GroupDescription
-from trionet.client.admin.groups._groups import CommittedOffset
+from trionet.client.admin._group_descriptions import GroupDescription
+from trionet.client.admin._groups import CommittedOffset
 from trionet.client.network._cluster import Node
 
 A, B, C = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)

@@ -23,7 +23,7 @@ def test_another_name_is_an_error() -> None:
 
 @pytest.mark.slow
 def test_a_family_does_not_load_the_others() -> None:
-    program = "import trionet.client.admin.groups._groups, sys; print(*sys.modules, sep='\\n')"
+    program = "import trionet.client.admin._groups, sys; print(*sys.modules, sep='\\n')"
     done = subprocess.run(
         [sys.executable, "-c", program],
         env=SAME_TRIONET,
@@ -33,6 +33,6 @@ def test_a_family_does_not_load_the_others() -> None:
     )
     loaded = set(done.stdout.split())
 
-    assert "trionet.client.admin.groups._groups" in loaded
-    others = ("acls", "admin", "topics", "transactions")
+    assert "trionet.client.admin._groups" in loaded
+    others = ("_access", "_admin", "_topics", "_transactions")
     assert not loaded & {f"trionet.client.admin.{name}" for name in others}

@@ -13,7 +13,7 @@ import pytest
 
 from support.cache import Unavailable
 from support.kafka_tools import kafka_tool
-from trionet.client.admin.calls._settings import admin_settings
+from trionet.client.admin._calls import admin_settings
 from trionet.client.config import _keywords as keywords
 from trionet.client.config._keys import (
     ADMIN_KEYS,
@@ -29,7 +29,7 @@ from trionet.client.config._keys import (
     ClientKeys,
 )
 from trionet.client.consumer._config import consumer_settings
-from trionet.client.producer._config import producer_settings
+from trionet.client.producer._settings import producer_settings
 from trionet.errors import ConfigError
 from trionet.protocol._config_types import BOOLEAN, LIST, Row, parse_value, value_text
 

@@ -18,7 +18,7 @@ from trionet.client._argument_checks import (
     topic_partitions,
 )
 from trionet.client._topic_partition import OffsetAndMetadata, TopicPartition
-from trionet.client.admin._open_admin import open_admin
+from trionet.client.admin._admin import open_admin
 from trionet.client.consumer._config import ConsumerSettings
 from trionet.client.consumer._consumer import Consumer
 from trionet.client.consumer._open_consumer import open_consumer

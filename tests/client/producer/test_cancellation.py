@@ -59,17 +59,13 @@ async def flush(producer: Producer, value: bytes) -> None:
 @pytest.mark.parametrize("call", [send, enqueue, send_batch, flush])
 async def test_call_that_is_cancelled_at_any_step_loses_and_doubles_nothing(
     autojump_clock: MockClock,
-    network: MemoryNetwork,
     leaders: Leaders,
     call: Call,
     settings: ProducerSettings,
 ) -> None:
     """What was acknowledged is there, what is there is there once, and the producer goes on."""
     acknowledged = []
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         for steps in range(STEPS):
             value = b"%d" % steps
             if steps % 7 == 3:
@@ -109,14 +105,11 @@ async def test_producer_that_is_cancelled_at_any_step_leaves_nothing_open(
 
 
 async def test_cancelled_send_takes_back_a_record_that_is_not_on_its_way(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """Those beside it in its batch go on; one that is on its way is written."""
     lingering = ProducerSettings(linger_seconds=10.0)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, lingering, network=network) as producer,
-    ):
+    async with leaders.producer(lingering) as producer:
         before = await producer.enqueue("t", b"a")
         with trio.move_on_after(1):
             await producer.send("t", b"not sent")
@@ -130,14 +123,11 @@ async def test_cancelled_send_takes_back_a_record_that_is_not_on_its_way(
 
 
 async def test_flush_that_is_cancelled_lets_records_linger_again(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     # Without idempotence, with which the first batch of a producer goes alone.
     lingering = ProducerSettings(linger_seconds=10.0, idempotence=False)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, lingering, network=network) as producer,
-    ):
+    async with leaders.producer(lingering) as producer:
         leaders.answers = [say_nothing]
         _ = await producer.enqueue("t", b"a")
         with trio.move_on_after(1):
@@ -151,13 +141,10 @@ async def test_flush_that_is_cancelled_lets_records_linger_again(
 
 
 async def test_flush_does_not_wait_for_a_record_that_is_taken_back_meanwhile(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """It is alone in its batch, which never gets to a leader."""
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, AT_ONCE, network=network) as producer,
-    ):
+    async with leaders.producer(AT_ONCE) as producer:
         await producer.send("t", b"first")
         leaders.leaders["t", 0] = 9, 2  # nobody we know of
         before = producer.send_nowait("t", b"before")

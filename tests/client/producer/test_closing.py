@@ -20,9 +20,9 @@ from trionet import (
     open_producer,
 )
 from trionet.client._backoff import ExponentialBackoff
+from trionet.client.producer._delivery import Delivery
 from trionet.client.producer._producer import Producer
 from trionet.client.producer._settings import ProducerSettings
-from trionet.client.producer.delivery._delivery import Delivery
 from trionet.errors import UnsupportedVersionError
 from trionet.net.wire._readiness import EVENTS_MAX, ReadinessKind
 from trionet.protocol import api_keys, error_codes
@@ -41,12 +41,9 @@ def why(delivery: Delivery) -> str:
 
 
 async def test_normal_end_waits_for_what_is_there(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, LINGERING, network=network) as producer,
-    ):
+    async with leaders.producer(LINGERING) as producer:
         first = await producer.enqueue("t", b"a")
         leaders.answers = [refusal(error_codes.NOT_ENOUGH_REPLICAS)] * 3
 
@@ -148,16 +145,13 @@ async def test_a_task_that_waits_when_the_producer_is_closed_gets_an_error(
 
 
 async def test_producer_that_may_not_be_idempotent_says_so_and_may_be_allowed_later(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     node = leaders.nodes[1]
     give = node.replies["InitProducerId"]
     denied = InitProducerIdResponse(error_code=error_codes.CLUSTER_AUTHORIZATION_FAILED)
     node.replies["InitProducerId"] = lambda _: denied
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, AT_ONCE, network=network) as producer,
-    ):
+    async with leaders.producer(AT_ONCE) as producer:
         with pytest.raises(ApiError, match="idempotent producer: CLUSTER_AUTHORIZATION_FAILED"):
             await producer.send("t", b"a")
         node.replies["InitProducerId"] = give
@@ -172,10 +166,7 @@ async def test_brokers_without_idempotent_producers_end_the_producer(
 ) -> None:
     """What ends it is raised by every call that comes after, and at the end if by none."""
     del leaders.nodes[1].ranges[api_keys.INIT_PRODUCER_ID]
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, AT_ONCE, network=network) as producer,
-    ):
+    async with leaders.producer(AT_ONCE) as producer:
         for _ in range(2):
             with pytest.raises(UnsupportedVersionError, match=r"set enable\.idempotence to false"):
                 await producer.send("t", b"a")

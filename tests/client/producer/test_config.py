@@ -7,8 +7,7 @@ import logging
 import pytest
 
 import trionet
-from trionet.client.producer._config import producer_settings
-from trionet.client.producer._settings import ProducerSettings
+from trionet.client.producer._settings import ProducerSettings, producer_settings
 from trionet.errors import ConfigError
 
 

@@ -78,16 +78,12 @@ async def test_record_that_cannot_be_is_refused_and_harms_no_other(
     error: type[Exception],
     text: str,
     autojump_clock: MockClock,
-    network: MemoryNetwork,
     leaders: Leaders,
 ) -> None:
     """What it shares a batch with, or what comes after it."""
     lingering = attrs.evolve(AT_ONCE, linger_seconds=0.01)
     given = {"topic": "t", "value": b"bad", **fields}
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, lingering, network=network) as producer,
-    ):
+    async with leaders.producer(lingering) as producer:
         await producer.send("t", b"first")
         with pytest.raises(error, match=text):
             await producer.send(**given)
@@ -107,14 +103,10 @@ async def test_of_records_that_cannot_be_none_is_sent(
     error: type[Exception],
     text: str,
     autojump_clock: MockClock,
-    network: MemoryNetwork,
     leaders: Leaders,
 ) -> None:
     given = {"topic": "t", "values": [b"good", b"bad"], **fields}
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, AT_ONCE, network=network) as producer,
-    ):
+    async with leaders.producer(AT_ONCE) as producer:
         await producer.send("t", b"first")
         with pytest.raises(error, match=text):
             await producer.send_batch(**given)
@@ -163,15 +155,12 @@ async def test_batch_that_cannot_be_encoded_fails_and_holds_up_no_other(
 
 
 async def test_no_headers_may_be_none_everywhere(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """As other clients have it; at the beginning of a batch, and within one."""
     none: Any = None
     lingering = attrs.evolve(AT_ONCE, linger_seconds=0.01)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, lingering, network=network) as producer,
-    ):
+    async with leaders.producer(lingering) as producer:
         await producer.send("t", b"a", headers=none)
         _ = producer.send_nowait("t", b"b")
         await producer.send("t", b"c", headers=none)
@@ -180,12 +169,7 @@ async def test_no_headers_may_be_none_everywhere(
     assert [b"a", b"b", b"c", b"d", b"e"] == leaders.values()
 
 
-async def test_topic_that_may_be_is_waited_for(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
-) -> None:
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, AT_ONCE, network=network) as producer,
-    ):
+async def test_topic_that_may_be_is_waited_for(autojump_clock: MockClock, leaders: Leaders) -> None:
+    async with leaders.producer(AT_ONCE) as producer:
         with pytest.raises(MetadataTimeoutError, match="no metadata for topic 'xxx"):
             await producer.send("x" * 249, b"a")

@@ -47,10 +47,7 @@ async def test_all_is_written_where_the_deliveries_say(
 ) -> None:
     leaders = Leaders(network, nodes=2, topics=THREE)
     keys = [b"%d" % (number % 50) if number % 5 else None for number in range(len(VALUES))]
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, AT_ONCE, network=network) as producer,
-    ):
+    async with leaders.producer(AT_ONCE) as producer:
         deliveries = await producer.send_batch("t", VALUES, keys=keys)
 
     for value, delivery in zip(VALUES, deliveries, strict=True):
@@ -64,13 +61,10 @@ async def test_all_is_written_where_the_deliveries_say(
 
 
 async def test_more_than_the_memory_holds_goes_by_and_by(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     settings = attrs.evolve(AT_ONCE, buffer_bytes=50_000)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         deliveries = await producer.send_batch("t", VALUES, partition=0)
 
     assert VALUES == leaders.values()
@@ -82,14 +76,10 @@ async def test_only_what_fills_no_batch_lingers(
     count: int,
     seconds: float,
     autojump_clock: MockClock,
-    network: MemoryNetwork,
     leaders: Leaders,
 ) -> None:
     settings = attrs.evolve(AT_ONCE, linger_seconds=60.0, batch_bytes=30_000)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         began = trio.current_time()
         await producer.send_batch("t", VALUES[:count], partition=0)
         assert seconds == pytest.approx(trio.current_time() - began, abs=1)
@@ -98,14 +88,11 @@ async def test_only_what_fills_no_batch_lingers(
 
 
 async def test_a_batch_is_taken_without_a_wait_for_the_brokers(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """Batch after batch is taken, and a flush sends all in their order."""
     settings = attrs.evolve(AT_ONCE, linger_seconds=60.0, batch_bytes=30_000)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         began = trio.current_time()
         taken = [await producer.enqueue_batch("t", VALUES[n : n + 10]) for n in range(0, 50, 10)]
         assert not any(each.is_done for deliveries in taken for each in deliveries)
@@ -122,24 +109,18 @@ async def test_it_says_how_many_partitions_keys_choose_from(
 ) -> None:
     settings = attrs.evolve(AT_ONCE, partitioner_ignores_keys=ignores_keys, max_block_seconds=1.0)
     leaders = Leaders(network, topics=THREE)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         assert count == await producer.key_partitions("t")
         with pytest.raises(MetadataTimeoutError, match="no metadata for topic 'none' within 1 s"):
             await producer.key_partitions("none")
 
 
 async def test_a_cancelled_batch_that_waits_for_room_is_taken_back(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     leaders.answers = [leaders.write, say_nothing]
     settings = attrs.evolve(AT_ONCE, buffer_bytes=40_000, batch_bytes=10_000)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         await producer.send("t", b"first")
         with trio.move_on_after(1) as scope:
             await producer.enqueue_batch("t", VALUES)
@@ -151,11 +132,8 @@ async def test_a_cancelled_batch_that_waits_for_room_is_taken_back(
     assert 0 < len(sent - {b"first"}) < len(VALUES)
 
 
-async def test_an_empty_batch_is_sent_at_once(network: MemoryNetwork, leaders: Leaders) -> None:
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, AT_ONCE, network=network) as producer,
-    ):
+async def test_an_empty_batch_is_sent_at_once(leaders: Leaders) -> None:
+    async with leaders.producer(AT_ONCE) as producer:
         assert [] == [*await producer.send_batch("t", [])]
 
 
@@ -177,13 +155,9 @@ async def test_of_a_batch_with_a_mistake_nothing_is_sent(
     columns: dict[str, Any],
     error: type[Exception],
     text: str,
-    network: MemoryNetwork,
     leaders: Leaders,
 ) -> None:
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, AT_ONCE, network=network) as producer,
-    ):
+    async with leaders.producer(AT_ONCE) as producer:
         await producer.send("t", b"first")
         with pytest.raises(error, match=text):
             await producer.send_batch("t", **columns)
@@ -198,10 +172,7 @@ async def test_records_that_were_refused_are_reported(
     leaders = Leaders(network, topics=THREE)
     settings = attrs.evolve(AT_ONCE, batch_bytes=30_000, idempotence=False)
     leaders.answers = [leaders.write, refusal(error_codes.INVALID_RECORD), leaders.write]
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         with pytest.raises(SendBatchError) as caught:
             await producer.send_batch("t", VALUES[:900])
 
@@ -219,15 +190,12 @@ async def test_records_that_were_refused_are_reported(
 
 
 async def test_a_cancelled_batch_takes_back_what_was_not_sent(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """What is on its way may be written; nothing stays in memory for the rest."""
     leaders.answers = [leaders.write, say_nothing]
     settings = attrs.evolve(AT_ONCE, batch_bytes=10_000)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         await producer.send("t", b"first")
         with trio.move_on_after(1) as scope:
             await producer.send_batch("t", VALUES)
@@ -240,27 +208,19 @@ async def test_a_cancelled_batch_takes_back_what_was_not_sent(
 
 
 async def test_an_unknown_topic_is_an_error_in_time(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     settings = attrs.evolve(AT_ONCE, max_block_seconds=3.0)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         with pytest.raises(MetadataTimeoutError, match="no metadata for topic 'other' within 3 s"):
             await producer.send_batch("other", VALUES)
 
 
-async def test_no_room_is_an_error_in_time(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
-) -> None:
+async def test_no_room_is_an_error_in_time(autojump_clock: MockClock, leaders: Leaders) -> None:
     """B4: after ``max.block.ms``, not before."""
     leaders.answers = [leaders.write, say_nothing]
     settings = attrs.evolve(AT_ONCE, buffer_bytes=40_000, max_block_seconds=3.0)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         await producer.send("t", b"first")
         with trio.move_on_after(1):
             await producer.send("t", b"x" * 20_000)
@@ -279,14 +239,11 @@ async def test_no_room_is_an_error_in_time(
 
 @pytest.mark.parametrize("is_batch", [False, True])
 async def test_who_came_later_does_not_get_the_room_of_who_waits(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders, *, is_batch: bool
+    autojump_clock: MockClock, leaders: Leaders, *, is_batch: bool
 ) -> None:
     """B3: a large record would wait for as long as small ones find room."""
     settings = attrs.evolve(AT_ONCE, buffer_bytes=40_000, batch_bytes=0)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         await producer.send("t", b"first")
         leaders.answers = [say_nothing]
         waits = b"x" * 38_000
@@ -310,14 +267,11 @@ async def test_who_came_later_does_not_get_the_room_of_who_waits(
 
 
 async def test_of_a_batch_with_a_record_that_cannot_be_written_nothing_is_sent(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """And who filled the same batch does not wait for longer than it lingers."""
     settings = attrs.evolve(AT_ONCE, linger_seconds=1.0)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         await producer.send("t", b"first")
         with pytest.raises(LocalProtocolError, match=r"varlong|64 bits"):
             await producer.send_batch("t", [b"a", b"b", b"c"], timestamps=[1, 2, 2**70])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from trionet.client.producer.batching._partitioner import partition_of
+from trionet.client.producer.batching._topic_queues import partition_of
 from trionet.protocol.records.columnar._arrow_columns import HEADERS
 from trionet.spark.sink._columns import (
     HEADERS_TYPE,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.client.producer.batching._partitioner import partition_of
+from trionet.client.producer.batching._topic_queues import partition_of
 from trionet.spark.sink._key_partitions import partitions_of
 
 KEYS = st.lists(st.one_of(st.binary(max_size=20), st.binary(min_size=1000, max_size=1100)))

@@ -12,7 +12,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, StructField, StructType
 
 from trionet.client._topic_partition import TopicPartition
-from trionet.client.producer.batching._partitioner import partition_of
+from trionet.client.producer.batching._topic_queues import partition_of
 from trionet.errors import (
     ConfigError,
     MetadataTimeoutError,

@@ -12,8 +12,8 @@ from trionet.errors import ConfigError
 from ..terminal._output import Table
 
 if TYPE_CHECKING:
-    from trionet.client.admin.access._acls import AclBinding, AclFilter, PatternType, ResourceType
-    from trionet.client.admin.calls._enums import AclOperation
+    from trionet.client.admin._access import AclBinding, AclFilter, PatternType, ResourceType
+    from trionet.client.admin._conversions import AclOperation
 
 
 #: Kafka's name for the resource that stands for the cluster.
@@ -80,7 +80,7 @@ def bindings(arguments: argparse.Namespace) -> list[AclBinding]:
         ConfigError: no resource or principal is given, a host is given without a principal, or an
             operation is unknown.
     """
-    from trionet.client.admin.access._acls import AclBinding, AclPermission
+    from trionet.client.admin._access import AclBinding, AclPermission
 
     named = list(_resources(arguments))
     if not named:
@@ -120,8 +120,8 @@ def filters(arguments: argparse.Namespace) -> list[AclFilter]:
     Raises:
         ConfigError: an operation is unknown.
     """
-    from trionet.client.admin.access._acls import AclFilter, AclPermission, ResourceType
-    from trionet.client.admin.calls._enums import AclOperation
+    from trionet.client.admin._access import AclFilter, AclPermission, ResourceType
+    from trionet.client.admin._conversions import AclOperation
 
     anything: list[Any] = [(ResourceType.ANY, None)]
     both = (
@@ -172,7 +172,7 @@ def acl_table(entries: list[AclBinding]) -> Table:
 
 
 def _resources(arguments: argparse.Namespace) -> Iterator[tuple[ResourceType, str]]:
-    from trionet.client.admin.access._acls import ResourceType
+    from trionet.client.admin._access import ResourceType
 
     for option, kind in _RESOURCES:
         for name in getattr(arguments, option.removeprefix("--").replace("-", "_")):
@@ -187,7 +187,7 @@ def _operations(arguments: argparse.Namespace) -> list[AclOperation]:
 
 def _operations_of(text: str) -> list[AclOperation]:
     """Parse comma-separated operations, such as ``describe_configs`` or ``DescribeConfigs``."""
-    from trionet.client.admin.calls._enums import AclOperation
+    from trionet.client.admin._conversions import AclOperation
 
     known = {each.name.replace("_", ""): each for each in AclOperation if each > AclOperation.ANY}
     found = []
@@ -206,6 +206,6 @@ def _principal(name: str) -> str:
 
 
 def _pattern(arguments: argparse.Namespace) -> PatternType:
-    from trionet.client.admin.access._acls import PatternType
+    from trionet.client.admin._access import PatternType
 
     return PatternType[arguments.pattern.upper()]

@@ -16,8 +16,8 @@ from ..terminal._output import add_format_arguments, print_message, write, write
 from ._acl_arguments import acl_table, add_acl_arguments, bindings, filters
 
 if TYPE_CHECKING:
+    from trionet.client.admin._access import AclBinding, AclFilter
     from trionet.client.admin._admin import Admin
-    from trionet.client.admin.access._acls import AclBinding, AclFilter
 
 
 def _add_list_arguments(parser: argparse.ArgumentParser) -> None:

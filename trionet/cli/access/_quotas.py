@@ -17,8 +17,8 @@ from ..clients._connection import add_connection_arguments
 from ..terminal._output import Table, add_format_arguments, print_message, write, write_results
 
 if TYPE_CHECKING:
+    from trionet.client.admin._access import QuotaFilter
     from trionet.client.admin._admin import Admin
-    from trionet.client.admin.access._quotas import QuotaFilter
 
 TYPES: Final = ("user", "client-id", "ip")
 
@@ -95,7 +95,7 @@ def _run_describe(arguments: argparse.Namespace) -> int:
 
 
 def _filters(arguments: argparse.Namespace) -> list[QuotaFilter]:
-    from trionet.client.admin.access._quotas import QuotaFilter, QuotaMatch
+    from trionet.client.admin._access import QuotaFilter, QuotaMatch
 
     parts = entity_parts(arguments)
     if repeated := [kind for kind in arguments.any if kind in parts]:
@@ -182,7 +182,7 @@ async def _alter(
     values: dict[str, float | None],
     admin: Admin,
 ) -> int:
-    from trionet.client.admin.access._quotas import QuotaEntity
+    from trionet.client.admin._access import QuotaEntity
 
     results = await admin.alter_client_quotas(
         {QuotaEntity(parts): values}, validate_only=arguments.dry_run

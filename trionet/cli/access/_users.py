@@ -18,7 +18,7 @@ from ..terminal._output import Table, add_format_arguments, write_results
 
 if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
-    from trionet.client.admin.access._scram_credentials import ScramMechanism
+    from trionet.client.admin._credentials import ScramMechanism
 
 NAMES: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 
@@ -36,7 +36,7 @@ def add_mechanism_argument(parser: argparse.ArgumentParser) -> None:
 
 def mechanism(name: str) -> ScramMechanism:
     """Return the SCRAM mechanism with this name."""
-    from trionet.client.admin.access._scram_credentials import ScramMechanism
+    from trionet.client.admin._credentials import ScramMechanism
 
     return ScramMechanism[name.replace("-", "_")]
 
@@ -126,7 +126,7 @@ def _password(arguments: argparse.Namespace) -> str:
 
 
 async def _set(arguments: argparse.Namespace, password: str, admin: Admin) -> int:
-    from trionet.client.admin.access._scram_credentials import ScramUpsertion
+    from trionet.client.admin._credentials import ScramUpsertion
 
     upsertion = ScramUpsertion(
         arguments.user, mechanism(arguments.mechanism), password, arguments.iterations
@@ -161,7 +161,7 @@ def _run_delete(arguments: argparse.Namespace) -> int:
 
 
 async def _delete(arguments: argparse.Namespace, users: list[str], admin: Admin) -> int:
-    from trionet.client.admin.access._scram_credentials import ScramDeletion
+    from trionet.client.admin._credentials import ScramDeletion
 
     kind = mechanism(arguments.mechanism)
     results = await admin.alter_user_scram_credentials(

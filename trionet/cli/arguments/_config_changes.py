@@ -11,7 +11,7 @@ from trionet.errors import ConfigError
 from ._name_patterns import split_names
 
 if TYPE_CHECKING:
-    from trionet.client.admin.topics._configs import Append, Subtract
+    from trionet.client.admin._configs import Append, Subtract
 
 Changes: TypeAlias = "dict[str, str | Append | Subtract | None]"
 
@@ -39,7 +39,7 @@ def changes(arguments: argparse.Namespace) -> Changes:
     Raises:
         ConfigError: a change does not have the form KEY=VALUE, or a key occurs twice.
     """
-    from trionet.client.admin.topics._configs import Append, Subtract
+    from trionet.client.admin._configs import Append, Subtract
 
     found: Changes = {}
     pairs: list[tuple[str, str | Append | Subtract | None]] = [

@@ -41,7 +41,7 @@ async def _work(settings: dict[str, str], work: Work) -> int:
     import trio
 
     from trionet._util._raising import raise_single_error
-    from trionet.client.admin._open_admin import open_admin
+    from trionet.client.admin._admin import open_admin
 
     servers = settings.pop(SERVERS, None)
     with raise_single_error():

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin._admin import Admin
-from trionet.client.admin.topics._partitions import ListedOffset, OffsetSpec
+from trionet.client.admin._partitions import ListedOffset, OffsetSpec
 from trionet.errors import TrionetError
 
 Limits = dict[TopicPartition, tuple[int | None, int | None]]

@@ -9,7 +9,7 @@ from ..arguments._name_patterns import matching
 
 if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
-    from trionet.client.admin.topics._topics import TopicDescription
+    from trionet.client.admin._topics import TopicDescription
     from trionet.errors import TrionetError
 
 

@@ -178,7 +178,7 @@ class _Run:
         options = self._options
         if not options.is_pattern:
             return options.topics
-        from trionet.client.admin._open_admin import open_admin  # slow to import, rarely needed
+        from trionet.client.admin._admin import open_admin  # slow to import, rarely needed
 
         patterns = [re.compile(each) for each in options.topics]
         found: list[str] = []

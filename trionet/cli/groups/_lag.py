@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from trionet.client._topic_partition import TopicPartition, offset_lag, total_lag
-from trionet.client.admin.groups._group_descriptions import GroupDescription, GroupMember
-from trionet.client.admin.groups._groups import CommittedOffset
+from trionet.client.admin._group_descriptions import GroupDescription, GroupMember
+from trionet.client.admin._groups import CommittedOffset
 
 Limits = tuple[int | None, int | None]
 """Log start offset and end offset of a partition, or None where unknown."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from trionet.client._api_errors import api_error
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin._admin import Admin
-from trionet.client.admin.groups._groups import CommittedOffset
+from trionet.client.admin._groups import CommittedOffset
 from trionet.errors import ApiError, ConfigError, TrionetError
 from trionet.protocol.error_codes import (
     GROUP_ID_NOT_FOUND,

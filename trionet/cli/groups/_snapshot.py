@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin._admin import Admin
-from trionet.client.admin.calls._calls import Results
-from trionet.client.admin.groups._group_descriptions import GroupDescription
-from trionet.client.admin.groups._groups import CommittedOffset
+from trionet.client.admin._calls import Results
+from trionet.client.admin._group_descriptions import GroupDescription
+from trionet.client.admin._groups import CommittedOffset
 from trionet.errors import ApiError, TrionetError, UnsupportedVersionError
 from trionet.protocol.error_codes import GROUP_ID_NOT_FOUND
 

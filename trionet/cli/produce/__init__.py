@@ -168,7 +168,7 @@ def _check_whole(arguments: argparse.Namespace) -> None:
 
 def _settings(arguments: argparse.Namespace) -> tuple[str, ProducerSettings]:
     from trionet.client.config._keys import PRODUCER_KEYS
-    from trionet.client.producer._config import producer_settings
+    from trionet.client.producer._settings import producer_settings
 
     given = client_settings(arguments, PRODUCER_KEYS)
     servers = given.pop(SERVERS)

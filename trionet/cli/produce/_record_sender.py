@@ -26,9 +26,9 @@ from ..terminal._progress import Progress
 
 if TYPE_CHECKING:
     from trionet.client.consumer.records._record import ConsumerBatch
+    from trionet.client.producer._deliveries import Deliveries
     from trionet.client.producer._producer import Producer
     from trionet.client.producer._settings import ProducerSettings
-    from trionet.client.producer.delivery._deliveries import Deliveries
 
 OUTPUT: Final = 1
 #: The maximum number of failed records that are reported individually.

@@ -25,7 +25,7 @@ from ..terminal._signals import SIGNALS, Stop, watch_signals
 from ._record_sender import OUTPUT, ProduceOptions, RecordSender
 
 if TYPE_CHECKING:
-    from trionet.client.producer.sending._hooks import Acknowledgement
+    from trionet.client.producer._hooks import Acknowledgement
 
 
 async def produce(options: ProduceOptions) -> int:

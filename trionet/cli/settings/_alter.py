@@ -16,7 +16,7 @@ from ._resources import add_resource_arguments, resources, shown_name
 
 if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
-    from trionet.client.admin.topics._configs import ConfigResource
+    from trionet.client.admin._configs import ConfigResource
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -14,7 +14,7 @@ from ._resources import add_resource_arguments, all_resources, resources, shown_
 
 if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
-    from trionet.client.admin.topics._configs import ConfigEntry, ConfigResource
+    from trionet.client.admin._configs import ConfigEntry, ConfigResource
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,7 +13,7 @@ from ..arguments._numbers import INT32_MAX, is_natural
 
 if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
-    from trionet.client.admin.topics._configs import ConfigResource, ConfigResourceType
+    from trionet.client.admin._configs import ConfigResource, ConfigResourceType
 
 #: Kafka's names for resource types, keyed by the words used on the command line.
 TYPES: Final[Mapping[str, str]] = MappingProxyType(
@@ -49,7 +49,7 @@ def add_resource_arguments(parser: argparse.ArgumentParser, names: str, without:
 
 def resource_type(word: str) -> ConfigResourceType:
     """Return Kafka's resource type for a command-line word."""
-    from trionet.client.admin.topics._configs import ConfigResourceType
+    from trionet.client.admin._configs import ConfigResourceType
 
     return ConfigResourceType[TYPES[word]]
 
@@ -66,7 +66,7 @@ def resources(arguments: argparse.Namespace) -> list[ConfigResource]:
     Raises:
         ConfigError: a broker id is not a number.
     """
-    from trionet.client.admin.topics._configs import ConfigResource
+    from trionet.client.admin._configs import ConfigResource
 
     kind = resource_type(arguments.type)
     found = []
@@ -88,7 +88,7 @@ async def all_resources(arguments: argparse.Namespace, admin: Admin) -> list[Con
     Raises:
         TrionetError: the resources could not be listed.
     """
-    from trionet.client.admin.topics._configs import ConfigResource
+    from trionet.client.admin._configs import ConfigResource
 
     kind = resource_type(arguments.type)
     if arguments.type == "topic":

@@ -116,7 +116,7 @@ async def _apply(
     """Apply or validate the changes, and return the errors, keyed by topic name."""
     import trio
 
-    from trionet.client.admin.topics._configs import ConfigResource, ConfigResourceType
+    from trionet.client.admin._configs import ConfigResource, ConfigResourceType
 
     await trio.lowlevel.checkpoint()
     failed: dict[str, TrionetError] = {}

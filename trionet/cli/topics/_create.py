@@ -16,7 +16,7 @@ from ..terminal._output import Table, add_format_arguments, print_message, write
 
 if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
-    from trionet.client.admin.topics._topics import NewTopic
+    from trionet.client.admin._topics import NewTopic
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command and return the exit status: 0 if all were created, 1 if some were not."""
-    from trionet.client.admin.topics._topics import NewTopic
+    from trionet.client.admin._topics import NewTopic
 
     assignments = None
     if arguments.replica_assignment is not None:

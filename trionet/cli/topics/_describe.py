@@ -15,8 +15,8 @@ from ..terminal._output import Table, add_format_arguments, facts, write_results
 
 if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
-    from trionet.client.admin.topics._configs import ConfigEntry
-    from trionet.client.admin.topics._topics import PartitionDescription, TopicDescription
+    from trionet.client.admin._configs import ConfigEntry
+    from trionet.client.admin._topics import PartitionDescription, TopicDescription
     from trionet.errors import TrionetError
 
     from ..clients._partition_offsets import Limits
@@ -107,7 +107,7 @@ async def _describe(arguments: argparse.Namespace, admin: Admin) -> int:
 async def _configs(
     admin: Admin, names: list[str], errors: list[TrionetError]
 ) -> dict[str, dict[str, ConfigEntry]]:
-    from trionet.client.admin.topics._configs import ConfigResource, ConfigResourceType
+    from trionet.client.admin._configs import ConfigResource, ConfigResourceType
 
     resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in names]
     results = await admin.describe_configs(resources)
@@ -171,7 +171,7 @@ def _row(
 
 
 def _shown_entries(arguments: argparse.Namespace, topic: _Topic) -> list[ConfigEntry]:
-    from trionet.client.admin.topics._configs import ConfigSource
+    from trionet.client.admin._configs import ConfigSource
 
     return [
         entry

@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _spec(text: str) -> int:
-    from trionet.client.admin.topics._partitions import OffsetSpec
+    from trionet.client.admin._partitions import OffsetSpec
 
     if text in SPECS:
         return OffsetSpec[text.upper().replace("-", "_")]
@@ -127,7 +127,7 @@ async def _limits(
 async def _at(
     spec: int, arguments: argparse.Namespace, admin: Admin, partitions: list[TopicPartition]
 ) -> tuple[Table, list[TrionetError]]:
-    from trionet.client.admin.topics._partitions import ListedOffset
+    from trionet.client.admin._partitions import ListedOffset
 
     results = await admin.list_offsets(
         dict.fromkeys(partitions, spec), read_committed=arguments.read_committed

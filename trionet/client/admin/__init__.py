@@ -11,195 +11,124 @@ from typing import TYPE_CHECKING
 from ..._util._imports import lazy_exports
 
 if TYPE_CHECKING:
-    from ._admin import Admin
-    from ._open_admin import open_admin
-    from .access._acls import (
-        AclBinding,
-        AclCalls,
-        AclFilter,
-        AclPermission,
-        PatternType,
-        ResourceType,
-    )
-    from .access._delegation_tokens import DelegationToken, DelegationTokenCalls
-    from .access._quotas import QuotaCalls, QuotaEntity, QuotaFilter, QuotaMatch
-    from .access._scram_credentials import (
-        ScramCredentialCalls,
-        ScramDeletion,
-        ScramMechanism,
-        ScramUpsertion,
-    )
-    from .calls._calls import Results
-    from .calls._enums import AclOperation
-    from .calls._settings import AdminSettings
-    from .cluster._cluster import ClusterCalls, ClusterDescription
-    from .cluster._features import FeatureCalls, Features, FeatureUpdate, UpgradeType
-    from .cluster._log_dirs import LogDir, LogDirCalls, Replica, ReplicaInfo
-    from .cluster._quorum import MetadataQuorum, QuorumCalls, QuorumReplica, RaftEndpoint
-    from .groups._group_descriptions import GroupDescription, GroupMember
-    from .groups._groups import CommittedOffset, GroupCalls, GroupListing
-    from .groups._share_groups import ShareGroupCalls, ShareOffset
-    from .groups._streams_groups import (
-        InternalTopic,
-        StreamsAssignment,
-        StreamsGroupCalls,
-        StreamsGroupDescription,
-        StreamsMember,
-        Subtopology,
-    )
-    from .groups._transactions import (
-        FencedProducer,
-        ProducerState,
-        TransactionCalls,
-        TransactionDescription,
-        TransactionListing,
-    )
-    from .topics._configs import (
-        Append,
-        ConfigCalls,
-        ConfigEntry,
-        ConfigResource,
-        ConfigResourceType,
-        ConfigSource,
-        ConfigSynonym,
-        ConfigType,
-        Subtract,
-    )
-    from .topics._partitions import (
-        HIGH_WATERMARK,
-        ElectionType,
-        ListedOffset,
-        OffsetSpec,
-        PartitionCalls,
-        Reassignment,
-    )
-    from .topics._topics import (
-        CreatedTopic,
-        NewPartitions,
-        NewTopic,
-        PartitionDescription,
-        TopicCalls,
-        TopicDescription,
-        TopicListing,
-    )
-
-__all__ = [
-    "HIGH_WATERMARK",
-    "AclBinding",
-    "AclCalls",
-    "AclFilter",
-    "AclOperation",
-    "AclPermission",
-    "Admin",
-    "AdminSettings",
-    "Append",
-    "ClusterCalls",
-    "ClusterDescription",
-    "CommittedOffset",
-    "ConfigCalls",
-    "ConfigEntry",
-    "ConfigResource",
-    "ConfigResourceType",
-    "ConfigSource",
-    "ConfigSynonym",
-    "ConfigType",
-    "CreatedTopic",
-    "DelegationToken",
-    "DelegationTokenCalls",
-    "ElectionType",
-    "FeatureCalls",
-    "FeatureUpdate",
-    "Features",
-    "FencedProducer",
-    "GroupCalls",
-    "GroupDescription",
-    "GroupListing",
-    "GroupMember",
-    "InternalTopic",
-    "ListedOffset",
-    "LogDir",
-    "LogDirCalls",
-    "MetadataQuorum",
-    "NewPartitions",
-    "NewTopic",
-    "OffsetSpec",
-    "PartitionCalls",
-    "PartitionDescription",
-    "PatternType",
-    "ProducerState",
-    "QuorumCalls",
-    "QuorumReplica",
-    "QuotaCalls",
-    "QuotaEntity",
-    "QuotaFilter",
-    "QuotaMatch",
-    "RaftEndpoint",
-    "Reassignment",
-    "Replica",
-    "ReplicaInfo",
-    "ResourceType",
-    "Results",
-    "ScramCredentialCalls",
-    "ScramDeletion",
-    "ScramMechanism",
-    "ScramUpsertion",
-    "ShareGroupCalls",
-    "ShareOffset",
-    "StreamsAssignment",
-    "StreamsGroupCalls",
-    "StreamsGroupDescription",
-    "StreamsMember",
-    "Subtopology",
-    "Subtract",
-    "TopicCalls",
-    "TopicDescription",
-    "TopicListing",
-    "TransactionCalls",
-    "TransactionDescription",
-    "TransactionListing",
-    "UpgradeType",
-    "open_admin",
-]
+    from ._access import AclBinding as AclBinding
+    from ._access import AclCalls as AclCalls
+    from ._access import AclFilter as AclFilter
+    from ._access import AclPermission as AclPermission
+    from ._access import PatternType as PatternType
+    from ._access import QuotaCalls as QuotaCalls
+    from ._access import QuotaEntity as QuotaEntity
+    from ._access import QuotaFilter as QuotaFilter
+    from ._access import QuotaMatch as QuotaMatch
+    from ._access import ResourceType as ResourceType
+    from ._admin import Admin as Admin
+    from ._admin import open_admin as open_admin
+    from ._calls import AdminSettings as AdminSettings
+    from ._calls import Results as Results
+    from ._cluster import ClusterCalls as ClusterCalls
+    from ._cluster import ClusterDescription as ClusterDescription
+    from ._cluster import FeatureCalls as FeatureCalls
+    from ._cluster import Features as Features
+    from ._cluster import FeatureUpdate as FeatureUpdate
+    from ._cluster import LogDir as LogDir
+    from ._cluster import LogDirCalls as LogDirCalls
+    from ._cluster import MetadataQuorum as MetadataQuorum
+    from ._cluster import QuorumCalls as QuorumCalls
+    from ._cluster import QuorumReplica as QuorumReplica
+    from ._cluster import RaftEndpoint as RaftEndpoint
+    from ._cluster import Replica as Replica
+    from ._cluster import ReplicaInfo as ReplicaInfo
+    from ._cluster import UpgradeType as UpgradeType
+    from ._configs import Append as Append
+    from ._configs import ConfigCalls as ConfigCalls
+    from ._configs import ConfigEntry as ConfigEntry
+    from ._configs import ConfigResource as ConfigResource
+    from ._configs import ConfigResourceType as ConfigResourceType
+    from ._configs import ConfigSource as ConfigSource
+    from ._configs import ConfigSynonym as ConfigSynonym
+    from ._configs import ConfigType as ConfigType
+    from ._configs import Subtract as Subtract
+    from ._conversions import AclOperation as AclOperation
+    from ._credentials import DelegationToken as DelegationToken
+    from ._credentials import DelegationTokenCalls as DelegationTokenCalls
+    from ._credentials import ScramCredentialCalls as ScramCredentialCalls
+    from ._credentials import ScramDeletion as ScramDeletion
+    from ._credentials import ScramMechanism as ScramMechanism
+    from ._credentials import ScramUpsertion as ScramUpsertion
+    from ._group_descriptions import GroupDescription as GroupDescription
+    from ._group_descriptions import GroupMember as GroupMember
+    from ._groups import CommittedOffset as CommittedOffset
+    from ._groups import GroupCalls as GroupCalls
+    from ._groups import GroupListing as GroupListing
+    from ._partitions import HIGH_WATERMARK as HIGH_WATERMARK
+    from ._partitions import ElectionType as ElectionType
+    from ._partitions import ListedOffset as ListedOffset
+    from ._partitions import OffsetSpec as OffsetSpec
+    from ._partitions import PartitionCalls as PartitionCalls
+    from ._partitions import Reassignment as Reassignment
+    from ._share_groups import ShareGroupCalls as ShareGroupCalls
+    from ._share_groups import ShareOffset as ShareOffset
+    from ._streams_groups import InternalTopic as InternalTopic
+    from ._streams_groups import StreamsAssignment as StreamsAssignment
+    from ._streams_groups import StreamsGroupCalls as StreamsGroupCalls
+    from ._streams_groups import StreamsGroupDescription as StreamsGroupDescription
+    from ._streams_groups import StreamsMember as StreamsMember
+    from ._streams_groups import Subtopology as Subtopology
+    from ._topics import CreatedTopic as CreatedTopic
+    from ._topics import NewPartitions as NewPartitions
+    from ._topics import NewTopic as NewTopic
+    from ._topics import PartitionDescription as PartitionDescription
+    from ._topics import TopicCalls as TopicCalls
+    from ._topics import TopicDescription as TopicDescription
+    from ._topics import TopicListing as TopicListing
+    from ._transactions import FencedProducer as FencedProducer
+    from ._transactions import ProducerState as ProducerState
+    from ._transactions import TransactionCalls as TransactionCalls
+    from ._transactions import TransactionDescription as TransactionDescription
+    from ._transactions import TransactionListing as TransactionListing
 
 #: The module that defines each name.
 _HOMES = {
-    "_admin": "Admin",
-    "_open_admin": "open_admin",
-    "access._acls": "AclBinding AclCalls AclFilter AclPermission PatternType ResourceType",
-    "access._delegation_tokens": "DelegationToken DelegationTokenCalls",
-    "access._quotas": "QuotaCalls QuotaEntity QuotaFilter QuotaMatch",
-    "access._scram_credentials": (
-        "ScramCredentialCalls ScramDeletion ScramMechanism ScramUpsertion"
+    "_access": (
+        "AclBinding AclCalls AclFilter AclPermission PatternType QuotaCalls QuotaEntity "
+        "QuotaFilter QuotaMatch ResourceType"
     ),
-    "calls._calls": "Results",
-    "calls._enums": "AclOperation",
-    "calls._settings": "AdminSettings",
-    "cluster._cluster": "ClusterCalls ClusterDescription",
-    "cluster._features": "FeatureCalls FeatureUpdate Features UpgradeType",
-    "cluster._log_dirs": "LogDir LogDirCalls Replica ReplicaInfo",
-    "cluster._quorum": "MetadataQuorum QuorumCalls QuorumReplica RaftEndpoint",
-    "groups._group_descriptions": "GroupDescription GroupMember",
-    "groups._groups": "CommittedOffset GroupCalls GroupListing",
-    "groups._share_groups": "ShareGroupCalls ShareOffset",
-    "groups._streams_groups": (
+    "_admin": "Admin open_admin",
+    "_calls": "AdminSettings Results",
+    "_cluster": (
+        "ClusterCalls ClusterDescription FeatureCalls FeatureUpdate Features LogDir "
+        "LogDirCalls MetadataQuorum QuorumCalls QuorumReplica RaftEndpoint Replica "
+        "ReplicaInfo UpgradeType"
+    ),
+    "_configs": (
+        "Append ConfigCalls ConfigEntry ConfigResource ConfigResourceType ConfigSource "
+        "ConfigSynonym ConfigType Subtract"
+    ),
+    "_conversions": "AclOperation",
+    "_credentials": (
+        "DelegationToken DelegationTokenCalls ScramCredentialCalls ScramDeletion "
+        "ScramMechanism ScramUpsertion"
+    ),
+    "_group_descriptions": "GroupDescription GroupMember",
+    "_groups": "CommittedOffset GroupCalls GroupListing",
+    "_partitions": (
+        "ElectionType HIGH_WATERMARK ListedOffset OffsetSpec PartitionCalls Reassignment"
+    ),
+    "_share_groups": "ShareGroupCalls ShareOffset",
+    "_streams_groups": (
         "InternalTopic StreamsAssignment StreamsGroupCalls StreamsGroupDescription "
         "StreamsMember Subtopology"
     ),
-    "groups._transactions": (
+    "_topics": (
+        "CreatedTopic NewPartitions NewTopic PartitionDescription TopicCalls TopicDescription "
+        "TopicListing"
+    ),
+    "_transactions": (
         "FencedProducer ProducerState TransactionCalls TransactionDescription TransactionListing"
     ),
-    "topics._configs": (
-        "Append ConfigCalls ConfigEntry ConfigResource ConfigResourceType "
-        "ConfigSource ConfigSynonym ConfigType Subtract"
-    ),
-    "topics._partitions": (
-        "ElectionType HIGH_WATERMARK ListedOffset OffsetSpec PartitionCalls Reassignment"
-    ),
-    "topics._topics": (
-        "CreatedTopic NewPartitions NewTopic PartitionDescription TopicCalls "
-        "TopicDescription TopicListing"
-    ),
 }
+
+__all__ = [name for names in _HOMES.values() for name in names.split()]
 
 if not TYPE_CHECKING:  # a type checker would accept every misspelt name
     __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

@@ -8,31 +8,30 @@ its group, and :class:`Admin` also exposes it under Kafka's flat name.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from contextlib import asynccontextmanager
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast, final
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, cast, final
 
 import trio
 
+from ...net._network import SYSTEM, Network
 from ...protocol._wire import Message
 from .._client_metrics import ClientStatistics
+from ..config._keywords import AdminKeywords
 from ..network._cluster import Node
-from .access._acls import AclCalls
-from .access._delegation_tokens import DelegationTokenCalls
-from .access._quotas import QuotaCalls
-from .access._scram_credentials import ScramCredentialCalls
-from .calls._calls import AdminCalls, Calls
-from .cluster._cluster import ClusterCalls
-from .cluster._features import FeatureCalls
-from .cluster._log_dirs import LogDirCalls
-from .cluster._quorum import QuorumCalls
-from .groups._groups import GroupCalls
-from .groups._share_groups import ShareGroupCalls
-from .groups._streams_groups import StreamsGroupCalls
-from .groups._transactions import TransactionCalls
-from .topics._configs import ConfigCalls
-from .topics._partitions import PartitionCalls
-from .topics._topics import TopicCalls
+from ..security._settings import TokenProvider
+from ._access import AclCalls, QuotaCalls
+from ._calls import AdminCalls, AdminSettings, Calls, admin_settings, open_calls
+from ._cluster import ClusterCalls, FeatureCalls, LogDirCalls, QuorumCalls
+from ._configs import ConfigCalls
+from ._credentials import DelegationTokenCalls, ScramCredentialCalls
+from ._groups import GroupCalls
+from ._partitions import PartitionCalls
+from ._share_groups import ShareGroupCalls
+from ._streams_groups import StreamsGroupCalls
+from ._topics import TopicCalls
+from ._transactions import TransactionCalls
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -40,13 +39,13 @@ C = TypeVar("C", bound=AdminCalls)
 
 
 def _flat(
-    group: Callable[[Admin], C], call: Callable[Concatenate[C, P], Awaitable[R]]
+    group: str, call: Callable[Concatenate[C, P], Awaitable[R]]
 ) -> Callable[Concatenate[Admin, P], Coroutine[Any, Any, R]]:
     """Expose a group's call as a method of :class:`Admin`, with its signature and docstring."""
 
     @wraps(call)
     async def method(self: Admin, *args: P.args, **kwargs: P.kwargs) -> R:
-        return await call(group(self), *args, **kwargs)
+        return await call(getattr(self, group), *args, **kwargs)
 
     # The cast replaces the type of `wraps`, which mypy does not treat as a plain function.
     return cast("Callable[Concatenate[Admin, P], Coroutine[Any, Any, R]]", method)
@@ -54,7 +53,7 @@ def _flat(
 
 @final
 class Admin:
-    """An admin client, opened by :func:`._open_admin.open_admin`.
+    """An admin client, opened by :func:`._admin.open_admin`.
 
     Any number of tasks may use an admin client concurrently. A call retries until it succeeds or
     ``default.api.timeout.ms`` has passed. A call about several items returns :class:`.Results`,
@@ -165,90 +164,112 @@ class Admin:
 
     # Kafka's flat names for the calls.
 
-    create_topics = _flat(lambda self: self.topics, TopicCalls.create)
-    delete_topics = _flat(lambda self: self.topics, TopicCalls.delete)
-    create_partitions = _flat(lambda self: self.topics, TopicCalls.create_partitions)
-    list_topics = _flat(lambda self: self.topics, TopicCalls.list)
-    describe_topics = _flat(lambda self: self.topics, TopicCalls.describe)
+    create_topics = _flat("topics", TopicCalls.create)
+    delete_topics = _flat("topics", TopicCalls.delete)
+    create_partitions = _flat("topics", TopicCalls.create_partitions)
+    list_topics = _flat("topics", TopicCalls.list)
+    describe_topics = _flat("topics", TopicCalls.describe)
 
-    list_offsets = _flat(lambda self: self.partitions, PartitionCalls.list_offsets)
-    delete_records = _flat(lambda self: self.partitions, PartitionCalls.delete_records)
-    elect_leaders = _flat(lambda self: self.partitions, PartitionCalls.elect_leaders)
-    alter_partition_reassignments = _flat(
-        lambda self: self.partitions, PartitionCalls.alter_reassignments
-    )
-    list_partition_reassignments = _flat(
-        lambda self: self.partitions, PartitionCalls.list_reassignments
-    )
+    list_offsets = _flat("partitions", PartitionCalls.list_offsets)
+    delete_records = _flat("partitions", PartitionCalls.delete_records)
+    elect_leaders = _flat("partitions", PartitionCalls.elect_leaders)
+    alter_partition_reassignments = _flat("partitions", PartitionCalls.alter_reassignments)
+    list_partition_reassignments = _flat("partitions", PartitionCalls.list_reassignments)
 
-    describe_configs = _flat(lambda self: self.configs, ConfigCalls.describe)
-    incremental_alter_configs = _flat(lambda self: self.configs, ConfigCalls.alter)
-    list_config_resources = _flat(lambda self: self.configs, ConfigCalls.list_resources)
+    describe_configs = _flat("configs", ConfigCalls.describe)
+    incremental_alter_configs = _flat("configs", ConfigCalls.alter)
+    list_config_resources = _flat("configs", ConfigCalls.list_resources)
 
-    list_groups = _flat(lambda self: self.groups, GroupCalls.list)
-    describe_groups = _flat(lambda self: self.groups, GroupCalls.describe)
-    delete_groups = _flat(lambda self: self.groups, GroupCalls.delete)
-    remove_members = _flat(lambda self: self.groups, GroupCalls.remove_members)
-    list_group_offsets = _flat(lambda self: self.groups, GroupCalls.list_offsets)
-    alter_group_offsets = _flat(lambda self: self.groups, GroupCalls.alter_offsets)
-    delete_group_offsets = _flat(lambda self: self.groups, GroupCalls.delete_offsets)
+    list_groups = _flat("groups", GroupCalls.list)
+    describe_groups = _flat("groups", GroupCalls.describe)
+    delete_groups = _flat("groups", GroupCalls.delete)
+    remove_members = _flat("groups", GroupCalls.remove_members)
+    list_group_offsets = _flat("groups", GroupCalls.list_offsets)
+    alter_group_offsets = _flat("groups", GroupCalls.alter_offsets)
+    delete_group_offsets = _flat("groups", GroupCalls.delete_offsets)
 
-    describe_share_groups = _flat(lambda self: self.share_groups, ShareGroupCalls.describe)
-    list_share_group_offsets = _flat(lambda self: self.share_groups, ShareGroupCalls.list_offsets)
-    alter_share_group_offsets = _flat(lambda self: self.share_groups, ShareGroupCalls.alter_offsets)
-    delete_share_group_offsets = _flat(
-        lambda self: self.share_groups, ShareGroupCalls.delete_offsets
-    )
+    describe_share_groups = _flat("share_groups", ShareGroupCalls.describe)
+    list_share_group_offsets = _flat("share_groups", ShareGroupCalls.list_offsets)
+    alter_share_group_offsets = _flat("share_groups", ShareGroupCalls.alter_offsets)
+    delete_share_group_offsets = _flat("share_groups", ShareGroupCalls.delete_offsets)
 
-    describe_streams_groups = _flat(lambda self: self.streams_groups, StreamsGroupCalls.describe)
+    describe_streams_groups = _flat("streams_groups", StreamsGroupCalls.describe)
 
-    list_transactions = _flat(lambda self: self.transactions, TransactionCalls.list)
-    describe_transactions = _flat(lambda self: self.transactions, TransactionCalls.describe)
-    describe_producers = _flat(lambda self: self.transactions, TransactionCalls.describe_producers)
-    fence_producers = _flat(lambda self: self.transactions, TransactionCalls.fence_producers)
-    abort_transaction = _flat(lambda self: self.transactions, TransactionCalls.abort)
-    terminate_transaction = _flat(lambda self: self.transactions, TransactionCalls.terminate)
+    list_transactions = _flat("transactions", TransactionCalls.list)
+    describe_transactions = _flat("transactions", TransactionCalls.describe)
+    describe_producers = _flat("transactions", TransactionCalls.describe_producers)
+    fence_producers = _flat("transactions", TransactionCalls.fence_producers)
+    abort_transaction = _flat("transactions", TransactionCalls.abort)
+    terminate_transaction = _flat("transactions", TransactionCalls.terminate)
 
-    create_acls = _flat(lambda self: self.acls, AclCalls.create)
-    describe_acls = _flat(lambda self: self.acls, AclCalls.describe)
-    delete_acls = _flat(lambda self: self.acls, AclCalls.delete)
+    create_acls = _flat("acls", AclCalls.create)
+    describe_acls = _flat("acls", AclCalls.describe)
+    delete_acls = _flat("acls", AclCalls.delete)
 
-    describe_client_quotas = _flat(lambda self: self.quotas, QuotaCalls.describe)
-    alter_client_quotas = _flat(lambda self: self.quotas, QuotaCalls.alter)
+    describe_client_quotas = _flat("quotas", QuotaCalls.describe)
+    alter_client_quotas = _flat("quotas", QuotaCalls.alter)
 
-    describe_user_scram_credentials = _flat(
-        lambda self: self.scram_credentials, ScramCredentialCalls.describe
-    )
-    alter_user_scram_credentials = _flat(
-        lambda self: self.scram_credentials, ScramCredentialCalls.alter
-    )
+    describe_user_scram_credentials = _flat("scram_credentials", ScramCredentialCalls.describe)
+    alter_user_scram_credentials = _flat("scram_credentials", ScramCredentialCalls.alter)
 
-    create_delegation_token = _flat(
-        lambda self: self.delegation_tokens, DelegationTokenCalls.create
-    )
-    renew_delegation_token = _flat(lambda self: self.delegation_tokens, DelegationTokenCalls.renew)
-    expire_delegation_token = _flat(
-        lambda self: self.delegation_tokens, DelegationTokenCalls.expire
-    )
-    describe_delegation_tokens = _flat(
-        lambda self: self.delegation_tokens, DelegationTokenCalls.describe
-    )
+    create_delegation_token = _flat("delegation_tokens", DelegationTokenCalls.create)
+    renew_delegation_token = _flat("delegation_tokens", DelegationTokenCalls.renew)
+    expire_delegation_token = _flat("delegation_tokens", DelegationTokenCalls.expire)
+    describe_delegation_tokens = _flat("delegation_tokens", DelegationTokenCalls.describe)
 
-    describe_cluster = _flat(lambda self: self.cluster, ClusterCalls.describe)
-    unregister_broker = _flat(lambda self: self.cluster, ClusterCalls.unregister_broker)
+    describe_cluster = _flat("cluster", ClusterCalls.describe)
+    unregister_broker = _flat("cluster", ClusterCalls.unregister_broker)
 
-    describe_features = _flat(lambda self: self.features, FeatureCalls.describe)
-    update_features = _flat(lambda self: self.features, FeatureCalls.update)
+    describe_features = _flat("features", FeatureCalls.describe)
+    update_features = _flat("features", FeatureCalls.update)
 
-    describe_metadata_quorum = _flat(lambda self: self.quorum, QuorumCalls.describe)
-    add_raft_voter = _flat(lambda self: self.quorum, QuorumCalls.add_voter)
-    remove_raft_voter = _flat(lambda self: self.quorum, QuorumCalls.remove_voter)
+    describe_metadata_quorum = _flat("quorum", QuorumCalls.describe)
+    add_raft_voter = _flat("quorum", QuorumCalls.add_voter)
+    remove_raft_voter = _flat("quorum", QuorumCalls.remove_voter)
 
-    describe_log_dirs = _flat(lambda self: self.log_dirs, LogDirCalls.describe)
-    alter_replica_log_dirs = _flat(lambda self: self.log_dirs, LogDirCalls.alter_replicas)
+    describe_log_dirs = _flat("log_dirs", LogDirCalls.describe)
+    alter_replica_log_dirs = _flat("log_dirs", LogDirCalls.alter_replicas)
 
 
 # Set the called name, so that tracebacks and warnings about forgotten awaits show it.
 for _name, _method in vars(Admin).items():
     if hasattr(_method, "__wrapped__"):
         _method.__name__, _method.__qualname__ = _name, f"{Admin.__qualname__}.{_name}"
+
+
+@asynccontextmanager
+async def open_admin(
+    bootstrap_servers: str | Iterable[str] | None = None,
+    config: Mapping[str, object] | AdminSettings | None = None,
+    /,
+    *,
+    network: Network = SYSTEM,
+    token_provider: TokenProvider | None = None,
+    **keywords: Unpack[AdminKeywords],
+) -> AsyncIterator[Admin]:
+    """Open an admin client for the duration of an ``async with`` block.
+
+    The client connects on the first call.
+
+    Args:
+        bootstrap_servers: ``host:port`` strings, or one comma-separated string; None if
+            ``bootstrap.controllers`` is set, to send all requests to controllers (KIP-919).
+        config: settings under Kafka's dotted keys, as strings or Python values; or a settings
+            object.
+        network: opens connections.
+        token_provider: a sync or async function that returns the tokens for
+            ``sasl.mechanism=OAUTHBEARER``.
+        keywords: settings under Kafka's keys, with underscores instead of dots; they take
+            precedence over ``config``.
+
+    Raises:
+        ConfigError: a key is unknown, a value is not allowed, ``bootstrap_servers`` is invalid, or
+            both servers and controllers are set, or neither.
+        AuthenticationError, DisconnectedError: a token endpoint returned no token.
+        Exception: the token provider raised it.
+
+    Cancellation: at the end of the block all connections are closed immediately.
+    """
+    settings = admin_settings(config, keywords, token_provider)
+    async with open_calls(bootstrap_servers, settings, network=network) as calls:
+        yield Admin._create(calls)  # noqa: SLF001 - nothing else creates one

@@ -5,36 +5,28 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from typing import Final, Unpack
+from typing import Unpack
 
 import trio
 
 from ..._util._raising import raise_single_error
 from ...net._network import SYSTEM, Network
-from ...protocol.records.compression._codecs import NAMES
 from ..config._keywords import ProducerKeywords
 from ..network._kafka_client import KafkaClient
 from ..network._open_client import open_kafka_client
 from ..security._settings import TokenProvider
-from ._config import producer_settings
+from ._hooks import AcknowledgementHook, OnAcknowledgement, OnSend, SendHook, UnseenFailures
+from ._metadata import MetadataWaiter, ProducerMetadata
 from ._metrics import ProducerMetrics
 from ._producer import Producer
-from ._settings import ProducerSettings
-from ._wait_on_metadata import MetadataWaiter
+from ._settings import ProducerSettings, producer_settings
 from .batching._accumulator import RecordAccumulator
-from .batching._accumulator_settings import AccumulatorSettings
 from .batching._buffer_pool import BufferPoolWaiters
-from .delivery._unseen_failures import UnseenFailures
-from .sending._completion import Completion, DeliveryLimits
-from .sending._hooks import AcknowledgementHook, OnAcknowledgement, OnSend, SendHook
-from .sending._producer_metadata import ProducerMetadata
+from .sending._completion import Completion
 from .sending._sender import Sender
-from .transactions._init_producer_id import InitProducerIdHandler
-from .transactions._transaction_manager import TransactionManager
+from .sending._transaction_manager import TransactionManager
 
 logger = logging.getLogger("trionet.client")
-
-_CODECS: Final = {name: number for number, name in NAMES.items()}
 
 
 @asynccontextmanager
@@ -119,35 +111,27 @@ class _Parts:
     ) -> None:
         self._undelivered = UnseenFailures()
         rng = network.rng
-        requests = settings.client.requests
         transaction_manager = TransactionManager() if settings.idempotence else None
-        self.accumulator = RecordAccumulator(_gathering(settings), rng, transaction_manager)
+        self.accumulator = RecordAccumulator(settings, rng, transaction_manager)
         self.waiters = BufferPoolWaiters(self.accumulator.pool)
         topics = ProducerMetadata(client.metadata, settings.metadata_idle_seconds)
         completion = Completion(
             self.accumulator.queues,
             client.metadata,
             transaction_manager,
-            DeliveryLimits(seconds=settings.delivery_timeout_seconds, retries=settings.retries),
-            keeps_order=requests.in_flight_max == 1,
-            hook=AcknowledgementHook(on_acknowledgement, self._undelivered),
-            connection_problem=client.connection_problem,
+            settings,
+            AcknowledgementHook(on_acknowledgement, self._undelivered),
+            client.connection_problem,
         )
         self.sender = Sender(
             client,
             self.accumulator.queues,
             completion,
             topics,
-            acks=settings.acks,
-            request_bytes_max=settings.request_bytes_max,
-            timeout_ms=round(requests.timeout_seconds * 1000),
+            settings,
+            transaction_manager,
+            rng,
         )
-        if transaction_manager is not None:
-            refused = self.sender.producer_id_refused
-            handler = InitProducerIdHandler(
-                client, transaction_manager, settings.retry, rng, refused
-            )
-            self.sender.enable_idempotence(transaction_manager, handler)
         counters, pool, waiters = completion.counters, self.accumulator.pool, self.waiters
         client.metrics.register(lambda: ProducerMetrics(client, counters, pool, waiters).collect)
         self.producer = Producer._create(  # noqa: SLF001 -- of this package
@@ -182,19 +166,3 @@ class _Parts:
             raise
         if error := self._undelivered.error(self.sender.raised_error):
             raise error
-
-
-def _gathering(settings: ProducerSettings) -> AccumulatorSettings:
-    return AccumulatorSettings(
-        batch_bytes=settings.batch_bytes,
-        linger_seconds=settings.linger_seconds,
-        buffer_bytes=settings.buffer_bytes,
-        request_bytes_max=settings.request_bytes_max,
-        delivery_timeout_seconds=settings.delivery_timeout_seconds,
-        retry=settings.retry,
-        codec=_CODECS[settings.compression],
-        level=settings.compression_level,
-        is_adaptive=settings.adaptive_partitioning,
-        availability_timeout_seconds=settings.partitioner_availability_timeout_seconds,
-        ignores_keys=settings.partitioner_ignores_keys,
-    )

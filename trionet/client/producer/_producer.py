@@ -11,15 +11,14 @@ import trio
 from ...errors import BufferExhaustedError, SendBatchError
 from ...protocol.records._types import Headers
 from .._client_metrics import ClientStatistics
+from ._deliveries import Deliveries
+from ._delivery import Delivery, RecordMetadata
+from ._hooks import SendHook
+from ._metadata import MetadataWaiter
 from ._record_appender import RecordAppender
-from ._wait_on_metadata import MetadataWaiter
 from .batching._accumulator import RecordAccumulator
 from .batching._buffer_pool import BufferPoolWaiters
-from .batching._record_checks import check_partition, check_topic
-from .batching._record_columns import RecordColumns
-from .delivery._deliveries import Deliveries
-from .delivery._delivery import Delivery, RecordMetadata
-from .sending._hooks import SendHook
+from .batching._records import RecordColumns, check_partition, check_topic
 from .sending._sender import Sender
 
 T = TypeVar("T")

@@ -18,11 +18,11 @@ import trio
 
 from ..._util._cancellation import is_cancelled
 from ...protocol.records._types import Headers
-from ._wait_on_metadata import MetadataWaiter
+from ._delivery import Delivery
+from ._hooks import ProducerRecord, SendHook
+from ._metadata import MetadataWaiter
 from .batching._accumulator import RecordAccumulator
-from .batching._record_checks import check_partition, check_record, check_timestamp
-from .delivery._delivery import Delivery
-from .sending._hooks import ProducerRecord, SendHook
+from .batching._records import check_partition, check_record, check_timestamp
 from .sending._sender import Sender
 
 #: A mask for the index of a record in its batch. The task yields when the masked index is 0.

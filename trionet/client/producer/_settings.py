@@ -1,11 +1,24 @@
-"""Producer settings, with times in seconds and sizes in bytes."""
+"""A producer's settings, and how they are built from Kafka's keys.
+
+(Kafka: ProducerConfig, KafkaProducer.configureDeliveryTimeout.) Times are in seconds, sizes in
+bytes.
+"""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
+from typing import Final
+
 import attrs
 
+from ...errors import ConfigError
 from .._backoff import ExponentialBackoff
+from ..config._client_config import ClientConfig, check_nothing_beside, read_config
+from ..config._client_settings import client_settings, retry_backoff
+from ..config._keys import PRODUCER_KEYS
 from ..network._open_client import ClientSettings
+from ..security._settings import TokenProvider
 
 
 @attrs.frozen(kw_only=True)
@@ -63,3 +76,126 @@ class ProducerSettings:
     partitioner_availability_timeout_seconds: float = 0.0
     partitioner_ignores_keys: bool = False
     metadata_idle_seconds: float = 300.0
+
+
+logger = logging.getLogger("trionet.client")
+
+#: The maximum of ``max.in.flight.requests.per.connection`` with idempotence. Brokers remember
+#: only this many batches per producer (KIP-98).
+IN_FLIGHT_MAX: Final = 5
+
+
+def producer_settings(
+    config: Mapping[str, object] | ProducerSettings | None,
+    keywords: Mapping[str, object],
+    token_provider: TokenProvider | None = None,
+) -> ProducerSettings:
+    """Build and check the settings of a producer.
+
+    Args:
+        config: see :func:`.read_config`; or a settings object, which cannot be combined with other
+            settings.
+        keywords: see :func:`.read_config`.
+        token_provider: returns the tokens for OAUTHBEARER.
+
+    Raises:
+        TypeError: ``config`` is a settings object, and other settings are given as well.
+        ConfigError: a key is unknown, a value is not allowed, or values are inconsistent; the
+            message names the keys and the allowed values.
+    """
+    if isinstance(config, ProducerSettings):
+        check_nothing_beside(keywords, token_provider)
+        return config
+    read = read_config(PRODUCER_KEYS, config, keywords)
+    settings = ProducerSettings(
+        client=client_settings(
+            read,
+            in_flight_max=read.integer("max.in.flight.requests.per.connection"),
+            token_provider=token_provider,
+        ),
+        acks=_acks(read),
+        linger_seconds=read.seconds("linger.ms"),
+        batch_bytes=read.integer("batch.size"),
+        buffer_bytes=read.integer("buffer.memory"),
+        max_block_seconds=read.seconds("max.block.ms"),
+        request_bytes_max=read.integer("max.request.size"),
+        delivery_timeout_seconds=_delivery_timeout_seconds(read),
+        retries=read.integer("retries"),
+        retry=retry_backoff(read),
+        compression=read.text("compression.type"),
+        compression_level=_compression_level(read),
+        idempotence=_idempotence(read),
+        adaptive_partitioning=read.flag("partitioner.adaptive.partitioning.enable"),
+        partitioner_availability_timeout_seconds=read.seconds(
+            "partitioner.availability.timeout.ms"
+        ),
+        partitioner_ignores_keys=read.flag("partitioner.ignore.keys"),
+        metadata_idle_seconds=read.seconds("metadata.max.idle.ms"),
+    )
+    read.report()
+    return settings
+
+
+def _acks(config: ClientConfig) -> int:
+    acks = config.text("acks")
+    return -1 if acks == "all" else int(acks)
+
+
+def _delivery_timeout_seconds(config: ClientConfig) -> float:
+    """Return ``delivery.timeout.ms`` in seconds; the default is raised if it is too low.
+
+    The timeout must be at least ``linger.ms`` + ``request.timeout.ms``, the time that one attempt
+    may take.
+
+    Raises:
+        ConfigError: the timeout was set explicitly, and is too low.
+    """
+    least = config.integer("linger.ms") + config.integer("request.timeout.ms")
+    delivery = config.integer("delivery.timeout.ms")
+    if delivery >= least:
+        return delivery / 1000
+    if "delivery.timeout.ms" in config.given:
+        raise ConfigError(
+            f"delivery.timeout.ms = {delivery} must be at least linger.ms +"
+            f" request.timeout.ms ({least})"
+        )
+    logger.info("raising delivery.timeout.ms to %d (linger.ms + request.timeout.ms)", least)
+    return least / 1000
+
+
+def _compression_level(config: ClientConfig) -> int | None:
+    key = f"compression.{config.text('compression.type')}.level"
+    return config.integer(key) if key in config.given else None
+
+
+def _idempotence(config: ClientConfig) -> bool:
+    """Return whether the producer is idempotent.
+
+    Unless ``enable.idempotence`` is set explicitly, incompatible values of ``retries`` or ``acks``
+    disable idempotence. An incompatible ``max.in.flight.requests.per.connection`` is always an
+    error, as in Kafka, because a user who raises it is unlikely to want to give up idempotence.
+
+    Raises:
+        ConfigError: the settings are incompatible with idempotence.
+    """
+    if not config.flag("enable.idempotence"):
+        return False
+    if config.integer("max.in.flight.requests.per.connection") > IN_FLIGHT_MAX:
+        raise ConfigError(
+            "max.in.flight.requests.per.connection ="
+            f" {config['max.in.flight.requests.per.connection']} must be at most {IN_FLIGHT_MAX}"
+            " with enable.idempotence; lower it, or set enable.idempotence = false"
+        )
+    for key, allowed, rules_out in (
+        ("retries", "1 or more", config["retries"] == 0),
+        ("acks", "all", _acks(config) != -1),
+    ):
+        if rules_out and "enable.idempotence" in config.given:
+            raise ConfigError(
+                f"{key} = {config[key]!r} is not allowed with enable.idempotence; set it to"
+                f" {allowed}, or set enable.idempotence = false"
+            )
+        if rules_out:
+            logger.info("disabling enable.idempotence, since %s is %s", key, config[key])
+            return False
+    return True

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import trio
 
-from ...client.admin._open_calls import open_calls
-from ...client.admin.calls._calls import Calls
-from ...client.admin.calls._settings import admin_settings
-from ...client.admin.cluster._cluster import ClusterCalls
+from ...client.admin._calls import Calls, admin_settings, open_calls
+from ...client.admin._cluster import ClusterCalls
 from ...errors import TrionetError, UnsupportedVersionError
 from ...net._network import SYSTEM, Network
 from ..model._model import Model
@@ -23,7 +21,7 @@ from ._source import INTERVAL_SECONDS, SHARE, Pace, Started, start_in
 from ._topic_reader import TopicReader
 
 if TYPE_CHECKING:
-    from ...client.admin.access._quotas import QuotaEntity
+    from ...client.admin._access import QuotaEntity
 
 #: The interval between reads of data that is not shown, in refresh intervals and in seconds. The
 #: shorter one applies.
@@ -254,7 +252,7 @@ class _Reads:
         assert isinstance(key, tuple)
         kind, name = key
         # Imported here, as quotas are below, to reach the first frame sooner.
-        from ...client.admin.topics._configs import ConfigCalls, ConfigResource, ConfigResourceType
+        from ...client.admin._configs import ConfigCalls, ConfigResource, ConfigResourceType
 
         resource = ConfigResource(ConfigResourceType[kind.upper()], name)
         entries = (await ConfigCalls(self._calls).describe([resource])).checked()[resource]
@@ -272,7 +270,7 @@ class _Reads:
         self._model.configs.replace(rows, trio.current_time())
 
     async def _quotas(self) -> None:
-        from ...client.admin.access._quotas import QuotaCalls
+        from ...client.admin._access import QuotaCalls
 
         await trio.lowlevel.checkpoint()
         rows: dict[tuple[str, str], QuotaRow] | None = None

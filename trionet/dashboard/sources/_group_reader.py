@@ -9,9 +9,9 @@ import attrs
 import trio
 
 from ...client._topic_partition import offset_lag, total_lag
-from ...client.admin.calls._calls import Calls
-from ...client.admin.groups._group_descriptions import GroupDescription, GroupMember
-from ...client.admin.groups._groups import Committed, GroupCalls, GroupListing
+from ...client.admin._calls import Calls
+from ...client.admin._group_descriptions import GroupDescription, GroupMember
+from ...client.admin._groups import Committed, GroupCalls, GroupListing
 from ...errors import TrionetError
 from ..model._model import Model
 from ..model._rows import GroupRow, LagRow, MemberRow, PartitionRow

@@ -13,7 +13,7 @@ import attrs
 import trio
 
 from ...client._topic_partition import TopicPartition
-from ...client.admin.calls._calls import Calls
+from ...client.admin._calls import Calls
 from ...errors import TrionetError, UnsupportedVersionError
 from ...protocol._wire import uuid_text
 from ...protocol.messages.describe_topic_partitions import (
@@ -357,7 +357,7 @@ class TopicReader:
 
 
 async def _sizes(calls: Calls, rows: Iterable[PartitionRow]) -> dict[Key, int]:
-    from ...client.admin.cluster._log_dirs import LogDirCalls  # sizes are read last
+    from ...client.admin._cluster import LogDirCalls  # sizes are read last
 
     leaders = {TopicPartition(row.topic, row.number): row.leader for row in rows}
     found = await LogDirCalls(calls).describe(sorted(set(leaders.values())), list(leaders))
@@ -427,7 +427,7 @@ async def _with_cursor(calls: Calls, take: Take) -> None:
 
 async def _by_names(calls: Calls, take: Take) -> None:
     # Imported here, since few brokers are that old.
-    from ...client.admin.topics._topics import TopicCalls
+    from ...client.admin._topics import TopicCalls
 
     request = calls.request
     names = sorted(await TopicCalls(calls).list(internal=True))

@@ -1,6 +1,6 @@
 """Computes the partitions of a column of keys, with vectorized murmur2. Imports pyarrow and numpy.
 
-For each key, the result is the same as in :mod:`trionet.client.producer.batching._partitioner`.
+For each key, the result is the same as in :mod:`trionet.client.producer.batching._topic_queues`.
 Each step mixes in the next four bytes of all keys that are long enough.
 """
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from ...client.producer.batching._partitioner import murmur2
+from ...client.producer.batching._topic_queues import murmur2
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -18,11 +18,10 @@ import attrs
 import trio
 
 from ...client._topic_partition import TopicPartition
+from ...client.producer._deliveries import Deliveries
+from ...client.producer._delivery import ProduceRequestResult, new_delivery
 from ...client.producer._open_producer import open_producer
 from ...client.producer._producer import Producer
-from ...client.producer.delivery._deliveries import Deliveries
-from ...client.producer.delivery._delivery import new_delivery
-from ...client.producer.delivery._produce_request_result import ProduceRequestResult
 from ...errors import SendBatchError
 from ..options._client_options import BOOTSTRAP_SERVERS
 from ..options._options import SinkOptions

@@ -15,9 +15,9 @@ import trio
 
 from ...client._api_errors import STALE_METADATA, is_retriable
 from ...client._topic_partition import TopicPartition
-from ...client.admin.calls._conversions import id_bytes
-from ...client.admin.topics._partitions import ListedOffset, OffsetSpec
-from ...client.admin.topics._topics import TopicDescription
+from ...client.admin._conversions import id_bytes
+from ...client.admin._partitions import ListedOffset, OffsetSpec
+from ...client.admin._topics import TopicDescription
 from ...errors import ApiError, CallTimedOutError, DisconnectedError, TrionetError
 from ...protocol import error_codes
 from ..offsets._offset_limits import (

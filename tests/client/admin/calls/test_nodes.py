@@ -7,7 +7,7 @@ from trio.testing import MockClock
 
 from support.network_clients import SETTINGS
 from support.scripted_node import ScriptedNode
-from trionet.client.admin.calls._nodes import Nodes
+from trionet.client.admin._nodes import Nodes
 from trionet.client.network._open_client import keep_polling, open_kafka_client
 from trionet.protocol.messages.create_topics import (
     CreatableTopic,

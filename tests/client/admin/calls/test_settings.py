@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from trionet.client._backoff import ExponentialBackoff
-from trionet.client.admin.calls._settings import AdminSettings, admin_settings
+from trionet.client.admin._calls import AdminSettings, admin_settings
 from trionet.errors import ConfigError
 
 

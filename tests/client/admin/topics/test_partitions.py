@@ -12,7 +12,7 @@ from support.scripted_node import ScriptedNode
 from trionet import Admin, Broker, UnsupportedVersionError
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin import ListedOffset, NewTopic, OffsetSpec
-from trionet.client.admin.topics._partitions import HIGH_WATERMARK
+from trionet.client.admin._partitions import HIGH_WATERMARK
 from trionet.protocol.api_keys import LIST_OFFSETS
 from trionet.testing import MemoryNetwork
 

@@ -5,8 +5,7 @@ import pytest
 import trionet
 from support.admin_errors import code_of
 from trionet import Admin
-from trionet.client.admin import AclOperation, NewTopic
-from trionet.client.admin.topics import _topics
+from trionet.client.admin import AclOperation, NewTopic, _topics
 
 
 async def test_topics_are_described_by_name_and_by_id(admin: Admin) -> None:

@@ -6,11 +6,10 @@ import pytest
 import trio
 
 from support.accumulators import T0, T1, TOPIC, accumulator, cluster, done, drained, values
+from trionet.client.producer._delivery import Delivery
 from trionet.client.producer.batching._accumulator import RecordAccumulator
-from trionet.client.producer.delivery._delivery import Delivery
 from trionet.errors import LocalProtocolError, RecordTooLargeError, RecordWithdrawnError
 from trionet.protocol.records._batch import Bytes
-from trionet.protocol.records.compression import _codecs as compression
 
 ONE = cluster(1)
 
@@ -69,11 +68,11 @@ def test_a_node_is_ready_when_a_record_begins_a_second_batch() -> None:
     assert [] == drained(records, ONE, 0.0)
 
 
-@pytest.mark.parametrize("codec", [compression.NONE, compression.ZSTD])
+@pytest.mark.parametrize("compression", ["none", "zstd"])
 @pytest.mark.parametrize("has_others", [False, True])
-def test_a_record_larger_than_a_batch_has_its_own(codec: int, *, has_others: bool) -> None:
+def test_a_record_larger_than_a_batch_has_its_own(compression: str, *, has_others: bool) -> None:
     """K2: it is ready at once, compressed or not."""
-    records = accumulator(ONE, linger_seconds=10.0, codec=codec)
+    records = accumulator(ONE, linger_seconds=10.0, compression=compression)
     large = b"y" * 2000
     small = [b"small"] if has_others else []
     for value in small:
@@ -169,7 +168,7 @@ def test_what_cannot_be_written_is_refused_and_takes_no_memory() -> None:
         _ = records.append(TOPIC, 0, 2**63, None, b"x", (), 0.0)
 
     assert records.pool.bytes_max == records.pool.available
-    assert not records.queues.has_incomplete
+    assert not records.queues.begin_flush()
     assert not records.queues.has_undrained
 
     add(records, b"good")
@@ -235,7 +234,7 @@ def test_memory_comes_back_once() -> None:
     for batch in batches * 2:
         done(records, batch)
     assert records.pool.bytes_max == records.pool.available
-    assert not records.queues.has_incomplete
+    assert not records.queues.begin_flush()
 
 
 # Records that are taken back.
@@ -271,7 +270,7 @@ def test_a_batch_of_which_all_was_taken_back_is_none() -> None:
 
     assert records.pool.bytes_max == records.pool.available
     assert not records.queues.has_undrained
-    assert not records.queues.has_incomplete
+    assert not records.queues.begin_flush()
     assert not records.queues.ready(ONE, 1.0).nodes
     assert all(each.outcome.is_done for each in mistaken)
 
@@ -364,11 +363,11 @@ def test_aborting_all_fails_what_was_sent_and_what_was_not() -> None:
     for delivery in (sent, waiting):
         with pytest.raises(LocalProtocolError, match="the end"):
             delivery.result()
-    assert not records.queues.has_incomplete
+    assert not records.queues.begin_flush()
     assert not records.queues.has_undrained
     assert records.pool.bytes_max == records.pool.available
     # Its response comes late, and changes nothing.
-    assert not batch.complete(0)
+    assert not batch.outcome.complete(0)
     records.queues.deallocate(batch)
     assert records.pool.bytes_max == records.pool.available
 
@@ -385,9 +384,9 @@ def test_aborting_what_waits_leaves_what_was_sent() -> None:
     assert T0 == aborted.topic_partition
     assert waiting.is_done
     assert not sent.is_done
-    assert records.queues.has_incomplete
+    assert records.queues.begin_flush()
 
     done(records, batch, 7)
 
     assert 7 == sent.result().offset
-    assert not records.queues.has_incomplete
+    assert not records.queues.begin_flush()

@@ -15,10 +15,10 @@ from hypothesis.stateful import (
 )
 
 from support.accumulators import TOPIC, accumulator, cluster, drained, values
+from trionet.client.producer._deliveries import Deliveries
+from trionet.client.producer._delivery import Delivery
 from trionet.client.producer.batching._batch import ProducerBatch
-from trionet.client.producer.batching._record_columns import RecordColumns
-from trionet.client.producer.delivery._deliveries import Deliveries
-from trionet.client.producer.delivery._delivery import Delivery
+from trionet.client.producer.batching._records import RecordColumns
 from trionet.errors import RecordWithdrawnError, TrionetError
 
 CLUSTERS = [cluster(1, 2, epoch=1), cluster(2, 2, epoch=2), cluster(-1, 1, epoch=3)]
@@ -142,7 +142,7 @@ class AccumulatorMachine(RuleBasedStateMachine):
             base_offset = len(log)
             log += [value for value in values([batch]) if value is not None]
 
-            assert batch.complete(base_offset)
+            assert batch.outcome.complete(base_offset)
 
             self.records.queues.deallocate(batch)
 
@@ -169,7 +169,7 @@ class AccumulatorMachine(RuleBasedStateMachine):
             inside = {value for value in values([batch]) if value is not None}
             self.failed |= inside - self.withdrawn  # what was not drained still has these
 
-            assert batch.fail(Failed("no"))
+            assert batch.outcome.fail(Failed("no"))
 
             self.records.queues.deallocate(batch)
 
@@ -192,7 +192,7 @@ class AccumulatorMachine(RuleBasedStateMachine):
                 self.answer(0, "written")
 
         assert BUFFER_BYTES == self.records.pool.available
-        assert not self.records.queues.has_incomplete
+        assert not self.records.queues.begin_flush()
         stored = [value for log in self.log.values() for value in log]
         assert sorted(self.deliveries) == sorted([*stored, *self.withdrawn, *self.failed])
         for value, delivery in self.deliveries.items():

@@ -18,10 +18,10 @@ from support.accumulators import (
 from trionet.client._backoff import ExponentialBackoff
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.network._cluster import NO_LEADER
+from trionet.client.producer._delivery import Delivery
 from trionet.client.producer.batching._accumulator import RecordAccumulator
 from trionet.client.producer.batching._batch import SEQUENCE_MAX, ProducerBatch
-from trionet.client.producer.delivery._delivery import Delivery
-from trionet.client.producer.transactions._transaction_manager import TransactionManager
+from trionet.client.producer.sending._transaction_manager import TransactionManager
 from trionet.protocol import error_codes
 
 ONE = cluster(1)
@@ -394,7 +394,7 @@ def test_parts_are_split_again_until_each_has_one_record() -> None:
 
     assert 9 == len(single)
     assert list(range(9)) == [each.result().offset for each in deliveries]
-    assert not records.queues.has_incomplete
+    assert not records.queues.begin_flush()
 
 
 def test_parts_expire_with_what_they_come_from() -> None:

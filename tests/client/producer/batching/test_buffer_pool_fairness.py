@@ -9,7 +9,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.network_clients import with_requests
 from support.scripted_leaders import AT_ONCE, Leaders, refusal, say_nothing
-from trionet import MetadataTimeoutError, open_producer
+from trionet import MetadataTimeoutError
 from trionet.client.producer._producer import Producer
 from trionet.protocol import error_codes
 from trionet.testing import MemoryNetwork
@@ -18,12 +18,11 @@ SMALL = attrs.evolve(AT_ONCE, buffer_bytes=20_000, batch_bytes=1000)
 
 
 async def test_what_is_left_is_for_those_who_wait(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """However much a neighbour sends that never waits; it gets what is left when they have it."""
     async with (
-        leaders.listening(),
-        open_producer(leaders.address, SMALL, network=network) as producer,
+        leaders.producer(SMALL) as producer,
         trio.open_nursery() as nursery,
     ):
         await producer.send("t", b"0")
@@ -44,13 +43,12 @@ async def test_what_is_left_is_for_those_who_wait(
 
 
 async def test_batch_that_is_filled_takes_records_though_another_task_waits(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """It has its memory already."""
     one_in_flight = attrs.evolve(SMALL, client=with_requests(in_flight_max=1))
     async with (
-        leaders.listening(),
-        open_producer(leaders.address, one_in_flight, network=network) as producer,
+        leaders.producer(one_in_flight) as producer,
         trio.open_nursery() as nursery,
     ):
         await producer.send("t", b"0")
@@ -76,8 +74,7 @@ async def test_records_for_a_topic_that_has_vanished_hold_up_no_others(
         errors.append(str(caught.value))
 
     async with (
-        leaders.listening(),
-        open_producer(leaders.address, SMALL, network=network) as producer,
+        leaders.producer(SMALL) as producer,
         trio.open_nursery() as nursery,
     ):
         await producer.send("gone", b"0")

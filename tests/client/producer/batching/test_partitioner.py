@@ -5,7 +5,7 @@ from aiokafka.partitioner import murmur2 as theirs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.client.producer.batching._partitioner import murmur2, partition_of
+from trionet.client.producer.batching._topic_queues import murmur2, partition_of
 
 
 @pytest.mark.parametrize(

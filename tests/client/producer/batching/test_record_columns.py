@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from support.accumulators import T1, TOPIC, accumulator, cluster, done, drained, values
 from trionet.client.network._cluster import Cluster
+from trionet.client.producer._deliveries import Deliveries
 from trionet.client.producer.batching._accumulator import RecordAccumulator
-from trionet.client.producer.batching._partitioner import partition_of
-from trionet.client.producer.batching._record_columns import RecordColumns
-from trionet.client.producer.delivery._deliveries import Deliveries
+from trionet.client.producer.batching._records import RecordColumns
+from trionet.client.producer.batching._topic_queues import partition_of
 from trionet.errors import RecordTooLargeError
 from trionet.protocol.records._records import decode_batch
 

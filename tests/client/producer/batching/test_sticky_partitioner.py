@@ -7,8 +7,7 @@ from support.accumulators import TOPIC, accumulator, cluster, done, drained
 from trionet.client.network._cluster import Cluster
 from trionet.client.producer.batching._accumulator import RecordAccumulator
 from trionet.client.producer.batching._batch import ProducerBatch
-from trionet.client.producer.batching._partition_queue import TopicQueues
-from trionet.client.producer.batching._partitioner import next_queue
+from trionet.client.producer.batching._topic_queues import TopicQueues, next_queue
 
 FOUR = cluster(1, 1, 2, 2)
 
@@ -63,7 +62,7 @@ def test_a_partition_is_kept_when_its_batch_is_sent_early() -> None:
 
 def test_without_adaptation_all_partitions_get_the_same() -> None:
     """K17: whatever their queues."""
-    records = accumulator(FOUR, is_adaptive=False)
+    records = accumulator(FOUR, adaptive_partitioning=False)
     for partition in (0, 1):
         for _ in range(50):
             _ = records.append(TOPIC, partition, 1000, None, b"x" * 900, (), 0.0)
@@ -105,7 +104,7 @@ def test_a_partition_without_a_leader_is_left_out() -> None:
 
 def test_a_partition_whose_node_takes_nothing_is_left_out() -> None:
     """K17, D8: for longer than ``partitioner.availability.timeout.ms``, until it takes some."""
-    records = accumulator(FOUR, availability_timeout_seconds=1.0)
+    records = accumulator(FOUR, partitioner_availability_timeout_seconds=1.0)
     records.queues.topics.update_node_latency(1, 0.0, can_drain=True)
     records.queues.topics.update_node_latency(2, 0.0, can_drain=True)
     records.queues.topics.update_node_latency(1, 1.0, can_drain=False)
@@ -138,7 +137,7 @@ def test_records_with_a_key_go_where_it_says_or_not() -> None:
         }
 
     assert 1 == len(of(accumulator(FOUR)))
-    assert 4 == len(of(accumulator(FOUR, ignores_keys=True)))
+    assert 4 == len(of(accumulator(FOUR, partitioner_ignores_keys=True)))
 
 
 def test_records_with_and_without_a_key_share_batches() -> None:

@@ -5,9 +5,9 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from support.accumulators import T0, TOPIC, accumulator, cluster, done, drained
+from trionet.client.producer._deliveries import Deliveries
+from trionet.client.producer._delivery import Delivery, RecordMetadata
 from trionet.client.producer.batching._accumulator import RecordAccumulator
-from trionet.client.producer.delivery._deliveries import Deliveries
-from trionet.client.producer.delivery._delivery import Delivery, RecordMetadata
 from trionet.errors import ApiError, TrionetError
 from trionet.protocol import error_codes
 
@@ -94,7 +94,7 @@ def test_a_brokers_time_is_everyones() -> None:
     deliveries = [append(records), append(records, timestamp=1001)]
     [batch] = drained(records, ONE, 0.0)
 
-    assert batch.complete(5, 2000)
+    assert batch.outcome.complete(5, 2000)
 
     assert [(TOPIC, 0, 5, 2000), (TOPIC, 0, 6, 2000)] == [each.result() for each in deliveries]
 
@@ -104,7 +104,7 @@ def test_without_acknowledgement_there_is_no_offset() -> None:
     records = accumulator(ONE)
     deliveries = [append(records), append(records)]
     [batch] = drained(records, ONE, 0.0)
-    batch.complete(-1)
+    batch.outcome.complete(-1)
 
     assert [-1, -1] == [each.result().offset for each in deliveries]
     assert [-1, -1] == [each.offset for each in deliveries]
@@ -116,10 +116,10 @@ def test_what_is_decided_stays() -> None:
     delivery = append(records)
     [batch] = drained(records, ONE, 0.0)
 
-    assert batch.fail(TrionetError("late"))
-    assert not batch.complete(5)
-    assert not batch.fail(TrionetError("later"))
-    assert not batch.fail_records(TrionetError("later"), {0: TrionetError("latest")})
+    assert batch.outcome.fail(TrionetError("late"))
+    assert not batch.outcome.complete(5)
+    assert not batch.outcome.fail(TrionetError("later"))
+    assert not batch.outcome.fail(TrionetError("later"), {0: TrionetError("latest")})
     for _ in range(3):
         with pytest.raises(TrionetError, match=r"^late$"):
             delivery.result()
@@ -131,7 +131,7 @@ def test_an_error_that_many_see_is_each_ones_own() -> None:
     records = accumulator(ONE)
     delivery = append(records)
     error = TrionetError("no")
-    drained(records, ONE, 0.0)[0].fail(error)
+    drained(records, ONE, 0.0)[0].outcome.fail(error)
     seen = []
     for number in range(3):
         try:
@@ -154,7 +154,7 @@ def test_errors_of_records_reach_their_deliveries() -> None:
     [batch] = drained(records, ONE, 0.0)
     of_one = ApiError(error_codes.INVALID_RECORD, "no key")
     beside = ApiError(error_codes.INVALID_RECORD, "beside it")
-    batch.fail_records(beside, {1: of_one})
+    batch.outcome.fail(beside, {1: of_one})
 
     for delivery, text in zip(deliveries[1:], ["beside it", "no key", "beside it"], strict=True):
         with pytest.raises(ApiError, match=text):
@@ -232,7 +232,7 @@ async def test_deliveries_wait_for_all_of_their_records_and_raise_nothing() -> N
         await wait_all_tasks_blocked()
         assert [] == found
         [batch] = drained(records, ONE, 0.0)
-        batch.fail(ApiError(error_codes.INVALID_RECORD, "no key"))
+        batch.outcome.fail(ApiError(error_codes.INVALID_RECORD, "no key"))
 
     assert ["decided"] == found
     assert 2 == len(deliveries.failures())

@@ -50,14 +50,9 @@ def settings(request: pytest.FixtureRequest) -> ProducerSettings:
     return request.param
 
 
-async def failed(
-    leaders: Leaders, network: MemoryNetwork, settings: ProducerSettings, *answers: Answer
-) -> TrionetError:
+async def failed(leaders: Leaders, settings: ProducerSettings, *answers: Answer) -> TrionetError:
     """What a record's ``send`` raises when the leader responds so to its attempts."""
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         await producer.send("t", b"0")
         leaders.answers = list(answers)
         with pytest.raises(TrionetError) as raised:
@@ -71,10 +66,9 @@ async def test_refusal_of_a_first_attempt_is_certain(
     kind: type[TrionetError],
     settings: ProducerSettings,
     autojump_clock: MockClock,
-    network: MemoryNetwork,
     leaders: Leaders,
 ) -> None:
-    error = await failed(leaders, network, settings, refusal(code))
+    error = await failed(leaders, settings, refusal(code))
 
     assert isinstance(error, kind)
     assert not error.may_have_been_written
@@ -87,12 +81,11 @@ async def test_refusal_after_a_lost_response_is_not(
     kind: type[TrionetError],
     settings: ProducerSettings,
     autojump_clock: MockClock,
-    network: MemoryNetwork,
     leaders: Leaders,
 ) -> None:
     """The first attempt was written, and the topic's settings or ACLs changed before the second."""
     lost = leaders.write_and(hang_up)
-    error = await failed(leaders, network, settings, lost, refusal(code))
+    error = await failed(leaders, settings, lost, refusal(code))
 
     assert [b"0", b"a"] == leaders.values()
     assert isinstance(error, kind)
@@ -102,10 +95,10 @@ async def test_refusal_after_a_lost_response_is_not(
 
 @pytest.mark.parametrize("code", UNCERTAIN, ids=error_codes.name_of)
 async def test_refusal_after_a_response_that_says_nothing_definite_is_not(
-    code: int, autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    code: int, autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     refused = refusal(error_codes.TOPIC_AUTHORIZATION_FAILED)
-    error = await failed(leaders, network, AT_ONCE, refusal(code), refused)
+    error = await failed(leaders, AT_ONCE, refusal(code), refused)
 
     assert isinstance(error, ApiError)
     assert error_codes.TOPIC_AUTHORIZATION_FAILED == error.error_code
@@ -113,11 +106,11 @@ async def test_refusal_after_a_response_that_says_nothing_definite_is_not(
 
 
 async def test_refusal_after_definite_refusals_is_certain(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     again = refusal(error_codes.NOT_ENOUGH_REPLICAS)
     refused = refusal(error_codes.TOPIC_AUTHORIZATION_FAILED)
-    error = await failed(leaders, network, AT_ONCE, again, again, refused)
+    error = await failed(leaders, AT_ONCE, again, again, refused)
 
     assert not error.may_have_been_written
 
@@ -137,26 +130,22 @@ async def test_last_attempt_says_it_of_itself(
     kind: type[TrionetError],
     is_uncertain: bool,
     autojump_clock: MockClock,
-    network: MemoryNetwork,
     leaders: Leaders,
 ) -> None:
-    error = await failed(leaders, network, attrs.evolve(AT_ONCE, retries=0), answer)
+    error = await failed(leaders, attrs.evolve(AT_ONCE, retries=0), answer)
 
     assert isinstance(error, kind)
     assert is_uncertain == error.may_have_been_written
 
 
 async def test_records_of_a_refused_batch_say_it_each(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """KIP-467: the one that was invalid, and those beside it."""
     invalid = BatchIndexAndErrorMessage(batch_index=1, batch_index_error_message="no key")
     refused = refusal(error_codes.INVALID_RECORD, record_errors=[invalid])
     together = attrs.evolve(AT_ONCE, linger_seconds=0.01)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, together, network=network) as producer,
-    ):
+    async with leaders.producer(together) as producer:
         leaders.answers = [leaders.write_and(hang_up), refused]
         with pytest.raises(SendBatchError) as retried:
             await producer.send_batch("t", [b"a", b"b"])
@@ -173,14 +162,11 @@ async def test_records_of_a_refused_batch_say_it_each(
 
 
 async def test_pieces_of_a_batch_that_was_too_large_at_a_later_attempt_may_have_been_written(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     too_large = refusal(error_codes.MESSAGE_TOO_LARGE)
     together = attrs.evolve(PLAIN, linger_seconds=0.01)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, together, network=network) as producer,
-    ):
+    async with leaders.producer(together) as producer:
         leaders.answers = [leaders.write_and(hang_up), too_large, too_large, too_large]
         with pytest.raises(SendBatchError) as raised:
             await producer.send_batch("t", [b"a", b"b"])
@@ -202,13 +188,12 @@ async def test_delivery_timeout_says_whether_a_leader_may_have_the_record(
     answer: Answer,
     is_uncertain: bool,
     autojump_clock: MockClock,
-    network: MemoryNetwork,
     leaders: Leaders,
 ) -> None:
     short = attrs.evolve(
         AT_ONCE, delivery_timeout_seconds=5.0, client=with_requests(timeout_seconds=60.0)
     )
-    error = await failed(leaders, network, short, *[answer] * 1000)
+    error = await failed(leaders, short, *[answer] * 1000)
 
     assert isinstance(error, DeliveryTimeoutError)
     assert is_uncertain == error.may_have_been_written
@@ -220,10 +205,7 @@ async def test_record_that_never_was_sent_was_not_written(
 ) -> None:
     """Its partition had no leader until its time was over."""
     short = attrs.evolve(AT_ONCE, delivery_timeout_seconds=5.0)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, short, network=network) as producer,
-    ):
+    async with leaders.producer(short) as producer:
         await producer.send("t", b"0")
         network.kill_host("10.0.0.1")
         await trio.sleep(1)
@@ -234,15 +216,12 @@ async def test_record_that_never_was_sent_was_not_written(
 
 
 async def test_end_of_the_producer_says_it_of_what_is_under_way_only(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """One batch ends the producer: another one is under way, and a third waits behind it."""
     one_each = attrs.evolve(AT_ONCE, batch_bytes=0, client=with_requests(in_flight_max=2))
     fatal = refusal(error_codes.CLUSTER_AUTHORIZATION_FAILED)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, one_each, network=network) as producer,
-    ):
+    async with leaders.producer(one_each) as producer:
         await producer.send("t", b"0")
         leaders.answers = [fatal, say_nothing]
         deliveries = [producer.send_nowait("t", b"%d" % number) for number in range(3)]

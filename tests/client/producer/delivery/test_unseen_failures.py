@@ -23,11 +23,10 @@ from trionet import (
 )
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.producer import Acknowledgement
+from trionet.client.producer._deliveries import Deliveries
+from trionet.client.producer._delivery import Delivery, ProduceRequestResult
+from trionet.client.producer._hooks import KINDS_MAX, UnseenFailures
 from trionet.client.producer._producer import Producer
-from trionet.client.producer.delivery._deliveries import Deliveries
-from trionet.client.producer.delivery._delivery import Delivery
-from trionet.client.producer.delivery._produce_request_result import ProduceRequestResult
-from trionet.client.producer.delivery._unseen_failures import KINDS_MAX, UnseenFailures
 from trionet.protocol import error_codes
 from trionet.testing import MemoryNetwork
 
@@ -152,14 +151,10 @@ def by_offset(delivery: Delivery) -> None:
 async def test_failure_that_was_looked_at_is_not_raised_again(
     look: Callable[[Delivery], None],
     autojump_clock: MockClock,
-    network: MemoryNetwork,
     leaders: Leaders,
 ) -> None:
     leaders.answers = [REFUSED]
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, AT_ONCE, network=network) as producer,
-    ):
+    async with leaders.producer(AT_ONCE) as producer:
         delivery = await producer.enqueue("t", b"a")
         await producer.flush()
         for _ in range(2):
@@ -167,13 +162,10 @@ async def test_failure_that_was_looked_at_is_not_raised_again(
 
 
 async def test_delivery_that_is_awaited_has_been_looked_at(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     leaders.answers = [REFUSED]
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, AT_ONCE, network=network) as producer,
-    ):
+    async with leaders.producer(AT_ONCE) as producer:
         delivery = await producer.enqueue("t", b"a")
         with pytest.raises(ApiError):
             await delivery
@@ -204,14 +196,10 @@ def by_each(deliveries: Deliveries) -> None:
 async def test_look_at_all_deliveries_of_a_batch_is_one_at_each(
     look: Callable[[Deliveries], None],
     autojump_clock: MockClock,
-    network: MemoryNetwork,
     leaders: Leaders,
 ) -> None:
     leaders.answers = [REFUSED]
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, AT_ONCE, network=network) as producer,
-    ):
+    async with leaders.producer(AT_ONCE) as producer:
         deliveries = await producer.enqueue_batch("t", [b"a", b"b", b"c"])
         await producer.flush()
         look(deliveries)
@@ -234,13 +222,10 @@ async def test_look_at_one_record_says_nothing_of_the_others_in_its_batch(
 
 
 async def test_calls_that_raise_leave_nothing_to_be_raised_at_the_end(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     leaders.answers = [REFUSED] * 2
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, AT_ONCE, network=network) as producer,
-    ):
+    async with leaders.producer(AT_ONCE) as producer:
         with pytest.raises(ApiError):
             await producer.send("t", b"a")
         with pytest.raises(SendBatchError):
@@ -273,13 +258,10 @@ async def test_task_outside_the_block_that_awaits_a_delivery_gets_its_error(
 
 
 async def test_records_whose_call_was_cancelled_are_not_raised(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """What was taken back, and what was on its way: nothing can look at either."""
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, SHORT, network=network) as producer,
-    ):
+    async with leaders.producer(SHORT) as producer:
         await producer.send("t", b"0")
         leaders.answers = [say_nothing]
         for send in (producer.send("t", b"a"), producer.send_batch("t", [b"b", b"c"])):
@@ -290,17 +272,12 @@ async def test_records_whose_call_was_cancelled_are_not_raised(
 
 
 async def test_on_acknowledgement_has_seen_every_failure(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """It is the place for them, as the callback of Kafka's producer is."""
     seen: list[Acknowledgement] = []
     leaders.answers = [REFUSED]
-    async with (
-        leaders.listening(),
-        open_producer(
-            leaders.address, AT_ONCE, network=network, on_acknowledgement=seen.append
-        ) as producer,
-    ):
+    async with leaders.producer(AT_ONCE, on_acknowledgement=seen.append) as producer:
         _ = await producer.enqueue("t", b"a")
 
     assert [ApiError] == [type(each.error) for each in seen]

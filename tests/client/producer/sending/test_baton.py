@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from trionet.client.producer.sending._baton import PAUSE_SECONDS, Baton
+from trionet.client.producer.sending._sender import PAUSE_SECONDS, Baton
 
 
 class SendingTask:

@@ -10,7 +10,7 @@ from trio.testing import MockClock
 from support.network_clients import with_requests
 from support.scripted_leaders import AT_ONCE, Leaders, refusal, say_nothing
 from support.scripted_node import encoded
-from trionet import DeliveryTimeoutError, open_producer
+from trionet import DeliveryTimeoutError
 from trionet.client.producer import Acknowledgement
 from trionet.client.producer._settings import ProducerSettings
 from trionet.protocol import error_codes
@@ -27,16 +27,13 @@ PLAIN = attrs.evolve(AT_ONCE, idempotence=False)
 
 
 async def test_delivery_timeout_ends_a_batch_in_flight_and_its_late_response_changes_nothing(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """D11: it is not sent again either."""
     settings = attrs.evolve(
         AT_ONCE, delivery_timeout_seconds=20.0, client=with_requests(timeout_seconds=60.0)
     )
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         await producer.send("t", b"0")
         leaders.answers = [say_nothing]
         began = trio.current_time()
@@ -60,15 +57,12 @@ async def test_delivery_timeout_ends_a_batch_in_flight_and_its_late_response_cha
 
 
 async def test_delivery_timeout_reports_the_last_error(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """D11, K14: a batch that waits to be sent again expires, too."""
     leaders.answers = [refusal(error_codes.NOT_ENOUGH_REPLICAS)] * 1000
     settings = attrs.evolve(AT_ONCE, delivery_timeout_seconds=5.0)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         with pytest.raises(DeliveryTimeoutError, match="NOT_ENOUGH_REPLICAS"):
             await producer.send("t", b"a")
         leaders.answers.clear()
@@ -85,10 +79,7 @@ async def test_several_partitions_may_expire_at_once(
     settings = ProducerSettings(
         linger_seconds=0.0, delivery_timeout_seconds=5.0, client=with_requests(timeout_seconds=60.0)
     )
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         await producer.send("t", b"0", partition=0)
         leaders.answers = [say_nothing] * 3
         deliveries = [
@@ -102,7 +93,7 @@ async def test_several_partitions_may_expire_at_once(
 
 
 async def test_who_hears_of_an_expiry_may_send_to_the_same_partition_at_once(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """D6, D12, D14: the memory of what expired is free again when its request is over, not before.
 
@@ -115,10 +106,7 @@ async def test_who_hears_of_an_expiry_may_send_to_the_same_partition_at_once(
         buffer_bytes=40_000,
         client=with_requests(timeout_seconds=60.0, in_flight_max=1),
     )
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         await producer.send("t", b"0")
         leaders.answers = [say_nothing]
         first = producer.send_nowait("t", b"a")
@@ -140,7 +128,7 @@ async def test_who_hears_of_an_expiry_may_send_to_the_same_partition_at_once(
 
 
 async def test_with_guaranteed_order_an_expired_batch_holds_up_the_next_until_its_response(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """D13: or the first might be written after the second."""
     settings = attrs.evolve(
@@ -149,10 +137,7 @@ async def test_with_guaranteed_order_an_expired_batch_holds_up_the_next_until_it
         delivery_timeout_seconds=20.0,
         client=with_requests(timeout_seconds=30.0, in_flight_max=1),
     )
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         await producer.send("t", b"0")
         leaders.answers = [say_nothing]
         first = producer.send_nowait("t", b"a")
@@ -178,15 +163,12 @@ class Steps(trio.abc.Instrument):
 
 
 async def test_producer_with_nothing_to_do_does_not_spin(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """D15, D16: nor does one that waits for a batch to expire (KAFKA-7311)."""
     steps = Steps()
     settings = attrs.evolve(AT_ONCE, delivery_timeout_seconds=300.0)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         await producer.send("t", b"0")
         leaders.answers = [refusal(error_codes.NOT_ENOUGH_REPLICAS)] + [say_nothing] * 100
         trio.lowlevel.add_instrument(steps)
@@ -199,19 +181,14 @@ async def test_producer_with_nothing_to_do_does_not_spin(
 
 
 async def test_expiry_is_reported_once_however_long_its_request_stays(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """D11: also while others expire after it."""
     settings = attrs.evolve(
         ONE_EACH, delivery_timeout_seconds=10.0, client=with_requests(timeout_seconds=60.0)
     )
     told: list[Acknowledgement] = []
-    async with (
-        leaders.listening(),
-        open_producer(
-            leaders.address, settings, network=network, on_acknowledgement=told.append
-        ) as producer,
-    ):
+    async with leaders.producer(settings, on_acknowledgement=told.append) as producer:
         await producer.send("t", b"0")
         leaders.answers = [say_nothing]
         deliveries = []

@@ -12,7 +12,7 @@ from trio.testing import MockClock
 from support.network_clients import with_requests
 from support.scripted_leaders import AT_ONCE, Leaders, hang_up, refusal, say_nothing
 from support.scripted_node import Seen
-from trionet import ApiError, DisconnectedError, open_producer
+from trionet import ApiError, DisconnectedError
 from trionet.client.producer._settings import ProducerSettings
 from trionet.errors import RecordTooLargeError
 from trionet.protocol import error_codes
@@ -32,13 +32,10 @@ T0 = ("t", 0)
 
 
 async def test_record_is_sent_and_its_offset_is_reported(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """D1: one request is in flight until the response is there."""
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, AT_ONCE, network=network) as producer,
-    ):
+    async with leaders.producer(AT_ONCE) as producer:
         first = await producer.send("t", b"a")
         second = await producer.send("t", b"b")
 
@@ -47,15 +44,12 @@ async def test_record_is_sent_and_its_offset_is_reported(
 
 
 async def test_lost_connection_is_made_again_and_the_batch_sent_again(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """D4: with one retry a second loss is the end."""
     leaders.answers = [hang_up, leaders.write, hang_up, hang_up]
     settings = attrs.evolve(PLAIN, retries=1)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         assert 0 == (await producer.send("t", b"a")).offset
         with pytest.raises(DisconnectedError):
             await producer.send("t", b"b")
@@ -72,10 +66,7 @@ async def test_with_one_in_flight_a_partition_is_muted_until_the_response(
     times = attrs.evolve(requests.metadata, max_age_seconds=1.0)
     client = attrs.evolve(requests, metadata=times)
     settings = attrs.evolve(ONE_EACH, idempotence=False, client=client)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         await producer.send("t", b"0")
         leaders.answers = [say_nothing]
         first = await producer.enqueue("t", b"a")
@@ -91,14 +82,11 @@ async def test_with_one_in_flight_a_partition_is_muted_until_the_response(
 
 
 async def test_error_that_is_no_passing_one_fails_the_record_at_once(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """D10: and what comes after it is not held up."""
     leaders.answers = [refusal(error_codes.TOPIC_AUTHORIZATION_FAILED)]
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, PLAIN, network=network) as producer,
-    ):
+    async with leaders.producer(PLAIN) as producer:
         with pytest.raises(ApiError, match="TOPIC_AUTHORIZATION_FAILED"):
             await producer.send("t", b"a")
         await producer.send("t", b"b")
@@ -107,15 +95,10 @@ async def test_error_that_is_no_passing_one_fails_the_record_at_once(
     assert [b"b"] == leaders.values()
 
 
-async def test_retry_waits_for_its_backoff(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
-) -> None:
+async def test_retry_waits_for_its_backoff(autojump_clock: MockClock, leaders: Leaders) -> None:
     """D17: which doubles with each attempt."""
     leaders.answers = [refusal(error_codes.NOT_ENOUGH_REPLICAS)] * 3
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, PLAIN, network=network) as producer,
-    ):
+    async with leaders.producer(PLAIN) as producer:
         await producer.send("t", b"a")
     times = [each.at for each in leaders.batches]
     waits = [later - earlier for earlier, later in pairwise(times)]
@@ -130,10 +113,7 @@ async def test_new_leader_that_a_response_names_is_sent_to_at_once(
 ) -> None:
     """D18: without a wait, and without waiting for metadata (KIP-951)."""
     leaders = Leaders(network, nodes=2)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, AT_ONCE, network=network) as producer,
-    ):
+    async with leaders.producer(AT_ONCE) as producer:
         await producer.send("t", b"a")
         leaders.leaders[T0] = (2, 2)
         for node in leaders.nodes.values():
@@ -163,10 +143,7 @@ async def test_new_leader_that_no_response_names_is_found_by_metadata(
 ) -> None:
     """D18: after the wait."""
     leaders = Leaders(network, nodes=2)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, AT_ONCE, network=network) as producer,
-    ):
+    async with leaders.producer(AT_ONCE) as producer:
         await producer.send("t", b"a")
         leaders.leaders[T0] = (2, 2)
         await producer.send("t", b"b")
@@ -176,7 +153,7 @@ async def test_new_leader_that_no_response_names_is_found_by_metadata(
 
 
 async def test_what_was_wrong_with_single_records_is_reported_to_these(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """D19: and the others hear that they were in bad company (KIP-467)."""
     wrong = [
@@ -185,10 +162,7 @@ async def test_what_was_wrong_with_single_records_is_reported_to_these(
     ]
     invalid = error_codes.INVALID_TIMESTAMP
     settings = ProducerSettings(linger_seconds=1.0)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         await producer.send("t", b"0")
         leaders.answers = [
             refusal(invalid, record_errors=wrong, error_message="bad records"),
@@ -217,27 +191,21 @@ async def test_what_was_wrong_with_single_records_is_reported_to_these(
 
 
 async def test_record_that_is_too_large_for_its_topic_is_refused(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """D22: a batch of one cannot be split."""
     leaders.answers = [refusal(error_codes.MESSAGE_TOO_LARGE)]
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, AT_ONCE, network=network) as producer,
-    ):
+    async with leaders.producer(AT_ONCE) as producer:
         with pytest.raises(RecordTooLargeError, match=r"max\.message\.bytes"):
             await producer.send("t", b"a")
         await producer.send("t", b"b")
 
 
 async def test_nothing_is_acknowledged_with_acks_0_but_that_it_left(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     settings = attrs.evolve(PLAIN, acks=0)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         assert -1 == (await producer.send("t", b"a")).offset
 
     assert [b"a"] == leaders.values()
@@ -250,10 +218,7 @@ async def test_idle_topic_leaves_the_metadata_and_comes_back(
     """D7: with the first response after the idle time, and with the next record."""
     leaders = Leaders(network, topics={"t": 1, "u": 1})
     settings = attrs.evolve(AT_ONCE, metadata_idle_seconds=400.0)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         await producer.send("t", b"a")
         for _ in range(100):
             await producer.send("u", b"b")
@@ -268,7 +233,7 @@ async def test_idle_topic_leaves_the_metadata_and_comes_back(
 
 
 async def test_throttle_times_of_responses_are_counted(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """D2: those of Produce alone, and a node that asked for silence gets nothing meanwhile."""
     produce = leaders.replier(1)
@@ -280,10 +245,7 @@ async def test_throttle_times_of_responses_are_counted(
         return answer
 
     leaders.nodes[1].replies["Produce"] = throttled
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, AT_ONCE, network=network) as producer,
-    ):
+    async with leaders.producer(AT_ONCE) as producer:
         for value in (b"a", b"b", b"c"):
             await producer.send("t", value)
         told = producer.statistics()
@@ -308,10 +270,7 @@ async def test_records_without_a_key_avoid_a_node_that_takes_nothing(
         partitioner_availability_timeout_seconds=1.0,
         client=with_requests(in_flight_max=2),
     )
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         for partition in (0, 1):
             await producer.send("t", b"", partition=partition)
         leaders.answers = [say_nothing]
@@ -326,12 +285,9 @@ async def test_records_without_a_key_avoid_a_node_that_takes_nothing(
 
 
 async def test_partition_that_was_added_is_found_by_who_does_not_wait(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, AT_ONCE, network=network) as producer,
-    ):
+    async with leaders.producer(AT_ONCE) as producer:
         await producer.send("t", b"a")
         leaders.leaders["t", 1] = (1, 1)
         with pytest.raises(trio.WouldBlock):
@@ -343,14 +299,11 @@ async def test_partition_that_was_added_is_found_by_who_does_not_wait(
 
 
 async def test_records_do_not_linger_when_there_was_no_room_for_another(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """K3: also for those who do not wait."""
     settings = ProducerSettings(linger_seconds=60.0, buffer_bytes=20_000)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         delivery = await producer.enqueue("t", bytes(10_000))
         await trio.sleep(1)
         began = trio.current_time()
@@ -360,14 +313,9 @@ async def test_records_do_not_linger_when_there_was_no_room_for_another(
         assert began == pytest.approx(trio.current_time())
 
 
-async def test_negative_partition_is_refused_at_once(
-    network: MemoryNetwork, leaders: Leaders
-) -> None:
+async def test_negative_partition_is_refused_at_once(leaders: Leaders) -> None:
     """Also for a topic that is not known: no wait makes it better."""
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, AT_ONCE, network=network) as producer,
-    ):
+    async with leaders.producer(AT_ONCE) as producer:
         for call in (producer.send, producer.enqueue):
             with pytest.raises(ValueError, match="partition must be 0 or more, or None, not -1"):
                 await call("t", b"a", partition=-1)

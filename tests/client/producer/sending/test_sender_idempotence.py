@@ -20,24 +20,20 @@ from support.scripted_leaders import (
     say_nothing,
 )
 from support.scripted_node import Hangup
-from trionet import ApiError, DeliveryTimeoutError, TrionetError, open_producer
+from trionet import ApiError, DeliveryTimeoutError, TrionetError
 from trionet.client.producer._settings import ProducerSettings
-from trionet.client.producer.transactions._sequences import KNOWN_SECONDS
+from trionet.client.producer.sending._sequences import KNOWN_SECONDS
 from trionet.protocol import error_codes
-from trionet.testing import MemoryNetwork
 
 ONE_EACH = attrs.evolve(AT_ONCE, batch_bytes=0)
 
 
 @pytest.mark.parametrize("lost", range(5))
 async def test_five_in_flight_stay_in_order_whichever_is_lost(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders, lost: int
+    autojump_clock: MockClock, leaders: Leaders, lost: int
 ) -> None:
     """D20: the later ones are refused as out of order, and all are sent again in turn."""
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, ONE_EACH, network=network) as producer,
-    ):
+    async with leaders.producer(ONE_EACH) as producer:
         await producer.send("t", b"first")
         leaders.answers = [leaders.write] * lost + [refusal(error_codes.NOT_ENOUGH_REPLICAS)]
         deliveries = [producer.send_nowait("t", b"%d" % each) for each in range(8)]
@@ -48,13 +44,10 @@ async def test_five_in_flight_stay_in_order_whichever_is_lost(
 
 @pytest.mark.parametrize("lost", range(5))
 async def test_batches_whose_responses_are_lost_are_not_written_twice(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders, lost: int
+    autojump_clock: MockClock, leaders: Leaders, lost: int
 ) -> None:
     """D20: the leader has them, and says where they are."""
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, ONE_EACH, network=network) as producer,
-    ):
+    async with leaders.producer(ONE_EACH) as producer:
         await producer.send("t", b"first")
         leaders.answers = [leaders.write] * lost + [leaders.write_and(hang_up)]
         deliveries = [producer.send_nowait("t", b"%d" % each) for each in range(8)]
@@ -64,14 +57,11 @@ async def test_batches_whose_responses_are_lost_are_not_written_twice(
 
 
 async def test_duplicate_that_the_leader_does_not_remember_was_written(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """D20: where, nobody can tell any more."""
     leaders.answers = [leaders.write_and(refusal(error_codes.DUPLICATE_SEQUENCE_NUMBER))]
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, AT_ONCE, network=network) as producer,
-    ):
+    async with leaders.producer(AT_ONCE) as producer:
         assert -1 == (await producer.send("t", b"a")).offset
         assert 1 == (await producer.send("t", b"b")).offset
 
@@ -80,7 +70,7 @@ async def test_duplicate_that_the_leader_does_not_remember_was_written(
 
 @pytest.mark.parametrize("written", range(6))
 async def test_batches_that_a_restarted_leader_has_are_not_written_twice(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders, written: int
+    autojump_clock: MockClock, leaders: Leaders, written: int
 ) -> None:
     """D20: it knows the last of them only, and refuses those before as out of order."""
 
@@ -91,10 +81,7 @@ async def test_batches_that_a_restarted_leader_has_are_not_written_twice(
         leaders.restart()
         return Hangup()
 
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, ONE_EACH, network=network) as producer,
-    ):
+    async with leaders.producer(ONE_EACH) as producer:
         await producer.send("t", b"first")
         leaders.answers = [restart]
         deliveries = [producer.send_nowait("t", b"%d" % each) for each in range(8)]
@@ -108,7 +95,7 @@ async def test_batches_that_a_restarted_leader_has_are_not_written_twice(
 
 
 async def test_leader_that_has_lost_batches_gets_what_follows_in_a_new_epoch(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """D21: what it acknowledged is gone; what it has not, comes once and in order."""
 
@@ -116,10 +103,7 @@ async def test_leader_that_has_lost_batches_gets_what_follows_in_a_new_epoch(
         leaders.lose(1)
         return Hangup()
 
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, ONE_EACH, network=network) as producer,
-    ):
+    async with leaders.producer(ONE_EACH) as producer:
         for value in (b"kept", b"lost"):
             await producer.send("t", value)
         leaders.answers = [lose]
@@ -132,16 +116,13 @@ async def test_leader_that_has_lost_batches_gets_what_follows_in_a_new_epoch(
 
 
 async def test_batch_that_expired_on_its_way_raises_the_epoch(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """D21: nobody knows whether it was written, and what follows is taken in either case."""
     settings = attrs.evolve(
         AT_ONCE, delivery_timeout_seconds=20.0, client=with_requests(timeout_seconds=60.0)
     )
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         await producer.send("t", b"0")
         leaders.answers = [leaders.write_and(say_nothing)]
         with pytest.raises(DeliveryTimeoutError):
@@ -154,14 +135,11 @@ async def test_batch_that_expired_on_its_way_raises_the_epoch(
 
 
 async def test_refused_batch_leaves_no_gap_in_the_numbers(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """D21: what follows begins a new epoch."""
     leaders.answers = [leaders.write, refusal(error_codes.INVALID_RECORD)]
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, AT_ONCE, network=network) as producer,
-    ):
+    async with leaders.producer(AT_ONCE) as producer:
         await producer.send("t", b"a")
         with pytest.raises(ApiError, match="INVALID_RECORD"):
             await producer.send("t", b"bad")
@@ -173,15 +151,12 @@ async def test_refused_batch_leaves_no_gap_in_the_numbers(
 
 @pytest.mark.parametrize("settings", [ProducerSettings(), ProducerSettings(idempotence=False)])
 async def test_batch_that_is_too_large_is_split(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders, settings: ProducerSettings
+    autojump_clock: MockClock, leaders: Leaders, settings: ProducerSettings
 ) -> None:
     """D22: numbers go on, order stays, every record has its own offset."""
     too_large = refusal(error_codes.MESSAGE_TOO_LARGE)
     settings = attrs.evolve(settings, batch_bytes=1000)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         await producer.send("t", b"0")
         leaders.answers = [too_large]
         values = [b"%d" % each * 100 for each in range(8)]
@@ -193,14 +168,11 @@ async def test_batch_that_is_too_large_is_split(
 
 
 async def test_first_batch_that_is_split_stays_before_the_next_one(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """D22: nothing follows it before the leader knows the producer, so nothing can overtake it."""
     settings = attrs.evolve(AT_ONCE, batch_bytes=1000)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         leaders.answers = [refusal(error_codes.MESSAGE_TOO_LARGE)]
         values = [b"%d" % each * 300 for each in range(5)]
         deliveries = await producer.send_batch("t", values)
@@ -221,7 +193,7 @@ REFUSED_BEFORE_APPEND = (
 
 @pytest.mark.parametrize("code", REFUSED_BEFORE_APPEND, ids=error_codes.name_of)
 async def test_first_batch_that_was_refused_is_not_taken_for_written(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders, code: int
+    autojump_clock: MockClock, leaders: Leaders, code: int
 ) -> None:
     """D20: a leader that knows nothing of a producer accepts any sequence (KIP-98).
 
@@ -229,10 +201,7 @@ async def test_first_batch_that_was_refused_is_not_taken_for_written(
     lost too, the retries look as after a restart of the leader: the first one is out of order, the
     second one a duplicate.
     """
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, ONE_EACH, network=network) as producer,
-    ):
+    async with leaders.producer(ONE_EACH) as producer:
         leaders.answers = [refusal(code), leaders.write_and(hang_up)]
         deliveries = [await producer.enqueue("t", b"%d" % each) for each in range(3)]
         offsets = [(await each).offset for each in deliveries]
@@ -243,13 +212,10 @@ async def test_first_batch_that_was_refused_is_not_taken_for_written(
 
 @pytest.mark.parametrize("code", REFUSED_BEFORE_APPEND, ids=error_codes.name_of)
 async def test_first_batches_of_a_new_epoch_are_sent_one_by_one(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders, code: int
+    autojump_clock: MockClock, leaders: Leaders, code: int
 ) -> None:
     """D21: to begin a new epoch is to begin anew, also for what the leader knows of it."""
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, ONE_EACH, network=network) as producer,
-    ):
+    async with leaders.producer(ONE_EACH) as producer:
         await producer.send("t", b"first")
         leaders.answers = [refusal(error_codes.INVALID_RECORD)]
         with pytest.raises(ApiError, match="INVALID_RECORD"):
@@ -265,13 +231,10 @@ async def test_first_batches_of_a_new_epoch_are_sent_one_by_one(
 
 @pytest.mark.parametrize("code", REFUSED_BEFORE_APPEND, ids=error_codes.name_of)
 async def test_leader_that_may_have_forgotten_the_producer_gets_one_batch_first(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders, code: int
+    autojump_clock: MockClock, leaders: Leaders, code: int
 ) -> None:
     """D20: producer.id.expiration.ms may be over after a pause."""
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, ONE_EACH, network=network) as producer,
-    ):
+    async with leaders.producer(ONE_EACH) as producer:
         await producer.send("t", b"first")
         await trio.sleep(KNOWN_SECONDS)
         leaders.forget_producers()
@@ -286,7 +249,7 @@ async def test_leader_that_may_have_forgotten_the_producer_gets_one_batch_first(
 
 
 async def test_forgetful_leader_is_found_out_by_offsets(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """D20: between what it acknowledged before and after there is no room for the refused batch."""
 
@@ -294,10 +257,7 @@ async def test_forgetful_leader_is_found_out_by_offsets(
         leaders.forget_producers()
         return refused(batch, error_codes.REQUEST_TIMED_OUT)
 
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, ONE_EACH, network=network) as producer,
-    ):
+    async with leaders.producer(ONE_EACH) as producer:
         await producer.send("t", b"first")
         leaders.answers = [forget, leaders.write_and(hang_up)]
         deliveries = [producer.send_nowait("t", b"%d" % each) for each in range(3)]
@@ -310,7 +270,7 @@ async def test_forgetful_leader_is_found_out_by_offsets(
 
 
 async def test_batch_that_timed_out_before_the_leader_restarted_is_not_written_twice(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """D20: its successor is acknowledged, and the restarted leader knows only that one."""
 
@@ -318,10 +278,7 @@ async def test_batch_that_timed_out_before_the_leader_restarted_is_not_written_t
         leaders.restart()
         return leaders.write(batch)
 
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, ONE_EACH, network=network) as producer,
-    ):
+    async with leaders.producer(ONE_EACH) as producer:
         await producer.send("t", b"first")
         timed_out = refusal(error_codes.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
         leaders.answers = [leaders.write_and(timed_out), leaders.write, restart]
@@ -334,17 +291,14 @@ async def test_batch_that_timed_out_before_the_leader_restarted_is_not_written_t
 
 
 async def test_batch_that_may_have_been_written_leaves_the_numbers_of_the_next_as_they_are(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     """D20: the loop was held up, and its last request and its time are over at once."""
     settings = attrs.evolve(
         ONE_EACH, delivery_timeout_seconds=12.0, client=with_requests(timeout_seconds=10.0)
     )
     node = leaders.nodes[1]
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
+    async with leaders.producer(settings) as producer:
         await producer.send("t", b"first")
         take = node.replies["Produce"]
         node.replies["Produce"] = lambda seen: take(seen) and None

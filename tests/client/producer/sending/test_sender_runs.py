@@ -10,8 +10,8 @@ from trio.testing import MockClock
 
 from support.scripted_leaders import AT_ONCE, Leaders, say_nothing
 from trionet import DeliveryAbortedError, open_producer
+from trionet.client.producer._delivery import Delivery
 from trionet.client.producer._producer import Producer
-from trionet.client.producer.delivery._delivery import Delivery
 from trionet.testing import MemoryNetwork
 
 #: After so many sends in a row whoever sends makes the turns: each time it is a toss-up.
@@ -24,18 +24,12 @@ async def send_many(producer: Producer, count: int = ENOUGH) -> None:
 
 
 async def test_response_is_read_by_the_task_that_waits_for_it(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     readers: list[trio.lowlevel.Task] = []
-    async with (
-        leaders.listening(),
-        open_producer(
-            leaders.address,
-            AT_ONCE,
-            network=network,
-            on_acknowledgement=lambda _: readers.append(trio.lowlevel.current_task()),
-        ) as producer,
-    ):
+    async with leaders.producer(
+        AT_ONCE, on_acknowledgement=lambda _: readers.append(trio.lowlevel.current_task())
+    ) as producer:
         await send_many(producer)
 
     assert ENOUGH == len(readers)
@@ -55,12 +49,9 @@ class Steps(trio.abc.Instrument):
 
 
 async def test_task_that_makes_the_turns_waits_once_for_each_response(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, AT_ONCE, network=network) as producer,
-    ):
+    async with leaders.producer(AT_ONCE) as producer:
         await send_many(producer)
         steps = Steps(trio.lowlevel.current_task())
         trio.lowlevel.add_instrument(steps)
@@ -128,10 +119,7 @@ async def test_what_follows_an_awaited_record_in_another_way_is_attended_to_at_o
     autojump_clock: MockClock, network: MemoryNetwork, go_on: Callable[[Producer], Awaitable[None]]
 ) -> None:
     leaders = Leaders(network, topics={"t": 1, "unknown": 1})
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, AT_ONCE, network=network) as producer,
-    ):
+    async with leaders.producer(AT_ONCE) as producer:
         await send_many(producer)
         began_at = trio.current_time()
         await go_on(producer)
@@ -152,12 +140,9 @@ async def test_connection_that_is_lost_after_an_awaited_record_is_noticed(
 
 
 async def test_turns_go_on_when_who_made_them_is_cancelled(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, AT_ONCE, network=network) as producer,
-    ):
+    async with leaders.producer(AT_ONCE) as producer:
         for steps in range(ENOUGH, ENOUGH + 4):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(send_many, producer, 1_000_000)
@@ -171,11 +156,10 @@ async def test_turns_go_on_when_who_made_them_is_cancelled(
 
 
 async def test_many_tasks_that_wait_for_responses_all_get_theirs(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+    autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     async with (
-        leaders.listening(),
-        open_producer(leaders.address, AT_ONCE, network=network) as producer,
+        leaders.producer(AT_ONCE) as producer,
         trio.open_nursery() as nursery,
     ):
         for _ in range(10):

@@ -18,30 +18,32 @@ No function waits or performs I/O. ``now`` is always the time on the event loop'
 from __future__ import annotations
 
 import random
+from typing import Final
 
 import trio
 
 from ....errors import RecordTooLargeError
 from ....protocol.records._batch import Bytes
 from ....protocol.records._types import Headers
+from ....protocol.records.compression._codecs import NAMES
 from ..._topic_partition import TopicPartition
-from ..delivery._deliveries import Deliveries
-from ..delivery._delivery import Delivery, abandon, withdrawn
-from ..delivery._produce_request_result import ProduceRequestResult
-from ._accumulator_settings import AccumulatorSettings
+from .._deliveries import Deliveries
+from .._delivery import Delivery, ProduceRequestResult, abandon, withdrawn
+from .._settings import ProducerSettings
 from ._batch import ProducerBatch, record_size_max
 from ._batch_queues import BatchQueues, Sequencing
 from ._buffer_pool import BufferPool
-from ._partition_queue import PartitionQueue
-from ._partitioner import partition_of
-from ._record_columns import RecordColumns
+from ._records import RecordColumns
+from ._topic_queues import PartitionQueue, partition_of
+
+_CODECS: Final = {name: number for number, name in NAMES.items()}
 
 
 class RecordAccumulator:
     """The batches of a producer, and the memory they occupy.
 
     Args:
-        settings: the sizes, limits and compression of batches.
+        settings: the settings of the producer.
         rng: jitters backoffs and chooses partitions.
         sequencing: assigns sequence numbers to batches; None without idempotence.
 
@@ -53,7 +55,7 @@ class RecordAccumulator:
 
     def __init__(
         self,
-        settings: AccumulatorSettings,
+        settings: ProducerSettings,
         rng: random.Random,
         sequencing: Sequencing | None = None,
     ) -> None:
@@ -64,7 +66,8 @@ class RecordAccumulator:
         self.is_closed: bool = False
         self._settings = settings
         self._batch_bytes = min(settings.batch_bytes, settings.request_bytes_max)
-        self._ignores_keys = settings.ignores_keys
+        self._codec = _CODECS[settings.compression]
+        self._ignores_keys = settings.partitioner_ignores_keys
 
     def knows(self, topic: str, partition: int | None = None) -> bool:
         """Return whether records can be appended to a topic, or to one partition of it."""
@@ -120,7 +123,9 @@ class RecordAccumulator:
             return delivery
         found = self._topics.get(topic)
         if found is None or self.is_closed:
-            raise self._why_not()
+            if self.is_closed:
+                raise trio.ClosedResourceError("the producer is closed")
+            raise trio.WouldBlock
         is_sticky = False
         if partition is not None:
             chosen = found.queue(partition)
@@ -281,15 +286,14 @@ class RecordAccumulator:
         now: float,
     ) -> Delivery:
         size = self._reserve(key, value, headers)
-        settings = self._settings
         try:
             batch = ProducerBatch(
                 queue.topic_partition,
                 self._batch_bytes,
                 size,
                 now,
-                settings.codec,
-                settings.level,
+                self._codec,
+                self._settings.compression_level,
             )
             delivery = batch.try_append(timestamp, key, value, headers)
         except BaseException:
@@ -319,11 +323,6 @@ class RecordAccumulator:
                     f"the record is {size} bytes including overhead, which exceeds {name} ="
                     f" {limit}; send a smaller record, or raise {name}"
                 )
-
-    def _why_not(self) -> Exception:
-        if self.is_closed:
-            return trio.ClosedResourceError("the producer is closed")
-        return trio.WouldBlock()
 
     def withdraw_all(self, deliveries: Deliveries) -> None:
         """Withdraw the records whose batches are undrained, and mark all other failures as seen."""
@@ -360,7 +359,7 @@ class RecordAccumulator:
         queue = self._topics.queue(batch.topic_partition)
         if queue is not None and not batch.record_count:
             self.queues.remove(batch)
-            batch.fail(withdrawn())  # a flush may wait for it
+            batch.outcome.fail(withdrawn())  # a flush may wait for it
             self.queues.deallocate(batch)
 
     def close(self) -> None:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, cast
 
 from ....protocol.records import _implementation as implementation
@@ -12,9 +11,8 @@ from ....protocol.records._batch import HEADER_SIZE, TRANSACTIONAL, Bytes, seal_
 from ....protocol.records._records import compressed_chunks
 from ....protocol.records._types import Headers, as_bytes
 from ..._topic_partition import TopicPartition
-from ..delivery._delivery import Delivery, new_delivery
-from ..delivery._produce_request_result import ProduceRequestResult, maybe_written
-from ._record_columns import RecordColumns
+from .._delivery import Delivery, ProduceRequestResult, maybe_written, new_delivery
+from ._records import RecordColumns
 
 if TYPE_CHECKING:
     from ....protocol.records._typed_writer import BatchBuilder as TypedBuilder
@@ -308,20 +306,3 @@ class ProducerBatch:
     def failure(self, error: Exception) -> Exception:
         """Return the error for this batch, marked if its records may have been written."""
         return maybe_written(error) if self.may_be_written else error
-
-    def complete(self, base_offset: int, log_append_time: int = -1) -> bool:
-        """Complete the batch successfully; see :meth:`.ProduceRequestResult.complete`."""
-        return self.outcome.complete(base_offset, log_append_time)
-
-    def fail(self, error: Exception) -> bool:
-        """Fail the batch. Returns False if it already had an outcome."""
-        return self.outcome.fail(error)
-
-    def fail_records(self, error: Exception, errors: Mapping[int, Exception]) -> bool:
-        """Fail the batch because some of its records were rejected (KIP-467).
-
-        Args:
-            error: the error of all other records.
-            errors: the errors of the rejected records, by index in the batch.
-        """
-        return self.outcome.fail(error, errors)

@@ -17,12 +17,11 @@ from typing import NamedTuple, Protocol
 from ....protocol.records._batch import HEADER_SIZE
 from ..._topic_partition import TopicPartition
 from ...network._cluster import NO_LEADER, Cluster
-from ..delivery._produce_request_result import ProduceRequestResult
-from ._accumulator_settings import AccumulatorSettings
+from .._delivery import ProduceRequestResult
+from .._settings import ProducerSettings
 from ._batch import ProducerBatch
 from ._buffer_pool import BufferPool
-from ._partition_queue import PartitionQueue
-from ._topic_queues import ProducerTopics
+from ._topic_queues import PartitionQueue, ProducerTopics
 
 
 class ReadyCheck(NamedTuple):
@@ -60,7 +59,7 @@ class BatchQueues:
     queues with undrained batches, and the incomplete batches.
 
     Args:
-        settings: the sizes, limits and compression of batches.
+        settings: the settings of the producer.
         rng: jitters backoffs and chooses partitions.
         sequencing: assigns sequence numbers to batches; None without idempotence.
 
@@ -71,7 +70,7 @@ class BatchQueues:
 
     def __init__(
         self,
-        settings: AccumulatorSettings,
+        settings: ProducerSettings,
         rng: random.Random,
         sequencing: Sequencing | None = None,
     ) -> None:
@@ -83,8 +82,8 @@ class BatchQueues:
         self.topics: ProducerTopics = ProducerTopics(
             rng,
             settings.batch_bytes,
-            is_adaptive=settings.is_adaptive,
-            availability_timeout_seconds=settings.availability_timeout_seconds,
+            is_adaptive=settings.adaptive_partitioning,
+            availability_timeout_seconds=settings.partitioner_availability_timeout_seconds,
         )
         self._undrained: dict[PartitionQueue, None] = {}
         self._incomplete: dict[ProducerBatch, None] = {}
@@ -294,11 +293,6 @@ class BatchQueues:
         """Whether any batch is queued."""
         return bool(self._undrained)
 
-    @property
-    def has_incomplete(self) -> bool:
-        """Whether any batch has not been deallocated yet."""
-        return bool(self._incomplete)
-
     def begin_flush(self) -> list[ProduceRequestResult]:
         """Make every batch ready immediately until :meth:`end_flush`.
 
@@ -343,7 +337,7 @@ class BatchQueues:
         self._undrained.clear()
         decided = []
         for batch in batches:
-            if batch.fail(batch.failure(under_way if batch.may_be_written else error)):
+            if batch.outcome.fail(batch.failure(under_way if batch.may_be_written else error)):
                 decided.append(batch)
             self.deallocate(batch)
         return decided

@@ -19,7 +19,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
-import attrs
 import trio
 
 from ...._util._text import counted
@@ -37,12 +36,13 @@ from ..._topic_partition import TopicPartition
 from ...network._cluster import NO_LEADER, Node
 from ...network._metadata import Metadata
 from ...network._responses import ClientResponse
+from .._hooks import AcknowledgementHook
+from .._settings import ProducerSettings
 from ..batching._batch import ProducerBatch
 from ..batching._batch_queues import BatchQueues
-from ..transactions._transaction_manager import TransactionManager
 from ._counters import SenderCounters
-from ._hooks import AcknowledgementHook
 from ._produce_requests import UNKNOWN, WRITTEN, PartitionResponse, partition_responses
+from ._transaction_manager import TransactionManager
 
 logger = logging.getLogger("trionet.client")
 
@@ -65,20 +65,6 @@ _UNCERTAIN: Final = frozenset(
 )
 
 
-@attrs.frozen(kw_only=True)
-class DeliveryLimits:
-    """The limits on how long, and how often, a batch is tried.
-
-    Attributes:
-        seconds: the maximum time from the creation of a batch to its outcome
-            (``delivery.timeout.ms``).
-        retries: the maximum number of retries (``retries``).
-    """
-
-    seconds: float
-    retries: int
-
-
 class Completion:
     """Tracks the batches in flight, and handles their responses and expiry.
 
@@ -86,8 +72,7 @@ class Completion:
         queues: take batches back for a retry, and free their memory.
         metadata: the cluster metadata, refreshed when it turns out to be stale.
         transaction_manager: manages the sequence numbers; None without idempotence.
-        limits: the limits on how long, and how often, a batch is tried.
-        keeps_order: whether at most one batch per partition is in flight (``max.in.flight`` of 1).
+        settings: the settings of the producer.
         hook: called with the result of each batch.
         connection_problem: returns why a broker cannot be reached; empty if no problem is known.
 
@@ -100,9 +85,7 @@ class Completion:
         queues: BatchQueues,
         metadata: Metadata,
         transaction_manager: TransactionManager | None,
-        limits: DeliveryLimits,
-        *,
-        keeps_order: bool,
+        settings: ProducerSettings,
         hook: AcknowledgementHook,
         connection_problem: Callable[[], str],
     ) -> None:
@@ -112,8 +95,10 @@ class Completion:
         self._queues = queues
         self._metadata = metadata
         self._transaction_manager = transaction_manager
-        self._limits = limits
-        self._keeps_order = keeps_order
+        self._timeout_seconds = settings.delivery_timeout_seconds
+        self._retries = settings.retries
+        # Then at most one batch per partition is in flight.
+        self._keeps_order = settings.client.requests.in_flight_max == 1
         self._clock = trio.lowlevel.current_clock().current_time
         self._in_flight: dict[ProducerBatch, None] = {}
         self._expires_at = math.inf
@@ -147,11 +132,11 @@ class Completion:
                 self._queues.topics.mute(batch.topic_partition)
 
     def _expiry_of(self, batch: ProducerBatch) -> float:
-        return batch.created_at + self._limits.seconds
+        return batch.created_at + self._timeout_seconds
 
     def expiry_of_new(self, now: float) -> float:
         """Return the time when a batch created at ``now`` expires."""
-        return now + self._limits.seconds
+        return now + self._timeout_seconds
 
     @property
     def next_expiry(self) -> float:
@@ -181,7 +166,7 @@ class Completion:
         whys = [f"the last error was {last}" if last else "", self._connection_problem()]
         error = DeliveryTimeoutError(
             f"no acknowledgement of {counted(batch.record_count, 'record')} for"
-            f" {batch.topic_partition} within {self._limits.seconds:g} s (delivery.timeout.ms)"
+            f" {batch.topic_partition} within {self._timeout_seconds:g} s (delivery.timeout.ms)"
             + "".join(f"; {why}" for why in whys if why)
         )
         self._fail(batch, error)
@@ -244,7 +229,7 @@ class Completion:
         self._is_there(batch, base, response.log_append_time_ms)
 
     def _is_there(self, batch: ProducerBatch, base_offset: int, log_append_time_ms: int) -> None:
-        if batch.complete(base_offset, log_append_time_ms):
+        if batch.outcome.complete(base_offset, log_append_time_ms):
             self._hook.written(batch, base_offset)
         self._queues.deallocate(batch)
 
@@ -261,7 +246,7 @@ class Completion:
         self.counters.batches_split += 1
 
     def _can_retry(self, batch: ProducerBatch, response: PartitionResponse, now: float) -> bool:
-        if batch.attempts >= self._limits.retries or now >= self._expiry_of(batch):
+        if batch.attempts >= self._retries or now >= self._expiry_of(batch):
             return False
         if isinstance(response.error, ResponseTooLargeError):
             return False  # the response to the same request would be as large again
@@ -286,7 +271,7 @@ class Completion:
         error = _error(batch, response)
         of_records = _record_errors(batch, response)
         if of_records:
-            batch.fail_records(batch.failure(_beside(batch)), of_records)
+            batch.outcome.fail(batch.failure(_beside(batch)), of_records)
         self._fail(batch, error)
         self._queues.deallocate(batch)
         if self._transaction_manager is not None and self._transaction_manager.is_fatal(code):
@@ -301,7 +286,7 @@ class Completion:
 
     def _fail(self, batch: ProducerBatch, error: TrionetError) -> None:
         failure = batch.failure(error)
-        batch.fail(failure)
+        batch.outcome.fail(failure)
         self._hook.failed(batch, failure)
         self.counters.failed(batch)
         if self._transaction_manager is not None:

@@ -1,0 +1,345 @@
+"""Producers and transactions, including hanging ones (KIP-664)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import attrs
+
+from ...protocol import error_codes
+from ...protocol.messages import describe_producers, describe_transactions, list_transactions
+from ...protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ...protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from .._api_errors import api_error
+from .._argument_checks import items, names
+from .._topic_partition import TopicPartition, by_topic
+from ..network._cluster import Node
+from ._calls import AdminCalls, Outcomes, Results
+from ._conversions import by_partition, check, failure, failures, known
+
+_NONE: Final = -1
+# Fencing needs no transaction; Kafka's own client uses the same timeout.
+_FENCING_TIMEOUT_MS: Final = 1
+_FENCING_RETRIED: Final = frozenset({error_codes.CONCURRENT_TRANSACTIONS})
+
+
+@attrs.frozen
+class ProducerState:
+    """The state of a producer in a partition.
+
+    Attributes:
+        producer_id: the producer id.
+        producer_epoch: the epoch of the last batch.
+        last_sequence: the sequence number of the last record.
+        last_timestamp: the timestamp of the last batch, in ms since the epoch.
+        coordinator_epoch: the coordinator epoch of the last transaction marker; None if there is no
+            marker.
+        transaction_start_offset: the first offset of the open transaction; None if no transaction
+            is open.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp: int
+    coordinator_epoch: int | None
+    transaction_start_offset: int | None
+
+
+ProducerStates = list[ProducerState]
+"""The producers of a partition."""
+
+
+@attrs.frozen
+class TransactionListing:
+    """A transactional id in a listing.
+
+    Attributes:
+        transactional_id: the transactional id.
+        producer_id: the producer id.
+        state: Kafka's name of the state, such as ``Ongoing``.
+    """
+
+    transactional_id: str
+    producer_id: int
+    state: str
+
+
+@attrs.frozen
+class TransactionDescription:
+    """The state of a transactional id.
+
+    Attributes:
+        coordinator: the transaction coordinator.
+        state: Kafka's name of the state, such as ``Ongoing``.
+        producer_id: the producer id.
+        producer_epoch: the producer epoch.
+        timeout_ms: the transaction timeout.
+        started_ms: when the open transaction started, in ms since the epoch; None if no transaction
+            is open.
+        partitions: the partitions in the open transaction.
+    """
+
+    coordinator: Node
+    state: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    started_ms: int | None
+    partitions: frozenset[TopicPartition]
+
+
+@attrs.frozen
+class FencedProducer:
+    """The producer id and epoch of a transactional id after fencing.
+
+    Attributes:
+        producer_id: the producer id.
+        producer_epoch: the new epoch; producers with older epochs are fenced.
+    """
+
+    producer_id: int
+    producer_epoch: int
+
+
+class TransactionCalls(AdminCalls):
+    """Admin calls for producers and transactions."""
+
+    async def describe_producers(
+        self, partitions: Iterable[TopicPartition], *, broker_id: int | None = None
+    ) -> Results[TopicPartition, ProducerStates]:
+        """Return the active producers of each partition.
+
+        Args:
+            partitions: the partitions.
+            broker_id: the broker to send the requests to; None for the partitions' leaders.
+
+        Returns:
+            For each partition, the producers or the error.
+
+        Raises:
+            TrionetError: the request as a whole failed.
+        """
+
+        async def send(
+            node: Node, keys: Sequence[TopicPartition]
+        ) -> Outcomes[TopicPartition, ProducerStates]:
+            body = describe_producers.DescribeProducersRequest(
+                topics=[
+                    describe_producers.TopicRequest(name=topic, partition_indexes=numbers)
+                    for topic, numbers in by_topic(keys).items()
+                ]
+            )
+            response: describe_producers.DescribeProducersResponse = await self._request(node, body)
+            return by_partition(
+                response.topics, lambda each: list(map(_producer, each.active_producers))
+            )
+
+        place = self._nodes.at_leaders
+        if broker_id is not None:
+            at_broker = self._nodes.at_brokers(lambda _: broker_id)
+            place = place._replace(find=at_broker.find)
+        return await self._calls.for_each(items(partitions, TopicPartition), place, send)
+
+    async def list(
+        self,
+        *,
+        states: Iterable[str] = (),
+        producer_ids: Iterable[int] = (),
+        duration_ms: int | None = None,
+        pattern: str | None = None,
+    ) -> dict[str, TransactionListing]:
+        """Return the listings that the caller may describe, keyed by transactional id.
+
+        Args:
+            states: only ids whose transaction is in one of these states, such as ``Ongoing``;
+                empty for all.
+            producer_ids: only ids of these producers; empty for all.
+            duration_ms: only transactions that have been open for longer than this time (KIP-994).
+            pattern: an RE2 regular expression that the whole id must match (KIP-1152).
+
+        Raises:
+            ApiError: INVALID_REQUEST if there is no such state.
+            TrionetError: a broker could not be reached, so the listing would be incomplete.
+        """
+
+        def listed(
+            response: list_transactions.ListTransactionsResponse, node: Node
+        ) -> dict[str, TransactionListing]:
+            check(response, f"the transactions of {node}")
+            if response.unknown_state_filters:
+                raise api_error(
+                    error_codes.INVALID_REQUEST,
+                    "the state filter",
+                    f"unknown states: {', '.join(response.unknown_state_filters)}",
+                )
+            return {
+                each.transactional_id: TransactionListing(
+                    each.transactional_id, each.producer_id, each.transaction_state
+                )
+                for each in response.transaction_states
+            }
+
+        body = list_transactions.ListTransactionsRequest(
+            state_filters=names(states),
+            producer_id_filters=items(producer_ids, int),
+            duration_filter=_NONE if duration_ms is None else duration_ms,
+            transactional_id_pattern=pattern,
+        )
+        version_min = 2 if pattern is not None else 1 if duration_ms is not None else 0
+        return await self._calls.list_everywhere(body, listed, version_min=version_min)
+
+    async def describe(
+        self, transactional_ids: Iterable[str]
+    ) -> Results[str, TransactionDescription]:
+        """Describe transactional ids.
+
+        Args:
+            transactional_ids: the transactional ids.
+
+        Returns:
+            For each transactional id, the state or the error, such as TRANSACTIONAL_ID_NOT_FOUND.
+
+        Raises:
+            TrionetError: the request as a whole failed.
+        """
+
+        async def send(node: Node, keys: Sequence[str]) -> Outcomes[str, TransactionDescription]:
+            body = describe_transactions.DescribeTransactionsRequest(transactional_ids=list(keys))
+            response: describe_transactions.DescribeTransactionsResponse = await self._request(
+                node, body
+            )
+            return {
+                each.transactional_id: failure(each, each.transactional_id)
+                or _described(each, node)
+                for each in response.transaction_states
+            }
+
+        ids = names(transactional_ids)
+        return await self._calls.for_each(ids, self._nodes.at_transactions, send)
+
+    async def abort(
+        self,
+        partition: TopicPartition,
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int = _NONE,
+    ) -> None:
+        """Abort a hanging transaction, unknown to its coordinator, in one partition.
+
+        :meth:`describe_producers` returns the producer ids and epochs.
+
+        Args:
+            partition: the partition.
+            producer_id: the producer id.
+            producer_epoch: the producer epoch.
+            coordinator_epoch: the coordinator epoch; -1 if no marker has ever been written.
+
+        Raises:
+            ApiError: the request was rejected, for example with INVALID_PRODUCER_EPOCH.
+            TrionetError: the request failed.
+
+        Cancellation: the transaction may have been aborted.
+        """
+        [partition] = items([partition], TopicPartition)
+        marker = WritableTxnMarker(
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            transaction_result=False,
+            topics=[
+                WritableTxnMarkerTopic(
+                    name=partition.topic, partition_indexes=[partition.partition]
+                )
+            ],
+            coordinator_epoch=coordinator_epoch,
+        )
+
+        async def send(node: Node, _: Sequence[TopicPartition]) -> Outcomes[TopicPartition, None]:
+            body = WriteTxnMarkersRequest(markers=[marker])
+            response: WriteTxnMarkersResponse = await self._request(node, body)
+            return failures(topic for each in response.markers for topic in each.topics)
+
+        results = await self._calls.for_each([partition], self._nodes.at_leaders, send)
+        results.checked()
+
+    async def fence_producers(
+        self, transactional_ids: Iterable[str]
+    ) -> Results[str, FencedProducer]:
+        """Fence the producers that use some transactional ids, and abort their open transactions.
+
+        Args:
+            transactional_ids: the transactional ids.
+
+        Returns:
+            For each transactional id, the new producer id and epoch, or the error.
+
+        Raises:
+            TrionetError: the request as a whole failed.
+
+        Cancellation: producers may have been fenced.
+        """
+
+        async def send(node: Node, keys: Sequence[str]) -> Outcomes[str, FencedProducer]:
+            [key] = keys  # an InitProducerId request has only one
+            body = InitProducerIdRequest(
+                transactional_id=key, transaction_timeout_ms=_FENCING_TIMEOUT_MS
+            )
+            response: InitProducerIdResponse = await self._request(node, body)
+            fenced = FencedProducer(response.producer_id, response.producer_epoch)
+            return {key: failure(response, key) or fenced}
+
+        return await self._calls.for_each(
+            names(transactional_ids),
+            self._nodes.at_transactions,
+            send,
+            retried=_FENCING_RETRIED,
+            singly=True,
+        )
+
+    async def terminate(self, transactional_id: str) -> FencedProducer:
+        """Abort the open transaction of a transactional id, fencing its producer (KIP-939).
+
+        Args:
+            transactional_id: the ``transactional.id`` of the producer.
+
+        Raises:
+            ApiError: the broker rejected the request.
+            TrionetError: the request failed.
+
+        Cancellation: the transaction may have been aborted.
+        """
+        return (await self.fence_producers([transactional_id])).checked()[transactional_id]
+
+
+def _producer(state: describe_producers.ProducerState) -> ProducerState:
+    return ProducerState(
+        state.producer_id,
+        state.producer_epoch,
+        state.last_sequence,
+        state.last_timestamp,
+        known(state.coordinator_epoch),
+        known(state.current_txn_start_offset),
+    )
+
+
+def _described(state: describe_transactions.TransactionState, node: Node) -> TransactionDescription:
+    return TransactionDescription(
+        node,
+        state.transaction_state,
+        state.producer_id,
+        state.producer_epoch,
+        state.transaction_timeout_ms,
+        known(state.transaction_start_time_ms),
+        frozenset(
+            TopicPartition(topic.topic, number)
+            for topic in state.topics
+            for number in topic.partitions
+        ),
+    )

@@ -1,1 +1,0 @@
-"""The foundation of admin calls: arguments, node lookup, retries and results."""

@@ -1,1 +1,0 @@
-"""The cluster: its nodes, features, quorum and log directories."""

@@ -1,1 +1,0 @@
-"""Groups, their offsets, and transactions."""

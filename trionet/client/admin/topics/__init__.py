@@ -1,1 +1,0 @@
-"""Topics, partitions and their configs."""

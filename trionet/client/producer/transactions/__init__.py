@@ -1,1 +1,0 @@
-"""The producer ids, epochs and sequence numbers of an idempotent producer."""
