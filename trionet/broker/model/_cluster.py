@@ -155,7 +155,7 @@ class Cluster:
         return [
             node
             for id, node in self.nodes.items()
-            if node.has_addresses and self.leadership.is_live(id)
+            if node.advertised and self.leadership.is_live(id)
         ]
 
     def coordinator_of(self, group_id: str) -> int:

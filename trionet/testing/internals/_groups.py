@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from ...broker.groups._group_state import GroupState
+from ...broker.groups._group import GroupState
 from ...broker.groups._members import Member
 from ...errors import WireFormatError
 from ...protocol.messages.consumer_protocol_assignment import MESSAGES
