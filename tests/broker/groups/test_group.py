@@ -1,13 +1,8 @@
-"""The life of a group: from one generation to the next, and what its members learn.
-
-Every call in every state: who may make it, and the error code of who may not.
-
-Members that leave, and the end of their calls.
-
-Ids that are given before they are used: a client that goes leaves no member (KIP-394).
-"""
+"""The life of a group: its generations, who may call when, and members that leave."""
 
 from __future__ import annotations
+
+from operator import attrgetter
 
 import pytest
 
@@ -26,23 +21,15 @@ from trionet.protocol.error_codes import (
 from trionet.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from trionet.protocol.messages.sync_group import SyncGroupResponse
 
-EMPTY, PREPARING, COMPLETING, STABLE = (
-    GroupState.EMPTY,
-    GroupState.PREPARING,
-    GroupState.COMPLETING,
-    GroupState.STABLE,
-)
+EMPTY, PREPARING, COMPLETING, STABLE, _DEAD = GroupState
 
 
 def test_a_new_group_is_empty_and_wants_nothing(rig: GroupRig) -> None:
     group = rig.group
 
-    assert (EMPTY, 0, None, None) == (
-        group.state,
-        group.generation,
-        group.protocol_type,
-        group.protocol_name,
-    )
+    assert (EMPTY, 0, None, None) == attrgetter(
+        "state", "generation", "protocol_type", "protocol_name"
+    )(group)
     assert (float("inf"), True, []) == (group.timeouts.wake_at, group.is_stored, group.outbox)
     assert [] == rig.members
 

@@ -1,7 +1,4 @@
-"""The coordinator: which group a call is for, when groups are woken, what gets a response when.
-
-A broker that starts anew: groups, members and offsets are there, and time has gone on.
-"""
+"""The coordinator: which group a call is for, when groups are woken, and restarts."""
 
 from __future__ import annotations
 

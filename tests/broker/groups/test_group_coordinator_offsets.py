@@ -1,7 +1,4 @@
-"""What groups commit: stored first, then known; and gone with its topic or group.
-
-Offsets that nobody needed for the retention, and groups that nothing is left of (KIP-211).
-"""
+"""What groups commit, and when offsets and groups that nothing needs are removed."""
 
 from __future__ import annotations
 

@@ -1,14 +1,8 @@
-"""A member that joins again: told the same again, or the beginning of a rebalance.
-
-Which protocol a group works by: one that all its members know.
-
-How many members a group may have (KIP-389).
-
-What a group's members read, as far as their metadata reports.
-"""
+"""Members that join: for the first time or again, with which protocols, and how many."""
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -142,12 +136,9 @@ def test_what_a_member_says_last_counts(rig: GroupRig) -> None:
     rig.join(follower)
 
     member = rig.member(leader)
-    assert (CHANGED, 20, 200, "d") == (
-        member.protocols,
-        member.session_seconds,
-        member.rebalance_seconds,
-        member.client_id,
-    )
+    assert (CHANGED, 20, 200, "d") == attrgetter(
+        "protocols", "session_seconds", "rebalance_seconds", "client_id"
+    )(member)
 
 
 # Who is no member.

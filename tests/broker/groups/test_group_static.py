@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import pytest
 
 from support.groups import RANGE, GroupRig
@@ -10,11 +12,7 @@ from trionet.protocol import error_codes
 from trionet.protocol.error_codes import FENCED_INSTANCE_ID
 from trionet.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 
-PREPARING, COMPLETING, STABLE = (
-    GroupState.PREPARING,
-    GroupState.COMPLETING,
-    GroupState.STABLE,
-)
+_EMPTY, PREPARING, COMPLETING, STABLE, _DEAD = GroupState
 OTHER = {"sticky": b"", "range": b"new"}
 
 
@@ -101,11 +99,7 @@ def test_one_that_would_not_understand_is_not_made_leader(rig: GroupRig) -> None
 
     reply = rig.join(instance="i")
 
-    assert (leader, False, []) == (
-        reply.answer.leader,
-        reply.answer.skip_assignment,
-        reply.answer.members,
-    )
+    assert (leader, False, []) == attrgetter("leader", "skip_assignment", "members")(reply.answer)
     assert "i-3" == rig.leader
 
 
@@ -114,11 +108,7 @@ def test_only_a_leader_can_skip_the_assignment(rig: GroupRig) -> None:
 
     reply = rig.join(instance="j", can_skip=True)
 
-    assert ("i-1", False, []) == (
-        reply.answer.leader,
-        reply.answer.skip_assignment,
-        reply.answer.members,
-    )
+    assert ("i-1", False, []) == attrgetter("leader", "skip_assignment", "members")(reply.answer)
 
 
 def test_it_is_reported_when_its_new_id_is_stored() -> None:

@@ -1,7 +1,4 @@
-"""Writes of groups: many in one transaction, each told how it ended.
-
-Committed offsets in memory, and when nobody needs them any more (KIP-211).
-"""
+"""Writes of groups, many in one transaction; and committed offsets in memory (KIP-211)."""
 
 from __future__ import annotations
 

@@ -8,12 +8,7 @@ from support.groups import DELAY, GroupRig
 from trionet.broker.groups._group import NEW_MEMBER_SECONDS_MAX, GroupState
 from trionet.protocol import error_codes
 
-EMPTY, PREPARING, COMPLETING, STABLE = (
-    GroupState.EMPTY,
-    GroupState.PREPARING,
-    GroupState.COMPLETING,
-    GroupState.STABLE,
-)
+EMPTY, PREPARING, COMPLETING, STABLE, _DEAD = GroupState
 
 
 # The first members of an empty group (KIP-134).

@@ -1,11 +1,8 @@
-"""What outlives the broker: a group is as it was when it was stored, and waits for its members.
-
-What a group has stored before it responds.
-
-The members of a group as bytes.
-"""
+"""What is stored of a group, in which bytes, and when; and a group after a restart."""
 
 from __future__ import annotations
+
+from operator import attrgetter
 
 import attrs
 import pytest
@@ -54,13 +51,9 @@ def test_an_empty_group_is_stored_without_members(rig: GroupRig) -> None:
 
     stored = snapshot(rig.group, 0)
 
-    assert (2, "consumer", None, None, ()) == (
-        stored.generation,
-        stored.protocol_type,
-        stored.protocol_name,
-        stored.leader_id,
-        stored.members,
-    )
+    assert (2, "consumer", None, None, ()) == attrgetter(
+        "generation", "protocol_type", "protocol_name", "leader_id", "members"
+    )(stored)
 
 
 @pytest.mark.parametrize("ends", ["stable", "empty"])

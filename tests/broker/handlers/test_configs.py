@@ -1,13 +1,9 @@
-"""ListConfigResources: the responses below are those of a real Kafka 4.3 without client metrics.
-
-AlterConfigs, which replaces all settings of a resource: error codes as of a real Kafka 4.3.
-
-IncrementalAlterConfigs: the error codes below are those that a real Kafka 4.3 gave.
-"""
+"""The APIs of settings, which list, describe and alter them, as Kafka 4.3 does."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -229,10 +225,8 @@ async def test_synonyms_are_listed_where_they_are_asked_for(described: Client) -
         (synonym.name, synonym.value, synonym.source)
         for synonym in with_them["segment.bytes"].synonyms
     ]
-    assert ("retention.ms", "1000", DYNAMIC_TOPIC_CONFIG) == (
-        with_them["retention.ms"].synonyms[0].name,
-        with_them["retention.ms"].synonyms[0].value,
-        with_them["retention.ms"].synonyms[0].source,
+    assert ("retention.ms", "1000", DYNAMIC_TOPIC_CONFIG) == attrgetter("name", "value", "source")(
+        with_them["retention.ms"].synonyms[0]
     )
 
 
@@ -252,11 +246,9 @@ async def test_loggers_are_reported_with_their_levels(described: Client) -> None
     entry = by_name(await describe(described, LOGGER, "1", ["trionet.broker"]))["trionet.broker"]
 
     assert "WARN" == entry.value
-    assert (DYNAMIC_BROKER_LOGGER_CONFIG, False, 0) == (
-        entry.config_source,
-        entry.read_only,
-        entry.config_type,
-    )
+    assert (DYNAMIC_BROKER_LOGGER_CONFIG, False, 0) == attrgetter(
+        "config_source", "read_only", "config_type"
+    )(entry)
 
 
 @pytest.mark.parametrize(

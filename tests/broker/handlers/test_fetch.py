@@ -1,14 +1,15 @@
-"""Fetch sessions (KIP-227) over the wire; all their transitions are in test_fetch_sessions.py."""
+"""Fetch, with sessions (KIP-227) and without; more of sessions is in test_fetch_sessions.py."""
 
 from __future__ import annotations
 
 import os
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.brokers import close_reasons, log_of, waiting
+from support.brokers import broker_client, close_reasons, log_of, waiting
 from support.calls import (
     FETCH_BY_ID,
     append,
@@ -246,10 +247,7 @@ async def test_what_is_left_of_the_limit_gives_no_batch_that_is_larger(client: C
 
 
 async def test_fetch_max_bytes_of_the_broker_is_a_limit_too() -> None:
-    async with (
-        open_broker(fetch_max_bytes=1024) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_client(fetch_max_bytes=1024) as client:
         await create_topic(client, "t")
         await append(client, *[b"x" * 400] * 5)
 
@@ -311,10 +309,7 @@ async def test_records_go_from_the_file_to_the_socket_in_the_kernel(
         return counts[-1]
 
     monkeypatch.setattr(os, "sendfile", count)
-    async with (
-        open_broker(log_dirs=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_client(log_dirs=str(tmp_path)) as client:
         await create_topic(client, "t")
         await append(client, os.urandom(1000), os.urandom(50_000))
 
@@ -408,11 +403,9 @@ async def test_an_unknown_session_and_a_wrong_epoch_are_errors(client: Client) -
     unknown = await client.call(fetch_request({}, session=(full.session_id ^ 1, 1)), 12)
     wrong = await client.call(fetch_request({}, session=(full.session_id, 2)), 12)
 
-    assert (error_codes.FETCH_SESSION_ID_NOT_FOUND, 0, []) == (
-        unknown.error_code,
-        unknown.session_id,
-        unknown.responses,
-    )
+    assert (error_codes.FETCH_SESSION_ID_NOT_FOUND, 0, []) == attrgetter(
+        "error_code", "session_id", "responses"
+    )(unknown)
     assert error_codes.INVALID_FETCH_SESSION_EPOCH == wrong.error_code
 
 

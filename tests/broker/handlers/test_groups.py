@@ -1,15 +1,16 @@
-""""""
+"""Groups: their coordinator, their members, and their administration."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import pytest
 import trio
 from trio.testing import MockClock
 
-from support.brokers import settled
+from support.brokers import broker_client, settled
 from support.calls import create_topic
 from support.client import Client, connect, host_and_port
 from support.group_calls import (
@@ -47,12 +48,9 @@ async def test_a_group_is_coordinated_here(broker: Broker, client: Client, versi
     response = await client.call(FindCoordinatorRequest(key="g"), version)
 
     assert not response.error_message
-    assert (error_codes.NONE, 1, *host_and_port(broker.bootstrap_servers)) == (
-        response.error_code,
-        response.node_id,
-        response.host,
-        response.port,
-    )
+    assert (error_codes.NONE, 1, *host_and_port(broker.bootstrap_servers)) == attrgetter(
+        "error_code", "node_id", "host", "port"
+    )(response)
 
 
 @pytest.mark.parametrize("version", range(4, 7))
@@ -84,12 +82,9 @@ async def test_a_client_learns_the_address_of_the_listener_that_it_uses() -> Non
 async def test_transactions_have_no_coordinator(client: Client, version: int) -> None:
     response = await client.call(FindCoordinatorRequest(key="t", key_type=TRANSACTION), version)
 
-    assert (error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, -1, "", -1) == (
-        response.error_code,
-        response.node_id,
-        response.host,
-        response.port,
-    )
+    assert (error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, -1, "", -1) == attrgetter(
+        "error_code", "node_id", "host", "port"
+    )(response)
     assert "transactions are not supported" in response.error_message
 
 
@@ -134,11 +129,7 @@ DELAY = {"group.initial.rebalance.delay.ms": 3000}
 async def test_old_clients_become_members_at_once(client: Client, version: int) -> None:
     response = await client.call(join_request(), version)
 
-    assert (0, 1, "range") == (
-        response.error_code,
-        response.generation_id,
-        response.protocol_name,
-    )
+    assert (0, 1, "range") == attrgetter("error_code", "generation_id", "protocol_name")(response)
     assert response.member_id == response.leader
     assert response.member_id.startswith("test-")
     assert [(response.member_id, b"m")] == [
@@ -151,17 +142,12 @@ async def test_newer_ones_are_given_an_id_first(client: Client, version: int) ->
     given = await client.call(join_request(), version)
     response = await client.call(join_request(given.member_id), version)
 
-    assert (error_codes.MEMBER_ID_REQUIRED, -1, []) == (
-        given.error_code,
-        given.generation_id,
-        given.members,
-    )
-    assert (0, 1, given.member_id, given.member_id) == (
-        response.error_code,
-        response.generation_id,
-        response.member_id,
-        response.leader,
-    )
+    assert (error_codes.MEMBER_ID_REQUIRED, -1, []) == attrgetter(
+        "error_code", "generation_id", "members"
+    )(given)
+    assert (0, 1, given.member_id, given.member_id) == attrgetter(
+        "error_code", "generation_id", "member_id", "leader"
+    )(response)
 
 
 @pytest.mark.parametrize("version", range(10))
@@ -178,13 +164,9 @@ async def test_the_protocol_is_reported(client: Client, version: int) -> None:
 async def test_a_refused_member_learns_no_protocol(client: Client, version: int) -> None:
     response = await join(client, "nobody", version=version)
 
-    assert (error_codes.UNKNOWN_MEMBER_ID, "nobody", -1, "", []) == (
-        response.error_code,
-        response.member_id,
-        response.generation_id,
-        response.leader,
-        response.members,
-    )
+    assert (error_codes.UNKNOWN_MEMBER_ID, "nobody", -1, "", []) == attrgetter(
+        "error_code", "member_id", "generation_id", "leader", "members"
+    )(response)
     # Null is a value of the field from version 7 on.
     assert (None, None if version >= 7 else "") == (
         response.protocol_type,
@@ -257,10 +239,7 @@ async def test_who_cannot_be_a_member_learns_why(
 
 
 async def test_no_more_than_the_broker_allows() -> None:
-    async with (
-        open_broker(group_max_size=1) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_client(group_max_size=1) as client:
         await join_alone(client)
 
         assert error_codes.GROUP_MAX_SIZE_REACHED == (await join(client)).error_code
@@ -424,12 +403,9 @@ async def test_who_is_refused_gets_nothing(client: Client, version: int) -> None
 
     response = await sync(client, joined, version=version)
 
-    assert (error_codes.ILLEGAL_GENERATION, b"", None, None) == (
-        response.error_code,
-        response.assignment,
-        response.protocol_type,
-        response.protocol_name,
-    )
+    assert (error_codes.ILLEGAL_GENERATION, b"", None, None) == attrgetter(
+        "error_code", "assignment", "protocol_type", "protocol_name"
+    )(response)
 
 
 @pytest.mark.parametrize(
@@ -733,23 +709,16 @@ async def test_in_a_rebalance_it_has_its_last_assignments_and_no_protocol(
 
         [group] = await describe(client, "g")
 
-    assert ("PreparingRebalance", "consumer", "") == (
-        group.group_state,
-        group.protocol_type,
-        group.protocol_data,
-    )
+    assert ("PreparingRebalance", "consumer", "") == attrgetter(
+        "group_state", "protocol_type", "protocol_data"
+    )(group)
     first, second = group.members
-    assert (joined.member_id, "test", b"", b"all") == (
-        first.member_id,
-        first.client_id,
-        first.member_metadata,
-        first.member_assignment,
-    )
-    assert ("the other", b"", b"") == (
-        second.client_id,
-        second.member_metadata,
-        second.member_assignment,
-    )
+    assert (joined.member_id, "test", b"", b"all") == attrgetter(
+        "member_id", "client_id", "member_metadata", "member_assignment"
+    )(first)
+    assert ("the other", b"", b"") == attrgetter(
+        "client_id", "member_metadata", "member_assignment"
+    )(second)
 
 
 async def test_so_it_is_while_assignments_are_made(client: Client) -> None:

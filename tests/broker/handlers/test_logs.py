@@ -1,14 +1,15 @@
-""""""
+"""Offsets are looked up, records deleted, and log directories described."""
 
 from __future__ import annotations
 
 import os
 import signal
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
 
-from support.brokers import log_of, waiting
+from support.brokers import broker_client, log_of, waiting
 from support.calls import (
     EARLIEST,
     LATEST,
@@ -73,11 +74,8 @@ async def test_the_ends_of_the_log_and_a_time_in_it(client: Client, version: int
     found = await list_offset(client, "t", TIMESTAMP + 10, version=version)
 
     epoch = 0 if version >= 4 else -1
-    assert (0, 0, -1, epoch) == (
-        earliest.error_code,
-        earliest.offset,
-        earliest.timestamp,
-        earliest.leader_epoch,
+    assert (0, 0, -1, epoch) == attrgetter("error_code", "offset", "timestamp", "leader_epoch")(
+        earliest
     )
     assert (0, 3, -1) == (latest.error_code, latest.offset, latest.timestamp)
     assert (0, 1, TIMESTAMP + 10) == (found.error_code, found.offset, found.timestamp)
@@ -519,10 +517,7 @@ async def test_a_waiting_fetch_learns_of_it(broker: Broker, client: Client) -> N
 
 
 async def test_whole_segments_below_leave_the_disk(tmp_path: Path) -> None:
-    async with (
-        open_broker(log_dirs=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_client(log_dirs=str(tmp_path)) as client:
         await create_topic(client, "t", internal_segment_bytes=150)
         await append(client, *(b"%050d" % number for number in range(5)))
 
@@ -585,10 +580,7 @@ def sizes(result: DescribeLogDirsResult) -> dict[tuple[str, int], int]:
 
 @pytest.mark.parametrize("version", range(5))
 async def test_the_folder_and_the_size_of_each_partition(tmp_path: Path, version: int) -> None:
-    async with (
-        open_broker(log_dirs=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_client(log_dirs=str(tmp_path)) as client:
         await create_topic(client, "a", partitions=2)
         await create_topic(client, "b")
         await append(client, b"x" * 1000, b"y", topic="a", partition=1)
@@ -606,10 +598,7 @@ async def test_the_folder_and_the_size_of_each_partition(tmp_path: Path, version
 
 
 async def test_the_room_on_the_disk(tmp_path: Path) -> None:
-    async with (
-        open_broker(log_dirs=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_client(log_dirs=str(tmp_path)) as client:
         result = await ask_dirs(client)
 
         found = os.statvfs(tmp_path)

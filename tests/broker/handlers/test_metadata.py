@@ -1,13 +1,15 @@
-""""""
+"""The cluster, its topics and its partitions are described."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import pytest
 import trio
 
+from support.brokers import broker_client
 from support.calls import batch, create_topic, describe_topics, produce
 from support.client import Client, connect
 from trionet import Broker, open_broker
@@ -51,15 +53,15 @@ async def test_the_broker_the_topic_and_its_partitions(
     assert (0, "t", False) == (topic.error_code, topic.name, topic.is_internal)
     assert (topic_id if version >= 10 else bytes(16)) == topic.topic_id
     assert [(0, index, 1, 0 if version >= 7 else -1, [1], [1], []) for index in range(2)] == [
-        (
-            partition.error_code,
-            partition.partition_index,
-            partition.leader_id,
-            partition.leader_epoch,
-            partition.replica_nodes,
-            partition.isr_nodes,
-            partition.offline_replicas,
-        )
+        attrgetter(
+            "error_code",
+            "partition_index",
+            "leader_id",
+            "leader_epoch",
+            "replica_nodes",
+            "isr_nodes",
+            "offline_replicas",
+        )(partition)
         for partition in topic.partitions
     ]
 
@@ -100,11 +102,9 @@ async def test_an_unknown_id_is_an_error(client: Client, topic_id: bytes) -> Non
 
     [topic] = (await client.call(request, 12)).topics
 
-    assert (error_codes.UNKNOWN_TOPIC_ID, None, topic_id) == (
-        topic.error_code,
-        topic.name,
-        topic.topic_id,
-    )
+    assert (error_codes.UNKNOWN_TOPIC_ID, None, topic_id) == attrgetter(
+        "error_code", "name", "topic_id"
+    )(topic)
 
 
 @pytest.mark.parametrize("version", [10, 11])
@@ -126,12 +126,9 @@ async def test_an_unknown_topic_is_created_after_an_error_as_by_kafka(version: i
     settings = {"auto.create.topics.ready.at.once": "false"}
     async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
         [topic] = (await client.call(asks_for("new"), version)).topics
-        assert (error_codes.UNKNOWN_TOPIC_OR_PARTITION, "new", bytes(16), []) == (
-            topic.error_code,
-            topic.name,
-            topic.topic_id,
-            topic.partitions,
-        )
+        assert (error_codes.UNKNOWN_TOPIC_OR_PARTITION, "new", bytes(16), []) == attrgetter(
+            "error_code", "name", "topic_id", "partitions"
+        )(topic)
 
         [topic] = (await client.call(asks_for("new"), version)).topics
         assert (0, 1) == (topic.error_code, len(topic.partitions))
@@ -163,10 +160,7 @@ async def test_an_unknown_topic_is_created_and_ready_at_once_for_tests(
 
 
 async def test_a_created_topic_has_the_brokers_defaults() -> None:
-    async with (
-        open_broker(num_partitions=3) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_client(num_partitions=3) as client:
         [topic] = await describe_topics(client, "new", allow_auto_topic_creation=True)
 
         assert 3 == len(topic.partitions)
@@ -180,10 +174,7 @@ async def test_nothing_is_created_where_the_request_does_not_want_it(client: Cli
 
 
 async def test_nothing_is_created_where_the_broker_does_not_want_it() -> None:
-    async with (
-        open_broker(auto_create_topics_enable=False) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_client(auto_create_topics_enable=False) as client:
         [topic] = await describe_topics(client, "new", allow_auto_topic_creation=True)
 
         assert error_codes.UNKNOWN_TOPIC_OR_PARTITION == topic.error_code
@@ -290,12 +281,9 @@ async def test_the_rack_and_the_advertised_address_are_those_of_the_settings() -
             response = await client.call(asks_for(), 12)
 
     [node] = response.brokers
-    assert (7, "kafka.example.org", 9999, "rack-a") == (
-        node.node_id,
-        node.host,
-        node.port,
-        node.rack,
-    )
+    assert (7, "kafka.example.org", 9999, "rack-a") == attrgetter(
+        "node_id", "host", "port", "rack"
+    )(node)
     assert 7 == response.controller_id
 
 
@@ -357,23 +345,20 @@ async def test_a_topic_and_its_partitions(client: Client) -> None:
     [topic] = (await ask(client, ["t"])).topics
 
     [partition] = topic.partitions
-    assert (0, "t", topic_id, False) == (
-        topic.error_code,
-        topic.name,
-        topic.topic_id,
-        topic.is_internal,
+    assert (0, "t", topic_id, False) == attrgetter("error_code", "name", "topic_id", "is_internal")(
+        topic
     )
-    assert (0, 0, 1, 0, [1], [1], [], [], []) == (
-        partition.error_code,
-        partition.partition_index,
-        partition.leader_id,
-        partition.leader_epoch,
-        partition.replica_nodes,
-        partition.isr_nodes,
-        partition.eligible_leader_replicas,
-        partition.last_known_elr,
-        partition.offline_replicas,
-    )
+    assert (0, 0, 1, 0, [1], [1], [], [], []) == attrgetter(
+        "error_code",
+        "partition_index",
+        "leader_id",
+        "leader_epoch",
+        "replica_nodes",
+        "isr_nodes",
+        "eligible_leader_replicas",
+        "last_known_elr",
+        "offline_replicas",
+    )(partition)
     assert 0 < topic.topic_authorized_operations
 
 
@@ -423,10 +408,7 @@ async def test_page_by_page_everything_comes_once(client: Client, limit: int) ->
 
 
 async def test_the_broker_has_a_limit_of_its_own() -> None:
-    async with (
-        open_broker(max_request_partition_size_limit=2) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_client(max_request_partition_size_limit=2) as client:
         await create_topic(client, "t", partitions=3)
 
         assert ([("t", [0, 1])], ("t", 2)) == page(await ask(client))
@@ -513,10 +495,7 @@ async def test_only_brokers_can_be_described(client: Client, endpoint_type: int,
 
 
 async def test_the_rack_and_the_id_are_those_of_the_settings() -> None:
-    async with (
-        open_broker(broker_rack="rack-a", node_id=7) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_client(broker_rack="rack-a", node_id=7) as client:
         response = await client.call(DescribeClusterRequest(), 2)
 
     assert (7, [(7, "rack-a")]) == (

@@ -1,17 +1,18 @@
-""""""
+"""Offsets of groups are committed, fetched and deleted."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import pytest
 
-from support.brokers import settled
+from support.brokers import broker_client, settled
 from support.calls import create_topic, delete_topic
 from support.client import Client, connect
 from support.group_calls import commit, commit_request, committed, join_alone, join_request
-from trionet import Broker, open_broker
+from trionet import Broker
 from trionet.broker.groups._group import GroupState
 from trionet.broker.groups._group_store import CommittedOffset
 from trionet.protocol import error_codes
@@ -159,10 +160,7 @@ async def test_metadata_has_a_limit(client: Client) -> None:
 
 
 async def test_the_limit_is_a_setting() -> None:
-    async with (
-        open_broker(offset_metadata_max_bytes=3) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_client(offset_metadata_max_bytes=3) as client:
         await create_topic(client, "t")
         too_large = error_codes.OFFSET_METADATA_TOO_LARGE
 
@@ -246,12 +244,9 @@ NONE: tuple[int, int, str, int] = (-1, -1, "", 0)
 def told(topics: Sequence[Any], *, by_id: bool = False) -> Answers:
     """Offset, leader epoch, metadata and error code of each partition in a response."""
     return {
-        (topic.topic_id if by_id else topic.name, each.partition_index): (
-            each.committed_offset,
-            each.committed_leader_epoch,
-            each.metadata,
-            each.error_code,
-        )
+        (topic.topic_id if by_id else topic.name, each.partition_index): attrgetter(
+            "committed_offset", "committed_leader_epoch", "metadata", "error_code"
+        )(each)
         for topic in topics
         for each in topic.partitions
     }

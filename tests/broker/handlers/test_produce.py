@@ -1,17 +1,18 @@
-"""What an acknowledgement promises of the disk, and what a slow or full one does."""
+"""Produce: what is appended, and what an acknowledgement promises; and InitProducerId."""
 
 from __future__ import annotations
 
 import os
 import struct
 import threading
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 
-from support.brokers import close_reasons, settled
+from support.brokers import broker_client, close_reasons, settled
 from support.calls import (
     PRODUCE_BY_ID,
     TIMESTAMP,
@@ -300,10 +301,7 @@ async def test_a_batch_is_at_most_max_message_bytes_large(client: Client) -> Non
 
 
 async def test_message_max_bytes_of_the_broker_counts_where_the_topic_says_nothing() -> None:
-    async with (
-        open_broker(message_max_bytes=500) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_client(message_max_bytes=500) as client:
         await create_topic(client, "t")
 
         answer = await produce(client, "t", batch(b"x" * 500))
@@ -494,10 +492,7 @@ async def test_a_full_disk_is_a_storage_error_and_no_loss(tmp_path: Path) -> Non
             assert error_codes.KAFKA_STORAGE_ERROR == refused.error_code
             assert [b"before"] == meanwhile
             assert (0, 1) == (after.error_code, after.base_offset)
-        async with (
-            open_broker(log_dirs=str(tmp_path)) as broker,
-            connect(broker.bootstrap_servers) as client,
-        ):
+        async with broker_client(log_dirs=str(tmp_path)) as client:
             assert [b"before", b"after"] == values_of(await fetch(client, "t"))
 
 
@@ -569,11 +564,9 @@ async def test_no_producer_id_is_given_to_a_transactional_id(
 ) -> None:
     answer = await ask(client, transactional_id)
 
-    assert (error_codes.INVALID_REQUEST, -1, -1) == (
-        answer.error_code,
-        answer.producer_id,
-        answer.producer_epoch,
-    )
+    assert (error_codes.INVALID_REQUEST, -1, -1) == attrgetter(
+        "error_code", "producer_id", "producer_epoch"
+    )(answer)
 
 
 async def test_no_id_is_given_twice_to_many_who_ask_at_once(broker: Broker) -> None:
@@ -593,10 +586,7 @@ async def test_no_id_is_given_twice_to_many_who_ask_at_once(broker: Broker) -> N
 async def test_no_id_is_given_twice_after_a_restart(tmp_path: Path) -> None:
     ids: list[int] = []
     for _ in range(4):
-        async with (
-            open_broker(log_dirs=str(tmp_path)) as broker,
-            connect(broker.bootstrap_servers) as client,
-        ):
+        async with broker_client(log_dirs=str(tmp_path)) as client:
             ids += [(await ask(client)).producer_id for _ in range(3)]
 
     assert sorted(set(ids)) == ids
@@ -604,10 +594,7 @@ async def test_no_id_is_given_twice_after_a_restart(tmp_path: Path) -> None:
 
 async def test_a_full_disk_is_an_error_that_clients_try_again_after(tmp_path: Path) -> None:
     with small_disk(tmp_path, 2 * 1024 * 1024) as disk:
-        async with (
-            open_broker(log_dirs=str(tmp_path)) as broker,
-            connect(broker.bootstrap_servers) as client,
-        ):
+        async with broker_client(log_dirs=str(tmp_path)) as client:
             disk.fill()
             answers = [await ask(client) for _ in range(IDS_PER_BLOCK + 1)]
             disk.give_back()

@@ -1,4 +1,4 @@
-""""""
+"""Topics and their partitions are created and deleted."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from support.brokers import broker_client
 from support.calls import append, batch, create_topic, describe_topics, fetch, produce, values_of
 from support.client import Client, connect
 from support.group_calls import commit, committed
@@ -92,10 +93,7 @@ async def test_the_settings_of_the_new_topic_are_in_the_response(client: Client)
 
 
 async def test_minus_1_stands_for_the_brokers_defaults() -> None:
-    async with (
-        open_broker(num_partitions=4) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_client(num_partitions=4) as client:
         [result] = await create(client, wanted("t", -1, -1))
 
         assert (0, 4, 1) == (result.error_code, result.num_partitions, result.replication_factor)
@@ -183,10 +181,7 @@ async def test_what_a_topic_asks_for_and_does_not_get_is_logged(
 
 
 async def test_a_topic_whose_folder_cannot_be_made_does_not_stay(tmp_path: Path) -> None:
-    async with (
-        open_broker(log_dirs=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_client(log_dirs=str(tmp_path)) as client:
         in_the_way = tmp_path / "t-1"
         in_the_way.write_text("not a folder")
 
@@ -257,19 +252,13 @@ async def test_new_partitions_are_there_after_a_restart(tmp_path: Path) -> None:
         await create_topic(client, "t")
         await grow(client, to("t", 3))
         await append(client, b"a", partition=2)
-    async with (
-        open_broker(log_dirs=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_client(log_dirs=str(tmp_path)) as client:
         assert 3 == await count_of(client, "t")
         assert [b"a"] == values_of(await fetch(client, "t", partition=2))
 
 
 async def test_their_logs_have_the_settings_of_the_topic(tmp_path: Path) -> None:
-    async with (
-        open_broker(log_dirs=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_client(log_dirs=str(tmp_path)) as client:
         await create_topic(client, "t", internal_segment_bytes=150)
         await grow(client, to("t", 2))
         await append(client, b"a" * 50, b"b" * 50, partition=1)
@@ -343,10 +332,7 @@ async def test_each_topic_that_grows_has_a_response_of_its_own(client: Client) -
 
 
 async def test_partitions_whose_logs_cannot_be_made_are_not_there(tmp_path: Path) -> None:
-    async with (
-        open_broker(log_dirs=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_client(log_dirs=str(tmp_path)) as client:
         await create_topic(client, "t")
         # A file where the folder of a partition has to be.
         (tmp_path / "t-2").touch()
@@ -412,10 +398,7 @@ async def test_a_topic_is_deleted_by_id(client: Client) -> None:
 
 
 async def test_its_records_and_folders_go_with_it(tmp_path: Path) -> None:
-    async with (
-        open_broker(log_dirs=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_client(log_dirs=str(tmp_path)) as client:
         first = (await create_topic(client, "t", partitions=3)).topic_id
         await produce(client, "t", batch(b"old"))
 
@@ -469,10 +452,7 @@ async def test_a_topic_that_is_in_the_request_twice_stays(client: Client, by_id:
     [(2, error_codes.INVALID_REQUEST), (3, error_codes.TOPIC_DELETION_DISABLED)],
 )
 async def test_nothing_is_deleted_where_deletion_is_off(version: int, code: int) -> None:
-    async with (
-        open_broker(delete_topic_enable=False) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_client(delete_topic_enable=False) as client:
         await create_topic(client, "t")
 
         response = await client.call(DeleteTopicsRequest(topic_names=["t"]), version)

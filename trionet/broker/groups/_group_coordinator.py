@@ -83,7 +83,7 @@ class GroupCoordinator:
     ) -> None:
         self.groups: dict[str, Group] = {}
         self.offsets: CommittedOffsets = store.offsets
-        self.on_change: Callable[[], None] = _do_nothing
+        self.on_change: Callable[[], None] = lambda: None
         self._store = store
         self._now_ms = now_ms
         self._coordinates = coordinates
@@ -447,7 +447,3 @@ class GroupCoordinator:
 
 def _ignore_error(error_code: int) -> None:
     """Ignore the result; the store has already logged any error."""
-
-
-def _do_nothing() -> None:
-    """Do nothing; the default of :attr:`GroupCoordinator.on_change`."""

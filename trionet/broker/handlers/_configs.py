@@ -15,11 +15,7 @@ import trio
 from ...errors import ApiError
 from ...protocol import api_keys
 from ...protocol._config_types import LIST, Value
-from ...protocol.error_codes import (
-    INVALID_REQUEST,
-    UNKNOWN_TOPIC_OR_PARTITION,
-    UNSUPPORTED_VERSION,
-)
+from ...protocol.error_codes import INVALID_REQUEST, UNSUPPORTED_VERSION
 from ...protocol.messages import alter_configs, describe_configs, list_config_resources
 from ...protocol.messages import incremental_alter_configs as incremental
 from ..api._call import Call
@@ -49,7 +45,7 @@ from ..config._describe import (
 from ..config._dynamic_config_store import ALL_BROKERS
 from ..config._topic_keys import TOPIC_KEYS
 from ..model._broker_state import BrokerState
-from ..model._topic_registry import check_topic_name
+from ..model._topic_registry import check_topic_name, unknown_topic
 from ..storage._storage_errors import storage_errors
 
 _TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
@@ -151,7 +147,7 @@ def _entries(
         check_topic_name(name)
         topic = broker.topics.get(name)
         if topic is None:
-            raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist")
+            raise unknown_topic(name)
         return describe_topic(broker.settings, topic.configs, keys)
     if resource.resource_type == BROKER:
         if name == ALL_BROKERS:

@@ -82,7 +82,8 @@ class RequestLogTopic:
         """Return whether a request contains the name or id of the topic."""
         fields = FIELDS.get(api_key)
         if fields is not None:
-            return self._is_in(request, *fields)
+            topics, name, id_field = fields
+            return self._is_in(request, topics, name, id_field)
         names_of = NAMES_OF.get(api_key)
         if names_of is None:
             return False
