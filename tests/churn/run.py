@@ -22,8 +22,7 @@ from churn.ledger import Ledger, NotesReader
 from churn.libraries import LIBRARIES, Settings
 from churn.processes import Crowd, MemberProcess
 from churn.producing import Producing
-from trionet.broker.groups._group import Group
-from trionet.broker.groups._group_state import GroupState
+from trionet.broker.groups._group import Group, GroupState
 from trionet.broker.run._broker import Broker, open_broker
 
 GROUP, TOPIC = "churn", "churned"

@@ -11,12 +11,13 @@ import trio
 
 from support.groups import RANGE
 from trionet.broker.config._broker_config import BrokerConfig
-from trionet.broker.groups._committed_offsets import CommittedOffset, Partition
-from trionet.broker.groups._group_calls import Caller, Join, JoinGroupResult, SyncGroupResult
+from trionet.broker.groups._group import GroupState
 from trionet.broker.groups._group_coordinator import GroupCoordinator
-from trionet.broker.groups._group_state import GroupState
-from trionet.broker.groups._group_store import GroupStore
+from trionet.broker.groups._group_store import CommittedOffset, GroupStore, Partition
+from trionet.broker.groups._members import Caller, Join
 from trionet.broker.storage._database import IN_MEMORY, Database, open_database
+from trionet.protocol.messages.join_group import JoinGroupResponse
+from trionet.protocol.messages.sync_group import SyncGroupResponse
 
 T = TypeVar("T")
 
@@ -58,30 +59,30 @@ class Coordinating:
         session: float = 10.0,
         rebalance: float = 60.0,
         must_know_id: bool = False,
-    ) -> Asked[JoinGroupResult]:
-        asked = Asked[JoinGroupResult]()
+    ) -> Asked[JoinGroupResponse]:
+        asked = Asked[JoinGroupResponse]()
         join = Join(id, instance, "c", "", session, rebalance, "consumer", protocols, must_know_id)
         self.coordinator.join(group, join, asked)
         return asked
 
     def sync(
         self,
-        answer: JoinGroupResult,
+        answer: JoinGroupResponse,
         assignments: Mapping[str, bytes] | None = None,
         *,
         group: str = "g",
         instance: str | None = None,
-    ) -> Asked[SyncGroupResult]:
+    ) -> Asked[SyncGroupResponse]:
         """A SyncGroup of who has joined with this answer."""
-        asked = Asked[SyncGroupResult]()
-        caller = Caller(answer.member_id, instance, answer.generation)
+        asked = Asked[SyncGroupResponse]()
+        caller = Caller(answer.member_id, instance, answer.generation_id)
         self.coordinator.sync(group, caller, (None, None), assignments or {}, asked)
         return asked
 
     def heartbeat(
-        self, answer: JoinGroupResult, *, group: str = "g", instance: str | None = None
+        self, answer: JoinGroupResponse, *, group: str = "g", instance: str | None = None
     ) -> int:
-        caller = Caller(answer.member_id, instance, answer.generation)
+        caller = Caller(answer.member_id, instance, answer.generation_id)
         return self.coordinator.heartbeat(group, caller)
 
     def commit(
@@ -108,11 +109,16 @@ class Coordinating:
 
     async def stable(
         self, group: str = "g", *, instance: str | None = None, **join: Any
-    ) -> JoinGroupResult:
+    ) -> JoinGroupResponse:
         """Have a group with one member that has its assignment; its answer."""
         answer = await self.join(group=group, instance=instance, **join).answer()
         synced = self.sync(answer, {answer.member_id: b"assigned"}, group=group, instance=instance)
-        assert SyncGroupResult(0, "consumer", "range", b"assigned") == await synced.answer()
+        assert (
+            SyncGroupResponse(
+                protocol_type="consumer", protocol_name="range", assignment=b"assigned"
+            )
+            == await synced.answer()
+        )
         return answer
 
     def state(self, group: str = "g") -> GroupState | None:

@@ -12,14 +12,14 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
-from trionet.broker.groups._group import Group
-from trionet.broker.groups._group_calls import Caller, Join, JoinGroupResult, SyncGroupResult
-from trionet.broker.groups._group_state import GroupSettings, GroupState
-from trionet.broker.groups._members import Member
+from trionet.broker.groups._group import Group, GroupSettings, GroupState
+from trionet.broker.groups._members import Caller, Join, Member
 from trionet.broker.groups._stored_group import StoredGroup, restored, snapshot
 from trionet.protocol import error_codes
+from trionet.protocol.messages.join_group import JoinGroupResponse
+from trionet.protocol.messages.sync_group import SyncGroupResponse
 
-T = TypeVar("T", JoinGroupResult, SyncGroupResult)
+T = TypeVar("T", JoinGroupResponse, SyncGroupResponse)
 
 RANGE = {"range": b""}
 DELAY, SESSION, REBALANCE = 3.0, 10.0, 60.0
@@ -94,7 +94,7 @@ class GroupRig:
         rebalance: float = REBALANCE,
         must_know_id: bool = False,
         can_skip: bool = False,
-    ) -> Reply[JoinGroupResult]:
+    ) -> Reply[JoinGroupResponse]:
         join = Join(
             member_id=id,
             instance_id=instance,
@@ -107,7 +107,7 @@ class GroupRig:
             must_know_id=must_know_id,
             can_skip_assignment=can_skip,
         )
-        reply = Reply[JoinGroupResult]()
+        reply = Reply[JoinGroupResponse]()
         self.group.join(join, reply, self.now)
         self.settle()
         return reply
@@ -120,8 +120,8 @@ class GroupRig:
         generation: int | None = None,
         instance: str | None = None,
         protocol: tuple[str | None, str | None] = (None, None),
-    ) -> Reply[SyncGroupResult]:
-        reply = Reply[SyncGroupResult]()
+    ) -> Reply[SyncGroupResponse]:
+        reply = Reply[SyncGroupResponse]()
         caller = self.caller(id, generation, instance)
         self.group.sync(caller, assignments or {}, reply, self.now, protocol)
         self.settle()
@@ -224,7 +224,7 @@ class GroupRig:
 
     # Ways to a state.
 
-    def gather(self, *replies: Reply[JoinGroupResult]) -> list[str]:
+    def gather(self, *replies: Reply[JoinGroupResponse]) -> list[str]:
         """Wait until the group is complete; the ids of those who joined with these calls."""
         while self.state is GroupState.PREPARING:
             self.wake()

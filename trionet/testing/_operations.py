@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import attrs
 import trio
 
-from ..broker.groups._group_state import GroupState
+from ..broker.groups._group import GroupState
 from ..broker.groups._members import Member
 from ..broker.run._upkeep import apply_retention as apply_retention_of
 from ..errors import ApiError, WireFormatError

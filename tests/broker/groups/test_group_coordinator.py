@@ -1,20 +1,25 @@
-"""The coordinator: which group a call is for, when groups are woken, what gets a response when."""
+"""The coordinator: which group a call is for, when groups are woken, and restarts."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from support.coordinating import coordinating, virtual_ms
+from support.coordinating import EPOCH_MS, Coordinating, coordinating, coordinating_in, virtual_ms
 from support.groups import RANGE
 from trionet.broker.config._broker_config import BrokerConfig
-from trionet.broker.groups._group_calls import Caller, Join, JoinGroupResult, SyncGroupResult
+from trionet.broker.groups._group import GroupState
 from trionet.broker.groups._group_coordinator import GroupCoordinator
-from trionet.broker.groups._group_state import GroupState
+from trionet.broker.groups._members import Caller, Join
+from trionet.broker.storage._database import DATABASE_NAME, IN_MEMORY, open_database
 from trionet.protocol import error_codes
+from trionet.protocol.messages.join_group import JoinGroupResponse
+from trionet.protocol.messages.sync_group import SyncGroupResponse
 
-STRANGER = JoinGroupResult("nobody", generation=1)
+STRANGER = JoinGroupResponse(member_id="nobody", generation_id=1)
 UNKNOWN_MEMBER_ID = error_codes.UNKNOWN_MEMBER_ID
 
 
@@ -24,7 +29,7 @@ async def test_the_first_who_joins_makes_the_group() -> None:
         answer = await it.join().answer()
 
         assert (None, GroupState.COMPLETING) == (before, it.state())
-        assert (0, 1) == (answer.error_code, answer.generation)
+        assert (0, 1) == (answer.error_code, answer.generation_id)
         assert answer.member_id.startswith("c-")
         assert len("c-") + 36 == len(answer.member_id)
 
@@ -104,7 +109,7 @@ async def test_members_are_waited_for_as_the_settings_say(autojump_clock: MockCl
         answers = [await first.answer(), await second.answer()]
 
         assert 6 == pytest.approx(trio.current_time() - began)
-        assert [1, 1] == [answer.generation for answer in answers]
+        assert [1, 1] == [answer.generation_id for answer in answers]
 
 
 async def test_silent_members_are_dropped_although_no_member_calls(
@@ -202,10 +207,10 @@ async def test_assignments_that_cannot_be_stored_are_not_handed_out() -> None:
         async with it.broken("consumer_group"):
             synced = await it.sync(answer, {answer.member_id: b"x"}).answer()
 
-        assert SyncGroupResult(error_codes.COORDINATOR_NOT_AVAILABLE) == synced
+        assert SyncGroupResponse(error_code=error_codes.COORDINATOR_NOT_AVAILABLE) == synced
         assert GroupState.PREPARING is it.state()
         again = await it.join(answer.member_id).answer()
-        assert 2 == again.generation
+        assert 2 == again.generation_id
         assert b"y" == (await it.sync(again, {answer.member_id: b"y"}).answer()).assignment
 
 
@@ -217,7 +222,7 @@ async def test_a_static_member_learns_its_new_id_when_that_is_stored() -> None:
 
         assert [] == asked.answers
         answer = await asked.answer()
-        assert (0, 1) == (answer.error_code, answer.generation)
+        assert (0, 1) == (answer.error_code, answer.generation_id)
         assert 0 == it.heartbeat(answer, instance="i")
 
 
@@ -262,7 +267,7 @@ async def test_it_takes_commits_to_its_end() -> None:
         answer = await it.stable()
         it.coordinator.close()
 
-        caller = Caller(answer.member_id, None, answer.generation)
+        caller = Caller(answer.member_id, None, answer.generation_id)
         assert 0 == await it.commit(("t", 0, 7), caller=caller).answer()
         assert 0 == it.heartbeat(answer)
         assert [0] == it.coordinator.leave("g", [(answer.member_id, None)])
@@ -271,10 +276,10 @@ async def test_it_takes_commits_to_its_end() -> None:
 async def test_a_callback_of_a_response_may_call_again(autojump_clock: MockClock) -> None:
     """A reply that joins at once, as no socket does, finds a group that is whole."""
     async with coordinating(group_initial_rebalance_delay_ms=1000) as it:
-        answers: list[JoinGroupResult] = []
+        answers: list[JoinGroupResponse] = []
         are_all_there = trio.Event()
 
-        def again(answer: JoinGroupResult) -> None:
+        def again(answer: JoinGroupResponse) -> None:
             answers.append(answer)
             if len(answers) < 3:
                 join(answer.member_id)
@@ -287,7 +292,7 @@ async def test_a_callback_of_a_response_may_call_again(autojump_clock: MockClock
         join("")
         await are_all_there.wait()
 
-        assert [1, 1, 1] == [answer.generation for answer in answers]
+        assert [1, 1, 1] == [answer.generation_id for answer in answers]
 
 
 async def test_no_member_is_silent_while_no_node_can_hear(autojump_clock: MockClock) -> None:
@@ -329,7 +334,7 @@ async def test_a_group_that_goes_to_another_node_while_it_is_stored_leaves_no_ti
         it.coordinator.hand_over(lambda _: other)
         await it.coordinator._store.flush()
 
-        assert SyncGroupResult(error_codes.NOT_COORDINATOR) == await synced.answer()
+        assert SyncGroupResponse(error_code=error_codes.NOT_COORDINATOR) == await synced.answer()
         assert {} == it.coordinator._timers.scheduled
         assert ["g"] == list(other.groups) == list(other._timers.scheduled)
 
@@ -367,3 +372,155 @@ async def test_what_members_say_of_themselves_counts_too() -> None:
         synced = await it.sync(joined, {joined.member_id: bytes(100)}).answer()
 
         assert error_codes.UNKNOWN_SERVER_ERROR == synced.error_code
+
+
+DAY_MS = 24 * 3_600_000
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / DATABASE_NAME)
+
+
+async def expire(it: Coordinating) -> None:
+    """One round, with a retention of a day."""
+    it.coordinator.expire_offsets(DAY_MS)
+    await it.coordinator._store.flush()
+
+
+async def test_a_member_goes_on_where_it_was(path: str) -> None:
+    async with coordinating(path) as it:
+        answer = await it.stable()
+        caller = Caller(answer.member_id, None, answer.generation_id)
+        await it.commit(("t", 0, 5), ("t", 1, 6), caller=caller).answer()
+
+    async with coordinating(path) as it:
+        assert 0 == it.heartbeat(answer)
+        assert (
+            SyncGroupResponse(
+                protocol_type="consumer", protocol_name="range", assignment=b"assigned"
+            )
+            == await it.sync(answer).answer()
+        )
+        assert {("t", 0): 5, ("t", 1): 6} == it.offsets()
+        assert 0 == await it.commit(("t", 0, 7), caller=caller).answer()
+        assert {("t", 0): 7, ("t", 1): 6} == it.offsets()
+
+
+async def test_who_never_comes_back_is_dropped(autojump_clock: MockClock) -> None:
+    async with open_database(IN_MEMORY) as database:
+        async with coordinating_in(database) as it:
+            await it.stable(session=10.0)
+        async with coordinating_in(database) as it:
+            began = trio.current_time()
+            assert GroupState.STABLE is it.state()
+
+            await trio.sleep(9.9)
+            before = it.state()
+            await trio.sleep(0.1)
+            await wait_all_tasks_blocked()
+
+            assert (GroupState.STABLE, GroupState.EMPTY) == (before, it.state())
+            assert 10 == pytest.approx(trio.current_time() - began)
+
+
+async def test_a_static_member_keeps_its_last_id(path: str) -> None:
+    async with coordinating(path) as it:
+        first = await it.stable(instance="i")
+        second = await it.join(instance="i").answer()
+
+    async with coordinating(path) as it:
+        assert error_codes.FENCED_INSTANCE_ID == it.heartbeat(first, instance="i")
+        assert 0 == it.heartbeat(second, instance="i")
+
+
+async def test_a_group_that_only_has_offsets_is_there(path: str) -> None:
+    async with coordinating(path) as it:
+        await it.commit(("t", 0, 5)).answer()
+
+    async with coordinating(path) as it:
+        assert (GroupState.EMPTY, {("t", 0): 5}) == (it.state(), it.offsets())
+        assert 0 == await it.commit(("t", 0, 6)).answer()
+        assert 0 == await it.delete().answer()
+
+    async with coordinating(path) as it:
+        assert (None, {}) == (it.state(), it.offsets())
+
+
+async def test_its_offsets_expire_in_the_end(path: str) -> None:
+    async with coordinating(path, now_ms=lambda: EPOCH_MS) as it:
+        await it.commit(("t", 0, 5)).answer()
+
+    async with coordinating(path, now_ms=lambda: EPOCH_MS + DAY_MS) as it:
+        await expire(it)
+        assert (None, {}) == (it.state(), it.offsets())
+
+
+async def test_the_retention_goes_on_while_the_broker_is_down(path: str) -> None:
+    async with coordinating(path, now_ms=lambda: EPOCH_MS) as it:
+        answer = await it.stable()
+        caller = Caller(answer.member_id, None, answer.generation_id)
+        await it.commit(("t", 0, 5), caller=caller).answer()
+        it.coordinator.leave("g", [(answer.member_id, None)])
+        await it.coordinator._store.flush()
+
+    # Two seconds are more than this test takes.
+    async with coordinating(path, now_ms=lambda: EPOCH_MS + DAY_MS - 2000) as it:
+        await expire(it)
+        assert {("t", 0): 5} == it.offsets()
+    async with coordinating(path, now_ms=lambda: EPOCH_MS + DAY_MS) as it:
+        await expire(it)
+        assert (None, {}) == (it.state(), it.offsets())
+
+
+async def test_a_clock_that_was_set_back_makes_nothing_old(path: str) -> None:
+    async with coordinating(path, now_ms=lambda: EPOCH_MS) as it:
+        answer = await it.stable()
+        caller = Caller(answer.member_id, None, answer.generation_id)
+        await it.commit(("t", 0, 5), caller=caller).answer()
+        it.coordinator.leave("g", [(answer.member_id, None)])
+        await it.coordinator._store.flush()
+
+    async with coordinating(path, now_ms=lambda: EPOCH_MS - 10 * DAY_MS) as it:
+        await expire(it)
+        assert {("t", 0): 5} == it.offsets()
+
+
+async def test_a_group_that_all_have_left_goes_on_counting(path: str) -> None:
+    async with coordinating(path) as it:
+        answer = await it.stable()
+        caller = Caller(answer.member_id, None, answer.generation_id)
+        await it.commit(("t", 0, 5), caller=caller).answer()
+        it.coordinator.leave("g", [(answer.member_id, None)])
+        await it.coordinator._store.flush()
+
+    async with coordinating(path) as it:
+        assert GroupState.EMPTY is it.state()
+        assert 3 == (await it.join().answer()).generation_id
+
+
+async def test_a_group_that_has_become_too_large_has_all_join_again(path: str) -> None:
+    async with coordinating(path) as it:
+        first = await it.stable(rebalance=60.0)
+        second = it.join()
+        again = await it.join(first.member_id).answer()
+        await it.sync(again).answer()
+        other = await second.answer()
+
+    async with coordinating(path, group_max_size=1) as it:
+        assert error_codes.REBALANCE_IN_PROGRESS == it.heartbeat(again)
+        joined = it.join(other.member_id)
+        refused = it.join(first.member_id)
+
+        assert [error_codes.GROUP_MAX_SIZE_REACHED] == [a.error_code for a in refused.answers]
+        assert 3 == (await joined.answer()).generation_id
+
+
+async def test_an_id_that_was_given_is_not_kept(path: str) -> None:
+    async with coordinating(path) as it:
+        [given] = it.join(must_know_id=True).answers
+
+    async with coordinating(path) as it:
+        [refused] = it.join(given.member_id).answers
+        assert error_codes.UNKNOWN_MEMBER_ID == refused.error_code
+        assert it.state() is None

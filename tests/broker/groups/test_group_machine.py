@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from support.groups import RANGE, GroupRig, Reply
-from trionet.broker.groups._group_calls import JoinGroupResult, SyncGroupResult
-from trionet.broker.groups._group_state import GroupState
+from trionet.broker.groups._group import GroupState
 from trionet.protocol import error_codes
 from trionet.protocol.error_codes import (
     COORDINATOR_NOT_AVAILABLE,
@@ -29,6 +28,8 @@ from trionet.protocol.error_codes import (
     REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
 )
+from trionet.protocol.messages.join_group import JoinGroupResponse
+from trionet.protocol.messages.sync_group import SyncGroupResponse
 
 MEMBERS_MAX = 4
 SESSION, REBALANCE = 10.0, 20.0
@@ -78,9 +79,9 @@ class Client:
         self.id = ""
         self.generation = -1
         self.phase = Phase.OUT
-        self.joins: Reply[JoinGroupResult] | None = None
-        self.syncs: Reply[SyncGroupResult] | None = None
-        self.led: JoinGroupResult | None = None
+        self.joins: Reply[JoinGroupResponse] | None = None
+        self.syncs: Reply[SyncGroupResponse] | None = None
+        self.led: JoinGroupResponse | None = None
         self.is_doubted = False
 
     def step(self) -> None:
@@ -117,7 +118,7 @@ class Client:
         elif self.phase is Phase.SYNCING:
             self.phase = Phase.JOINED
 
-    def take_join(self, answer: JoinGroupResult) -> None:
+    def take_join(self, answer: JoinGroupResponse) -> None:
         if answer.error_code == MEMBER_ID_REQUIRED:
             assert self.instance is None
             self.id, self.phase = answer.member_id, Phase.OUT
@@ -125,8 +126,8 @@ class Client:
         if answer.error_code:
             self.take_error(answer.error_code)
             return
-        self.id, self.generation, self.phase = answer.member_id, answer.generation, Phase.JOINED
-        leads = answer.leader_id == answer.member_id
+        self.id, self.generation, self.phase = answer.member_id, answer.generation_id, Phase.JOINED
+        leads = answer.leader == answer.member_id
         assert leads == bool(answer.members)
         assert not answer.skip_assignment or leads
         self.led = answer if leads and not answer.skip_assignment else None
@@ -135,7 +136,8 @@ class Client:
         assignments = {}
         if self.led is not None and self.generation == self.rig.generation:
             assignments = {
-                member.id: f"{self.generation}: {member.id}".encode() for member in self.led.members
+                each.member_id: f"{self.generation}: {each.member_id}".encode()
+                for each in self.led.members
             }
             if self.rig.leader == self.id and self.rig.state is GroupState.COMPLETING:
                 self.given.setdefault(self.generation, assignments)
@@ -148,7 +150,7 @@ class Client:
         )
         self.phase = Phase.SYNCING
 
-    def take_sync(self, answer: SyncGroupResult) -> None:
+    def take_sync(self, answer: SyncGroupResponse) -> None:
         if answer.error_code:
             self.take_error(answer.error_code)
             return
@@ -207,7 +209,7 @@ class Groups(RuleBasedStateMachine):
                 ("j", False),
             ]
         ]
-        self.replies: list[Reply[JoinGroupResult] | Reply[SyncGroupResult]] = []
+        self.replies: list[Reply[JoinGroupResponse] | Reply[SyncGroupResponse]] = []
         self.generation = 0
         self.static_ids: dict[str, str] = {}
 

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import pytest
 
 from support.groups import RANGE, GroupRig
-from trionet.broker.groups._group_calls import JoinGroupResult, MemberMetadata
-from trionet.broker.groups._group_state import GroupState
+from trionet.broker.groups._group import GroupState
 from trionet.protocol import error_codes
 from trionet.protocol.error_codes import FENCED_INSTANCE_ID
+from trionet.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 
-PREPARING, COMPLETING, STABLE = (
-    GroupState.PREPARING,
-    GroupState.COMPLETING,
-    GroupState.STABLE,
-)
+_EMPTY, PREPARING, COMPLETING, STABLE, _DEAD = GroupState
 OTHER = {"sticky": b"", "range": b"new"}
-
-
-@pytest.fixture
-def rig() -> GroupRig:
-    return GroupRig()
 
 
 def gathered(rig: GroupRig) -> tuple[str, str]:
@@ -44,7 +37,7 @@ def test_the_leader_learns_which_members_are_static(rig: GroupRig) -> None:
     rig.gather(rig.join(), reply)
 
     assert [("i-1", "i"), ("c-2", None)] == [
-        (member.id, member.instance_id) for member in reply.answer.members
+        (member.member_id, member.group_instance_id) for member in reply.answer.members
     ]
 
 
@@ -57,12 +50,12 @@ def test_a_follower_that_starts_anew_disturbs_no_other(rig: GroupRig) -> None:
     reply = rig.join(instance="j")
 
     assert (STABLE, 1, [leader, "j-3"]) == (rig.state, rig.generation, rig.members)
-    assert reply.answer == JoinGroupResult(
-        "j-3",
-        generation=1,
+    assert reply.answer == JoinGroupResponse(
+        member_id="j-3",
+        generation_id=1,
         protocol_type="consumer",
         protocol_name="range",
-        leader_id=leader,
+        leader=leader,
     )
     assert b"of j-2" == rig.sync("j-3", instance="j").answer.assignment
 
@@ -84,14 +77,17 @@ def test_a_leader_that_starts_anew_is_asked_to_assign_nothing(rig: GroupRig) -> 
 
     reply = rig.join(instance="i", can_skip=True)
 
-    assert reply.answer == JoinGroupResult(
-        "i-3",
-        generation=1,
+    assert reply.answer == JoinGroupResponse(
+        member_id="i-3",
+        generation_id=1,
         protocol_type="consumer",
         protocol_name="range",
-        leader_id="i-3",
+        leader="i-3",
         skip_assignment=True,
-        members=(MemberMetadata("i-3", "i", b""), MemberMetadata(follower, "j", b"")),
+        members=[
+            JoinGroupResponseMember(member_id="i-3", group_instance_id="i", metadata=b""),
+            JoinGroupResponseMember(member_id=follower, group_instance_id="j", metadata=b""),
+        ],
     )
     assert (STABLE, "i-3") == (rig.state, rig.leader)
     assert b"of i-1" == rig.sync("i-3", instance="i").answer.assignment
@@ -103,11 +99,7 @@ def test_one_that_would_not_understand_is_not_made_leader(rig: GroupRig) -> None
 
     reply = rig.join(instance="i")
 
-    assert (leader, False, ()) == (
-        reply.answer.leader_id,
-        reply.answer.skip_assignment,
-        reply.answer.members,
-    )
+    assert (leader, False, []) == attrgetter("leader", "skip_assignment", "members")(reply.answer)
     assert "i-3" == rig.leader
 
 
@@ -116,11 +108,7 @@ def test_only_a_leader_can_skip_the_assignment(rig: GroupRig) -> None:
 
     reply = rig.join(instance="j", can_skip=True)
 
-    assert ("i-1", False, ()) == (
-        reply.answer.leader_id,
-        reply.answer.skip_assignment,
-        reply.answer.members,
-    )
+    assert ("i-1", False, []) == attrgetter("leader", "skip_assignment", "members")(reply.answer)
 
 
 def test_it_is_reported_when_its_new_id_is_stored() -> None:
@@ -159,7 +147,7 @@ def test_who_has_changed_does_not_disturb_as_long_as_the_protocol_stays(rig: Gro
 
     reply = rig.join(instance="j", protocols={"range": b"new", "sticky": b""}, session=20.0)
 
-    assert (STABLE, 1) == (rig.state, reply.answer.generation)
+    assert (STABLE, 1) == (rig.state, reply.answer.generation_id)
     member = rig.member("j-3")
     assert (b"new", 20.0) == (member.protocols["range"], member.session_seconds)
 
@@ -175,7 +163,7 @@ def test_a_change_of_the_protocol_begins_a_rebalance(rig: GroupRig) -> None:
 
     assert PREPARING is rig.state
     rig.join(leader, instance="i", protocols=both)
-    assert (2, "sticky") == (reply.answer.generation, reply.answer.protocol_name)
+    assert (2, "sticky") == (reply.answer.generation_id, reply.answer.protocol_name)
 
 
 def test_a_protocol_that_others_do_not_know_is_refused(rig: GroupRig) -> None:
@@ -287,7 +275,7 @@ def test_one_that_starts_anew_while_assignments_are_made_begins_a_rebalance(
 
     assert (PREPARING, FENCED_INSTANCE_ID) == (rig.state, waiting.error_code)
     rig.join(leader, instance="i")
-    assert (2, "j-3") == (reply.answer.generation, reply.answer.member_id)
+    assert (2, "j-3") == (reply.answer.generation_id, reply.answer.member_id)
 
 
 def test_what_its_leader_had_given_then_is_lost() -> None:
@@ -315,7 +303,7 @@ def test_a_rebalance_goes_on_without_one_that_is_away_and_keeps_its_place(rig: G
     rig.pass_time(60)
 
     assert (COMPLETING, [away, other], other) == (rig.state, rig.members, rig.leader)
-    assert [away, other] == [member.id for member in reply.answer.members]
+    assert [away, other] == [member.member_id for member in reply.answer.members]
 
 
 def test_it_finds_its_assignment_when_it_is_back(rig: GroupRig) -> None:
@@ -329,7 +317,7 @@ def test_it_finds_its_assignment_when_it_is_back(rig: GroupRig) -> None:
 
     reply = rig.join(instance="i", session=1000.0)
 
-    assert (STABLE, 2) == (rig.state, reply.answer.generation)
+    assert (STABLE, 2) == (rig.state, reply.answer.generation_id)
     assert b"kept for you" == rig.sync("i-3", instance="i").answer.assignment
 
 
@@ -342,7 +330,7 @@ def test_a_rebalance_does_not_end_while_all_are_away(rig: GroupRig) -> None:
     assert (PREPARING, ["i-1"]) == (rig.state, rig.members)
     reply = rig.join(instance="i", session=1000.0)
 
-    assert (COMPLETING, 2) == (rig.state, reply.answer.generation)
+    assert (COMPLETING, 2) == (rig.state, reply.answer.generation_id)
 
 
 @pytest.mark.parametrize("rebalance", [0.0, -1.0])

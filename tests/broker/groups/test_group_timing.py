@@ -5,21 +5,10 @@ from __future__ import annotations
 import pytest
 
 from support.groups import DELAY, GroupRig
-from trionet.broker.groups._group import NEW_MEMBER_SECONDS_MAX
-from trionet.broker.groups._group_state import GroupState
+from trionet.broker.groups._group import NEW_MEMBER_SECONDS_MAX, GroupState
 from trionet.protocol import error_codes
 
-EMPTY, PREPARING, COMPLETING, STABLE = (
-    GroupState.EMPTY,
-    GroupState.PREPARING,
-    GroupState.COMPLETING,
-    GroupState.STABLE,
-)
-
-
-@pytest.fixture
-def rig() -> GroupRig:
-    return GroupRig()
+EMPTY, PREPARING, COMPLETING, STABLE, _DEAD = GroupState
 
 
 # The first members of an empty group (KIP-134).
@@ -32,7 +21,7 @@ def test_the_first_generation_is_given_a_delay(rig: GroupRig) -> None:
     assert reply.is_waiting
     rig.pass_time(0.1)
 
-    assert 1 == reply.answer.generation
+    assert 1 == reply.answer.generation_id
 
 
 def test_without_a_delay_it_begins_at_once() -> None:
@@ -40,7 +29,7 @@ def test_without_a_delay_it_begins_at_once() -> None:
 
     reply = rig.join()
 
-    assert (COMPLETING, 1) == (rig.state, reply.answer.generation)
+    assert (COMPLETING, 1) == (rig.state, reply.answer.generation_id)
 
 
 def test_a_member_that_comes_meanwhile_adds_another_delay(rig: GroupRig) -> None:
@@ -55,7 +44,7 @@ def test_a_member_that_comes_meanwhile_adds_another_delay(rig: GroupRig) -> None
     assert PREPARING is rig.state
     rig.pass_time(0.1)
 
-    assert [1, 1, 1, 1] == [reply.answer.generation for reply in replies]
+    assert [1, 1, 1, 1] == [reply.answer.generation_id for reply in replies]
 
 
 @pytest.mark.parametrize("rebalance", [10.0, 5.0, 7.0, 3.0, 1.0])
@@ -68,7 +57,7 @@ def test_all_delays_together_are_no_longer_than_a_rebalance(rebalance: float) ->
         rig.wake()
 
     assert max(rebalance, DELAY) == pytest.approx(rig.now - began)
-    assert {1} == {reply.answer.generation for reply in replies}
+    assert {1} == {reply.answer.generation_id for reply in replies}
 
 
 def test_it_is_the_patience_of_the_first_one_that_counts(rig: GroupRig) -> None:
@@ -99,7 +88,7 @@ def test_the_delay_is_for_an_empty_group_only(rig: GroupRig) -> None:
 
     rig.join(follower)
 
-    assert 2 == new.answer.generation
+    assert 2 == new.answer.generation_id
 
 
 def test_a_group_that_has_become_empty_is_given_it_again(rig: GroupRig) -> None:
@@ -110,7 +99,7 @@ def test_a_group_that_has_become_empty_is_given_it_again(rig: GroupRig) -> None:
     assert reply.is_waiting
     rig.pass_time(0.1)
 
-    assert 3 == reply.answer.generation
+    assert 3 == reply.answer.generation_id
 
 
 def test_a_member_of_a_past_delay_adds_none_to_the_next(rig: GroupRig) -> None:
@@ -150,7 +139,7 @@ def test_members_have_the_longest_of_their_patience_to_join_again(rig: GroupRig)
     assert reply.is_waiting
     rig.pass_time(1)
 
-    assert (COMPLETING, 2, [hasty]) == (rig.state, reply.answer.generation, rig.members)
+    assert (COMPLETING, 2, [hasty]) == (rig.state, reply.answer.generation_id, rig.members)
 
 
 def test_a_new_member_gives_them_no_more_time(rig: GroupRig) -> None:
@@ -163,7 +152,7 @@ def test_a_new_member_gives_them_no_more_time(rig: GroupRig) -> None:
 
     rig.pass_time(0.1)
 
-    assert (2, late in rig.members) == (new.answer.generation, False)
+    assert (2, late in rig.members) == (new.answer.generation_id, False)
 
 
 def test_who_comes_too_late_is_no_member_any_more(rig: GroupRig) -> None:
@@ -240,7 +229,7 @@ def test_a_member_that_is_silent_during_a_rebalance_is_not_waited_for(rig: Group
     assert reply.is_waiting
     rig.pass_time(0.1)
 
-    assert (2, [other]) == (reply.answer.generation, rig.members)
+    assert (2, [other]) == (reply.answer.generation_id, rig.members)
 
 
 def test_who_waits_for_others_is_not_silent(rig: GroupRig) -> None:
@@ -252,7 +241,7 @@ def test_who_waits_for_others_is_not_silent(rig: GroupRig) -> None:
         rig.heartbeat(slow)
     rig.join(slow)
 
-    assert (2, [slow, quick]) == (reply.answer.generation, rig.members)
+    assert (2, [slow, quick]) == (reply.answer.generation_id, rig.members)
 
 
 def test_who_waits_for_its_assignment_is_not_silent(rig: GroupRig) -> None:
@@ -370,7 +359,7 @@ def test_a_leader_that_gives_no_assignments_is_dropped(rig: GroupRig) -> None:
 
     assert error_codes.REBALANCE_IN_PROGRESS == waiting.error_code
     reply = rig.join(follower)
-    assert (2, follower) == (reply.answer.generation, reply.answer.leader_id)
+    assert (2, follower) == (reply.answer.generation_id, reply.answer.leader)
 
 
 def test_no_member_is_dropped_when_all_have_asked(rig: GroupRig) -> None:

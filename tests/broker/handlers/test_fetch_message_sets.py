@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from support.brokers import log_of, waiting
+from support.brokers import broker_client, log_of, waiting
 from support.calls import (
     TIMESTAMP,
     append,
@@ -198,10 +198,7 @@ async def test_transaction_markers_are_passed_over(tmp_path: Path) -> None:
         await append(client, b"marker", b"marker", b"a", b"marker")
     put_control_batches(tmp_path / "t-0" / FIRST_SEGMENT, 0, 1, 3)
 
-    async with (
-        open_broker({"log.dirs": str(tmp_path)}) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_client({"log.dirs": str(tmp_path)}) as client:
         whole = await fetch(client, "t", version=2)
         one_by_one = await fetch(client, "t", version=2, partition_max_bytes=60)
         end = await fetch(client, "t", 3, version=2)

@@ -257,7 +257,7 @@ async def test_a_waiting_fetch_holds_neither_its_frame_nor_what_it_read(
     [fetch] = broker._state.purgatory._keys
 
     assert b"" == fetch._call.request.payload  # type: ignore[attr-defined]
-    assert {} == fetch._reader.results  # type: ignore[attr-defined]
+    assert {} == fetch.reader.results  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("changing", [1, READ_AT_ONCE + 1])

@@ -1,15 +1,27 @@
+"""The cluster, its topics and its partitions are described."""
+
 from __future__ import annotations
 
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import pytest
 import trio
 
+from support.brokers import broker_client
 from support.calls import batch, create_topic, describe_topics, produce
 from support.client import Client, connect
 from trionet import Broker, open_broker
 from trionet.broker.config._broker_config import BrokerConfig
 from trionet.protocol import error_codes
+from trionet.protocol.messages.describe_cluster import DescribeClusterRequest
+from trionet.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    RequestCursor,
+    TopicRequest,
+)
 from trionet.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 NEVER_SEEN = b"\x01" * 16
@@ -41,15 +53,15 @@ async def test_the_broker_the_topic_and_its_partitions(
     assert (0, "t", False) == (topic.error_code, topic.name, topic.is_internal)
     assert (topic_id if version >= 10 else bytes(16)) == topic.topic_id
     assert [(0, index, 1, 0 if version >= 7 else -1, [1], [1], []) for index in range(2)] == [
-        (
-            partition.error_code,
-            partition.partition_index,
-            partition.leader_id,
-            partition.leader_epoch,
-            partition.replica_nodes,
-            partition.isr_nodes,
-            partition.offline_replicas,
-        )
+        attrgetter(
+            "error_code",
+            "partition_index",
+            "leader_id",
+            "leader_epoch",
+            "replica_nodes",
+            "isr_nodes",
+            "offline_replicas",
+        )(partition)
         for partition in topic.partitions
     ]
 
@@ -90,11 +102,9 @@ async def test_an_unknown_id_is_an_error(client: Client, topic_id: bytes) -> Non
 
     [topic] = (await client.call(request, 12)).topics
 
-    assert (error_codes.UNKNOWN_TOPIC_ID, None, topic_id) == (
-        topic.error_code,
-        topic.name,
-        topic.topic_id,
-    )
+    assert (error_codes.UNKNOWN_TOPIC_ID, None, topic_id) == attrgetter(
+        "error_code", "name", "topic_id"
+    )(topic)
 
 
 @pytest.mark.parametrize("version", [10, 11])
@@ -116,12 +126,9 @@ async def test_an_unknown_topic_is_created_after_an_error_as_by_kafka(version: i
     settings = {"auto.create.topics.ready.at.once": "false"}
     async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
         [topic] = (await client.call(asks_for("new"), version)).topics
-        assert (error_codes.UNKNOWN_TOPIC_OR_PARTITION, "new", bytes(16), []) == (
-            topic.error_code,
-            topic.name,
-            topic.topic_id,
-            topic.partitions,
-        )
+        assert (error_codes.UNKNOWN_TOPIC_OR_PARTITION, "new", bytes(16), []) == attrgetter(
+            "error_code", "name", "topic_id", "partitions"
+        )(topic)
 
         [topic] = (await client.call(asks_for("new"), version)).topics
         assert (0, 1) == (topic.error_code, len(topic.partitions))
@@ -153,10 +160,7 @@ async def test_an_unknown_topic_is_created_and_ready_at_once_for_tests(
 
 
 async def test_a_created_topic_has_the_brokers_defaults() -> None:
-    async with (
-        open_broker(num_partitions=3) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_client(num_partitions=3) as client:
         [topic] = await describe_topics(client, "new", allow_auto_topic_creation=True)
 
         assert 3 == len(topic.partitions)
@@ -170,10 +174,7 @@ async def test_nothing_is_created_where_the_request_does_not_want_it(client: Cli
 
 
 async def test_nothing_is_created_where_the_broker_does_not_want_it() -> None:
-    async with (
-        open_broker(auto_create_topics_enable=False) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_client(auto_create_topics_enable=False) as client:
         [topic] = await describe_topics(client, "new", allow_auto_topic_creation=True)
 
         assert error_codes.UNKNOWN_TOPIC_OR_PARTITION == topic.error_code
@@ -280,12 +281,9 @@ async def test_the_rack_and_the_advertised_address_are_those_of_the_settings() -
             response = await client.call(asks_for(), 12)
 
     [node] = response.brokers
-    assert (7, "kafka.example.org", 9999, "rack-a") == (
-        node.node_id,
-        node.host,
-        node.port,
-        node.rack,
-    )
+    assert (7, "kafka.example.org", 9999, "rack-a") == attrgetter(
+        "node_id", "host", "port", "rack"
+    )(node)
     assert 7 == response.controller_id
 
 
@@ -300,3 +298,207 @@ async def test_clients_learn_the_address_of_the_listener_they_came_by() -> None:
                 [node] = (await client.call(asks_for(), 12)).brokers
 
                 assert endpoint.address == f"{node.host}:{node.port}"
+
+
+Page = tuple[list[tuple[str | None, list[int]]], tuple[str, int] | None]
+
+
+async def ask(
+    client: Client,
+    topics: Sequence[str] = (),
+    *,
+    limit: int = 2000,
+    cursor: tuple[str, int] | None = None,
+) -> DescribeTopicPartitionsResponse:
+    request = DescribeTopicPartitionsRequest(
+        topics=[TopicRequest(name=name) for name in topics],
+        response_partition_limit=limit,
+        cursor=None
+        if cursor is None
+        else RequestCursor(topic_name=cursor[0], partition_index=cursor[1]),
+    )
+    response = await client.call(request, 0)
+    assert isinstance(response, DescribeTopicPartitionsResponse)
+    return response
+
+
+def page(response: DescribeTopicPartitionsResponse) -> Page:
+    """The partitions of each topic, and where the next page begins."""
+    cursor = response.next_cursor
+    return (
+        [
+            (topic.name, [each.partition_index for each in topic.partitions])
+            for topic in response.topics
+        ],
+        None if cursor is None else (cursor.topic_name, cursor.partition_index),
+    )
+
+
+async def three_topics(client: Client) -> None:
+    for name, partitions in (("b", 3), ("c", 1), ("a", 2)):
+        await create_topic(client, name, partitions=partitions)
+
+
+async def test_a_topic_and_its_partitions(client: Client) -> None:
+    topic_id = (await create_topic(client, "t")).topic_id
+
+    [topic] = (await ask(client, ["t"])).topics
+
+    [partition] = topic.partitions
+    assert (0, "t", topic_id, False) == attrgetter("error_code", "name", "topic_id", "is_internal")(
+        topic
+    )
+    assert (0, 0, 1, 0, [1], [1], [], [], []) == attrgetter(
+        "error_code",
+        "partition_index",
+        "leader_id",
+        "leader_epoch",
+        "replica_nodes",
+        "isr_nodes",
+        "eligible_leader_replicas",
+        "last_known_elr",
+        "offline_replicas",
+    )(partition)
+    assert 0 < topic.topic_authorized_operations
+
+
+async def test_without_names_all_topics_come_in_the_order_of_their_names(client: Client) -> None:
+    await three_topics(client)
+
+    assert ([("a", [0, 1]), ("b", [0, 1, 2]), ("c", [0])], None) == page(await ask(client))
+
+
+async def test_named_topics_come_in_that_order_and_once(client: Client) -> None:
+    await three_topics(client)
+
+    assert ([("a", [0, 1]), ("c", [0])], None) == page(await ask(client, ["c", "a", "c"]))
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        (0, ([("a", [0])], ("a", 1))),  # at least one
+        (1, ([("a", [0])], ("a", 1))),
+        (2, ([("a", [0, 1])], ("b", 0))),
+        (4, ([("a", [0, 1]), ("b", [0, 1])], ("b", 2))),
+        (5, ([("a", [0, 1]), ("b", [0, 1, 2])], ("c", 0))),
+        (6, ([("a", [0, 1]), ("b", [0, 1, 2]), ("c", [0])], None)),
+    ],
+)
+async def test_a_full_page_says_where_the_next_one_begins(
+    client: Client, limit: int, expected: Page
+) -> None:
+    await three_topics(client)
+
+    assert expected == page(await ask(client, limit=limit))
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 4])
+async def test_page_by_page_everything_comes_once(client: Client, limit: int) -> None:
+    await three_topics(client)
+    seen: list[tuple[str | None, int]] = []
+    cursor: tuple[str, int] | None = None
+    for _ in range(10):
+        topics, cursor = page(await ask(client, limit=limit, cursor=cursor))
+        seen += [(name, index) for name, partitions in topics for index in partitions]
+        if cursor is None:
+            break
+
+    assert [("a", 0), ("a", 1), ("b", 0), ("b", 1), ("b", 2), ("c", 0)] == seen
+
+
+async def test_the_broker_has_a_limit_of_its_own() -> None:
+    async with broker_client(max_request_partition_size_limit=2) as client:
+        await create_topic(client, "t", partitions=3)
+
+        assert ([("t", [0, 1])], ("t", 2)) == page(await ask(client))
+
+
+async def test_a_cursor_may_be_after_the_last_partition(client: Client) -> None:
+    await three_topics(client)
+
+    assert ([("a", []), ("b", [0, 1, 2])], ("c", 0)) == page(
+        await ask(client, cursor=("a", 9), limit=3)
+    )
+
+
+async def test_the_topic_of_a_cursor_may_be_gone(client: Client) -> None:
+    await three_topics(client)
+
+    assert ([("b", [0, 1, 2]), ("c", [0])], None) == page(await ask(client, cursor=("aa", 1)))
+
+
+async def test_what_is_not_there_is_an_error_of_its_own(client: Client) -> None:
+    await three_topics(client)
+
+    response = await ask(client, ["c", "missing", "not a name", "__cluster_metadata"])
+
+    assert {
+        "c": 0,
+        "missing": error_codes.UNKNOWN_TOPIC_OR_PARTITION,
+        "not a name": error_codes.INVALID_TOPIC_EXCEPTION,
+        "__cluster_metadata": error_codes.UNKNOWN_TOPIC_OR_PARTITION,
+    } == {topic.name: topic.error_code for topic in response.topics}
+
+
+@pytest.mark.parametrize("cursor", [("b", 0), ("a", -1)])
+async def test_a_cursor_that_is_none_of_the_request_is_refused(
+    client: Client, cursor: tuple[str, int]
+) -> None:
+    await three_topics(client)
+
+    response = await ask(client, ["a", "c"], cursor=cursor)
+
+    assert [("a", error_codes.INVALID_REQUEST), ("c", error_codes.INVALID_REQUEST)] == [
+        (topic.name, topic.error_code) for topic in response.topics
+    ]
+
+
+# AclOperation numbers as bits: what may be done without an authorizer (KIP-430).
+
+
+@pytest.mark.parametrize("version", range(3))
+async def test_the_cluster_is_one_broker(broker: Broker, client: Client, version: int) -> None:
+    response = await client.call(DescribeClusterRequest(), version)
+
+    [node] = response.brokers
+    assert (0, None, 1) == (response.error_code, response.error_message, response.endpoint_type)
+    assert (broker.cluster_id, 1) == (response.cluster_id, response.controller_id)
+    assert broker.bootstrap_servers == f"{node.host}:{node.port}"
+    assert (1, None, False) == (node.broker_id, node.rack, node.is_fenced)
+    assert NOT_ASKED_FOR == response.cluster_authorized_operations
+
+
+async def test_what_may_be_done_with_the_cluster_is_reported_where_it_is_asked_for(
+    client: Client,
+) -> None:
+    request = DescribeClusterRequest(include_cluster_authorized_operations=True)
+
+    response = await client.call(request, 2)
+
+    assert ALL_OF_A_CLUSTER == response.cluster_authorized_operations
+
+
+@pytest.mark.parametrize(
+    ("endpoint_type", "code"),
+    [
+        (2, error_codes.MISMATCHED_ENDPOINT_TYPE),
+        (0, error_codes.UNSUPPORTED_ENDPOINT_TYPE),
+        (3, error_codes.UNSUPPORTED_ENDPOINT_TYPE),
+    ],
+)
+async def test_only_brokers_can_be_described(client: Client, endpoint_type: int, code: int) -> None:
+    response = await client.call(DescribeClusterRequest(endpoint_type=endpoint_type), 2)
+
+    assert (code, []) == (response.error_code, response.brokers)
+    assert f"endpoint type {endpoint_type}" in response.error_message
+
+
+async def test_the_rack_and_the_id_are_those_of_the_settings() -> None:
+    async with broker_client(broker_rack="rack-a", node_id=7) as client:
+        response = await client.call(DescribeClusterRequest(), 2)
+
+    assert (7, [(7, "rack-a")]) == (
+        response.controller_id,
+        [(node.broker_id, node.rack) for node in response.brokers],
+    )

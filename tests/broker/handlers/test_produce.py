@@ -1,10 +1,18 @@
+"""Produce: what is appended, and what an acknowledgement promises; and InitProducerId."""
+
 from __future__ import annotations
 
+import os
 import struct
+import threading
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
 
 import pytest
+import trio
 
-from support.brokers import close_reasons, settled
+from support.brokers import broker_client, close_reasons, settled
 from support.calls import (
     PRODUCE_BY_ID,
     TIMESTAMP,
@@ -18,10 +26,15 @@ from support.calls import (
 )
 from support.client import Client, connect, encode_request, host_and_port
 from support.hostile_batches import changed
+from support.small_disk import small_disk
 from support.wire import Peer
 from trionet import Broker, open_broker
 from trionet.net.wire._close_reason import CloseReason
 from trionet.protocol import error_codes
+from trionet.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
 from trionet.protocol.messages.produce import ProduceRequest, TopicProduceData
 from trionet.protocol.records._records import encode_batch
 
@@ -288,10 +301,7 @@ async def test_a_batch_is_at_most_max_message_bytes_large(client: Client) -> Non
 
 
 async def test_message_max_bytes_of_the_broker_counts_where_the_topic_says_nothing() -> None:
-    async with (
-        open_broker(message_max_bytes=500) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_client(message_max_bytes=500) as client:
         await create_topic(client, "t")
 
         answer = await produce(client, "t", batch(b"x" * 500))
@@ -430,3 +440,168 @@ async def test_zstd_is_for_clients_that_can_read_it_back(
     answer = await produce(client, "t", records, version=version)
 
     assert error == answer.error_code
+
+
+async def test_with_flush_messages_1_an_acknowledged_record_is_on_the_disk(
+    tmp_path: Path,
+) -> None:
+    async with (
+        open_broker(log_dirs=str(tmp_path)) as broker,
+        connect(broker.bootstrap_servers) as client,
+    ):
+        await create_topic(client, "t", flush_messages=1)
+        log = broker._state.folder.logs["t", 0]
+
+        answer = await produce(client, "t", batch(b"a", b"b"))
+
+        assert (0, 2, 2) == (answer.error_code, log.recovery_point, log.high_watermark)
+
+
+async def test_with_flush_messages_1_a_repetition_is_acknowledged_once_the_first_is_on_the_disk(
+    tmp_path: Path,
+) -> None:
+    async with (
+        open_broker(log_dirs=str(tmp_path)) as broker,
+        connect(broker.bootstrap_servers) as one,
+        connect(broker.bootstrap_servers) as other,
+    ):
+        await create_topic(one, "t", flush_messages=1)
+        log = broker._state.folder.logs["t", 0]
+
+        numbered = batch(b"0", producer_id=7, producer_epoch=0, base_sequence=0)
+        await one.send(produce_request("t", numbered), 9)
+        answer = await produce(other, "t", numbered)
+
+        assert (0, 0, 1) == (answer.error_code, answer.base_offset, log.recovery_point)
+
+
+async def test_a_full_disk_is_a_storage_error_and_no_loss(tmp_path: Path) -> None:
+    with small_disk(tmp_path, 4 * 1024 * 1024) as disk:
+        async with (
+            open_broker(log_dirs=str(tmp_path)) as broker,
+            connect(broker.bootstrap_servers) as client,
+        ):
+            await create_topic(client, "t")
+            await produce(client, "t", batch(b"before"))
+            disk.fill()
+            refused = await produce(client, "t", batch(b"x" * 100_000))
+            meanwhile = values_of(await fetch(client, "t"))
+            disk.give_back()
+            after = await produce(client, "t", batch(b"after"))
+
+            assert error_codes.KAFKA_STORAGE_ERROR == refused.error_code
+            assert [b"before"] == meanwhile
+            assert (0, 1) == (after.error_code, after.base_offset)
+        async with broker_client(log_dirs=str(tmp_path)) as client:
+            assert [b"before", b"after"] == values_of(await fetch(client, "t"))
+
+
+async def test_a_slow_disk_holds_no_handler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+    sync = os.fdatasync
+
+    def sync_when_told(descriptor: int) -> None:
+        go_on.wait(10)
+        sync(descriptor)
+
+    with trio.fail_after(10):
+        async with (
+            open_broker(log_dirs=str(tmp_path), num_io_threads=1) as broker,
+            connect(broker.bootstrap_servers) as slow,
+            connect(broker.bootstrap_servers) as other,
+        ):
+            await create_topic(slow, "t", flush_messages=1)
+            await create_topic(slow, "quick")
+            monkeypatch.setattr(os, "fdatasync", sync_when_told)
+            await slow.send(produce_request("t", batch(b"a")), 9)
+
+            meanwhile = await produce(other, "quick", batch(b"b"))
+            hidden = await fetch(other, "t")
+            go_on.set()
+            answer = await slow.receive()
+
+            assert 0 == meanwhile.error_code
+            assert 0 == hidden.high_watermark
+            assert 0 == answer.responses[0].partition_responses[0].error_code
+
+
+IDS_PER_BLOCK = 1000
+
+
+async def ask(
+    client: Client, transactional_id: str | None = None, version: int = 5, **fields: Any
+) -> InitProducerIdResponse:
+    request = InitProducerIdRequest(transactional_id=transactional_id, **fields)
+    response = await client.call(request, version)
+    assert isinstance(response, InitProducerIdResponse)
+    return response
+
+
+@pytest.mark.parametrize("version", range(6))
+async def test_every_producer_gets_an_id_of_its_own(client: Client, version: int) -> None:
+    answers = [await ask(client, version=version) for _ in range(3)]
+
+    assert [(0, 0)] * 3 == [(answer.error_code, answer.producer_epoch) for answer in answers]
+    assert 3 == len({answer.producer_id for answer in answers})
+    assert all(answer.producer_id >= 0 for answer in answers)
+
+
+async def test_a_producer_that_has_an_id_gets_another_one(client: Client) -> None:
+    """Without transactions nobody but the partitions knows the epochs (KIP-360)."""
+    first = await ask(client)
+
+    second = await ask(client, producer_id=first.producer_id, producer_epoch=3)
+
+    assert (0, 0) == (second.error_code, second.producer_epoch)
+    assert first.producer_id != second.producer_id
+
+
+@pytest.mark.parametrize("transactional_id", ["", "tx"])
+async def test_no_producer_id_is_given_to_a_transactional_id(
+    client: Client, transactional_id: str
+) -> None:
+    answer = await ask(client, transactional_id)
+
+    assert (error_codes.INVALID_REQUEST, -1, -1) == attrgetter(
+        "error_code", "producer_id", "producer_epoch"
+    )(answer)
+
+
+async def test_no_id_is_given_twice_to_many_who_ask_at_once(broker: Broker) -> None:
+    ids: list[int] = []
+
+    async def take() -> None:
+        async with connect(broker.bootstrap_servers) as each:
+            ids.extend([(await ask(each)).producer_id for _ in range(110)])
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(20):
+            nursery.start_soon(take)
+
+    assert 2 * IDS_PER_BLOCK < len(ids) == len(set(ids))
+
+
+async def test_no_id_is_given_twice_after_a_restart(tmp_path: Path) -> None:
+    ids: list[int] = []
+    for _ in range(4):
+        async with broker_client(log_dirs=str(tmp_path)) as client:
+            ids += [(await ask(client)).producer_id for _ in range(3)]
+
+    assert sorted(set(ids)) == ids
+
+
+async def test_a_full_disk_is_an_error_that_clients_try_again_after(tmp_path: Path) -> None:
+    with small_disk(tmp_path, 2 * 1024 * 1024) as disk:
+        async with broker_client(log_dirs=str(tmp_path)) as client:
+            disk.fill()
+            answers = [await ask(client) for _ in range(IDS_PER_BLOCK + 1)]
+            disk.give_back()
+            after = await ask(client)
+
+    assert {error_codes.NONE, error_codes.KAFKA_STORAGE_ERROR} >= {
+        answer.error_code for answer in answers
+    }
+    assert error_codes.KAFKA_STORAGE_ERROR == answers[-1].error_code
+    assert 0 == after.error_code

@@ -9,6 +9,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from support.brokers import broker_client
 from support.calls import (
     FETCH_BY_NAME,
     PRODUCE_BY_NAME,
@@ -149,10 +150,7 @@ async def test_an_altered_codec_counts_from_the_next_batch_on(client: Client) ->
 
 
 async def test_the_brokers_setting_is_that_of_topics_without_one() -> None:
-    async with (
-        open_broker(compression_type="gzip") as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_client(compression_type="gzip") as client:
         await create_topic(client, "t")
         await create_topic(client, "as-it-comes", compression_type="producer")
         for topic in ("t", "as-it-comes"):
@@ -210,10 +208,7 @@ async def test_a_broker_that_is_cancelled_meanwhile_has_stored_all_or_nothing(
     tmp_path: Path,
 ) -> None:
     with trio.CancelScope() as scope:
-        async with (
-            open_broker(SLOW, log_dirs=str(tmp_path)) as broker,
-            connect(broker.bootstrap_servers) as client,
-        ):
+        async with broker_client(SLOW, log_dirs=str(tmp_path)) as client:
             await create_topic(client, "t")
             await client.send(produce_request("t", batch(MUCH)), PRODUCE_BY_NAME)
             await wait_all_tasks_blocked(BEGINS_SECONDS)
@@ -225,10 +220,7 @@ async def test_a_broker_that_is_cancelled_meanwhile_has_stored_all_or_nothing(
 
 
 async def stored_in(folder: Path) -> list[bytes | None]:
-    async with (
-        open_broker(log_dirs=str(folder)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_client(log_dirs=str(folder)) as client:
         return values_of(await fetch(client, "t"))
 
 

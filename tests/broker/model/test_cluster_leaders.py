@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from operator import attrgetter
 
 import pytest
 
@@ -108,14 +109,9 @@ async def test_a_stopped_node_is_reported_no_more(
 
     assert [2, 3] == [each.node_id for each in response.brokers] == broker.running_nodes
     assert 2 == response.controller_id
-    assert (0, 2, 1, [1, 2, 3], [2, 3], [1]) == (
-        partition.error_code,
-        partition.leader_id,
-        partition.leader_epoch,
-        partition.replica_nodes,
-        partition.isr_nodes,
-        partition.offline_replicas,
-    )
+    assert (0, 2, 1, [1, 2, 3], [2, 3], [1]) == attrgetter(
+        "error_code", "leader_id", "leader_epoch", "replica_nodes", "isr_nodes", "offline_replicas"
+    )(partition)
 
 
 @pytest.mark.parametrize(("fenced", "told"), [(False, [(2, False), (3, False)]), (True, None)])
@@ -153,12 +149,9 @@ async def test_a_partition_without_a_living_replica_has_no_leader(
 
     for each in (partition, described):
         # Kafka keeps the last leader in sync, so that there is one that may be elected.
-        assert (error_codes.LEADER_NOT_AVAILABLE, -1, [stopped], [stopped]) == (
-            each.error_code,
-            each.leader_id,
-            each.offline_replicas,
-            each.isr_nodes,
-        )
+        assert (error_codes.LEADER_NOT_AVAILABLE, -1, [stopped], [stopped]) == attrgetter(
+            "error_code", "leader_id", "offline_replicas", "isr_nodes"
+        )(each)
     assert NOT_LEADER == answer.error_code
 
     await broker.start(stopped)
@@ -180,10 +173,8 @@ async def test_a_produce_to_another_node_gets_the_leader(
     [endpoint] = response.node_endpoints
     assert (0, NOT_LEADER) == (here.error_code, there.error_code)
     assert (2, 0) == (there.current_leader.leader_id, there.current_leader.leader_epoch)
-    assert (2, *host_and_port(address(broker, 2))) == (
-        endpoint.node_id,
-        endpoint.host,
-        endpoint.port,
+    assert (2, *host_and_port(address(broker, 2))) == attrgetter("node_id", "host", "port")(
+        endpoint
     )
     assert (1, 0) == (log_of(broker).end_offset, log_of(broker, partition=1).end_offset)
 
@@ -225,10 +216,8 @@ async def test_a_fetch_from_another_node_gets_the_leader(
         there.current_leader.leader_id,
         there.current_leader.leader_epoch,
     )
-    assert (2, *host_and_port(address(broker, 2))) == (
-        endpoint.node_id,
-        endpoint.host,
-        endpoint.port,
+    assert (2, *host_and_port(address(broker, 2))) == attrgetter("node_id", "host", "port")(
+        endpoint
     )
 
 

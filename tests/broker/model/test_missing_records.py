@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from support.brokers import broker_client
 from support.calls import append, create_topic, fetch, produce, values_of
 from support.calls import batch as batch_of
 from support.client import connect
@@ -24,10 +25,7 @@ LAST = f"{6:020d}.log"
 async def data(tmp_path: Path) -> Path:
     """A folder with eight records in segments of two."""
     data = tmp_path / "data"
-    async with (
-        open_broker(log_dirs=str(data)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_client(log_dirs=str(data)) as client:
         await create_topic(client, "t", internal_segment_bytes=1000)
         await append(client, *VALUES)
     return data
@@ -54,10 +52,7 @@ async def test_a_consumer_passes_over_what_is_missing(data: Path) -> None:
 
 async def test_a_fetch_of_what_is_missing_gets_a_batch_without_records(data: Path) -> None:
     (data / "t-0" / LAST).unlink()
-    async with (
-        open_broker(log_dirs=str(data)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_client(log_dirs=str(data)) as client:
         for version in (4, 12):
             found = await fetch(client, "t", 6, version=version)
 

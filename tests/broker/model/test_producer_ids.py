@@ -13,17 +13,6 @@ from trionet.broker.model._producer_ids import BLOCK_SIZE, ProducerIds
 from trionet.broker.storage._database import DATABASE_NAME, IN_MEMORY, DatabaseError, open_database
 
 
-async def test_nothing_is_given_before_a_block_is_reserved() -> None:
-    async with open_database(IN_MEMORY) as database:
-        producer_ids = ProducerIds(database)
-        before = producer_ids.allocate()
-        await producer_ids.next_block()
-        given = [producer_ids.allocate() for _ in range(BLOCK_SIZE + 1)]
-
-    assert before is None
-    assert [*range(BLOCK_SIZE), None] == given
-
-
 async def test_ids_ascend_across_blocks() -> None:
     async with open_database(IN_MEMORY) as database:
         producer_ids = ProducerIds(database)

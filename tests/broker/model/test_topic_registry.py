@@ -27,7 +27,7 @@ from trionet.broker.model._topic_registry import (
     check_topic_name,
     is_internal,
 )
-from trionet.broker.model._topic_store import Topic
+from trionet.broker.model._topic_store import Topic, new_uuid
 from trionet.broker.storage._database import (
     DATABASE_NAME,
     IN_MEMORY,
@@ -36,6 +36,7 @@ from trionet.broker.storage._database import (
 )
 from trionet.errors import ApiError
 from trionet.protocol import error_codes
+from trionet.protocol._wire import uuid_text
 
 CONFIG = BrokerConfig.from_settings({"num.partitions": 3, "node.id": 7})
 
@@ -395,3 +396,11 @@ def test_no_two_topics_have_names_that_metrics_cannot_distinguish(names: list[st
     legal = {name for name in names if name not in (".", "..")}
 
     assert len({name.replace(".", "_") for name in legal}) == len(made)
+
+
+def test_ids_are_random_and_their_text_is_no_option() -> None:
+    ids = {new_uuid() for _ in range(2000)}
+
+    assert len(ids) == 2000
+    assert {16} == {len(id) for id in ids}
+    assert not any(uuid_text(id).startswith("-") for id in ids)

@@ -29,18 +29,48 @@ that never join, and a new generation must be stored before its members act on i
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final
 
+import attrs
+
 from ...errors import WireFormatError
 from ...protocol import error_codes
 from ...protocol.messages.consumer_protocol_subscription import MESSAGES
-from ._group_calls import Caller, Join, JoinGroupResult, MemberMetadata, SyncGroupResult
-from ._group_state import GroupSettings, GroupState
+from ...protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from ...protocol.messages.sync_group import SyncGroupResponse
 from ._group_timeouts import GroupTimeouts
-from ._members import Member, Members
+from ._members import Caller, Join, Member, Members, join_error
+
+
+class GroupState(enum.Enum):
+    """The state of a group. The values are the names that Kafka's tools display."""
+
+    EMPTY = "Empty"
+    PREPARING = "PreparingRebalance"
+    COMPLETING = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+@attrs.frozen
+class GroupSettings:
+    """A broker's settings for groups.
+
+    Attributes:
+        initial_delay: how long an empty group waits for more members before its first generation,
+            in seconds (``group.initial.rebalance.delay.ms``).
+        members_max: the maximum number of members (``group.max.size``).
+        make_member_id: returns a new member id with the given prefix.
+    """
+
+    initial_delay: float
+    members_max: int
+    make_member_id: Callable[[str], str]
+
 
 # How long a group waits for a member that was in no generation yet, since its client may have
 # disconnected while its first JoinGroup waited (Kafka: NEW_MEMBER_JOIN_TIMEOUT_MS).
@@ -83,13 +113,13 @@ class Group:
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
         self.members: Members = Members()
-        self.outbox: list[tuple[object, JoinGroupResult | SyncGroupResult]] = []
+        self.outbox: list[tuple[object, JoinGroupResponse | SyncGroupResponse]] = []
         self.timeouts: GroupTimeouts = GroupTimeouts(settings.initial_delay)
         self.proposed: Mapping[str, bytes] | None = None
         self.changed_at: float = now
         self.is_stored: bool = True
         # Sent when the group is stored with the new member ids.
-        self._deferred_joins: list[tuple[object, JoinGroupResult]] = []
+        self._deferred_joins: list[tuple[object, JoinGroupResponse]] = []
 
     # Joining.
 
@@ -191,7 +221,7 @@ class Group:
                 self.rebalance(now)
 
     def _reject(self, reply: object, member_id: str, error_code: int) -> None:
-        self.outbox.append((reply, JoinGroupResult(member_id, error_code)))
+        self.outbox.append((reply, join_error(member_id, error_code)))
 
     # From one generation to the next.
 
@@ -206,7 +236,9 @@ class Group:
             for member in self.members:
                 member.assignment = b""
                 if member.is_syncing:
-                    self.outbox.append((member.sync_reply, SyncGroupResult(error_code)))
+                    self.outbox.append(
+                        (member.sync_reply, SyncGroupResponse(error_code=error_code))
+                    )
                     member.sync_reply = None
                     self.timeouts.extend_session(member, now)
         joining = self.timeouts.joining
@@ -259,25 +291,28 @@ class Group:
 
     def _join_result(
         self, member: Member, skips: bool = False, leader_id: str | None = None
-    ) -> JoinGroupResult:
+    ) -> JoinGroupResponse:
         leader_id = leader_id or self.members.leader_id or ""
         name = self.protocol_name
         assert name is not None
-        members: tuple[MemberMetadata, ...] = ()
-        if member.id == leader_id:
-            members = tuple(
-                MemberMetadata(each.id, each.instance_id, each.protocols[name])
-                for each in self.members
-            )
-        return JoinGroupResult(
-            member.id,
-            generation=self.generation,
+        result = JoinGroupResponse(
+            member_id=member.id,
+            generation_id=self.generation,
             protocol_type=self.protocol_type,
             protocol_name=name,
-            leader_id=leader_id,
+            leader=leader_id,
             skip_assignment=skips,
-            members=members,
         )
+        if member.id == leader_id:
+            result.members = [
+                JoinGroupResponseMember(
+                    member_id=each.id,
+                    group_instance_id=each.instance_id,
+                    metadata=each.protocols[name],
+                )
+                for each in self.members
+            ]
+        return result
 
     # The assignment.
 
@@ -310,7 +345,7 @@ class Group:
         elif not error_code and self.state is GroupState.PREPARING:
             error_code = error_codes.REBALANCE_IN_PROGRESS
         if error_code:
-            self.outbox.append((reply, SyncGroupResult(error_code)))
+            self.outbox.append((reply, SyncGroupResponse(error_code=error_code)))
             return
         member = self.members[caller.member_id]
         member.has_synced = True
@@ -319,7 +354,7 @@ class Group:
             self.timeouts.extend_session(member, now)
             return
         if member.is_syncing:  # the client has given up its earlier call
-            rejected = SyncGroupResult(error_codes.REBALANCE_IN_PROGRESS)
+            rejected = SyncGroupResponse(error_code=error_codes.REBALANCE_IN_PROGRESS)
             self.outbox.append((member.sync_reply, rejected))
         member.sync_reply = reply
         if member.id == self.members.leader_id and self.proposed is None:
@@ -339,12 +374,12 @@ class Group:
     def _stored(
         self,
         proposed: Mapping[str, bytes] | None,
-        deferred_joins: list[tuple[object, JoinGroupResult]],
+        deferred_joins: list[tuple[object, JoinGroupResponse]],
         error_code: int,
         now: float,
     ) -> None:
         for reply, result in deferred_joins:
-            self.outbox.append((reply, JoinGroupResult("", error_code) if error_code else result))
+            self.outbox.append((reply, join_error("", error_code) if error_code else result))
         if proposed is None or proposed is not self.proposed:
             return  # a rebalance has started meanwhile, so the proposal is obsolete
         self.proposed = None
@@ -360,7 +395,7 @@ class Group:
                 self.timeouts.extend_session(member, now)
 
     def _respond_to_sync(self, member: Member, reply: object) -> None:
-        result = SyncGroupResult(
+        result = SyncGroupResponse(
             protocol_type=self.protocol_type,
             protocol_name=self.protocol_name,
             assignment=member.assignment,

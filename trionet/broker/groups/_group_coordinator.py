@@ -24,25 +24,31 @@ from __future__ import annotations
 import logging
 import random
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 import trio
 
 from ...net._network import SYSTEM
 from ...protocol import error_codes
+from ...protocol.messages.join_group import JoinGroupResponse
+from ...protocol.messages.sync_group import SyncGroupResponse
 from ..config._broker_config import BrokerConfig
 from ..storage._database import DatabaseError
 from ..storage._storage_errors import commit_error
-from ._committed_offsets import CommittedOffset, Partition, expired
-from ._group import Group, subscribed_topics
-from ._group_calls import Caller, Join, JoinGroupResult, SyncGroupResult
-from ._group_offsets import GroupOffsets
-from ._group_record import record_bytes
-from ._group_state import GroupSettings, GroupState
-from ._group_store import GroupStore, put_group, remove_group
-from ._group_timers import GroupTimers
-from ._stored_group import inherited, restored, snapshot
+from ._group import Group, GroupSettings, GroupState, subscribed_topics
+from ._group_store import (
+    CommittedOffset,
+    CommittedOffsets,
+    GroupStore,
+    Partition,
+    expired,
+    put_group,
+    remove_group,
+)
+from ._group_timeouts import GroupTimers
+from ._members import Caller, Join, join_error
+from ._stored_group import inherited, record_bytes, restored, snapshot
 
 logger = logging.getLogger("trionet.broker")
 
@@ -62,7 +68,7 @@ class GroupCoordinator:
 
     Attributes:
         groups: the groups by id.
-        offsets: the committed offsets of the groups.
+        offsets: the committed offsets of all groups, whichever node coordinates them.
         on_change: called after a group or its offsets may have changed; for tests.
     """
 
@@ -76,11 +82,8 @@ class GroupCoordinator:
         record_bytes_max: Callable[[], int] | None = None,
     ) -> None:
         self.groups: dict[str, Group] = {}
-        self.offsets: GroupOffsets = GroupOffsets(
-            store,
-            lambda: self.on_change(),  # noqa: PLW0108 -- tests replace the function later
-        )
-        self.on_change: Callable[[], None] = _do_nothing
+        self.offsets: CommittedOffsets = store.offsets
+        self.on_change: Callable[[], None] = lambda: None
         self._store = store
         self._now_ms = now_ms
         self._coordinates = coordinates
@@ -122,7 +125,7 @@ class GroupCoordinator:
             group.changed_at = now - max(self._now_ms() - stored.changed_at_ms, 0) / 1000
             self._timers.schedule(group.id, group.timeouts.wake_at)
         for group_id, each in offsets.items():
-            self._store.offsets.put(group_id, each)
+            self.offsets.put(group_id, each)
             # Only the offsets of a group that never had members are stored.
             if group_id not in self.groups and not self.coordinator_error(group_id):
                 self.groups[group_id] = Group(group_id, self._settings, now)
@@ -172,11 +175,11 @@ class GroupCoordinator:
 
     # Members.
 
-    def join(self, group_id: str, join: Join, reply: Callable[[JoinGroupResult], None]) -> None:
+    def join(self, group_id: str, join: Join, reply: Callable[[JoinGroupResponse], None]) -> None:
         """Handle a JoinGroup request, and call ``reply`` with the result, immediately or later."""
         error_code = self._check_join(group_id, join)
         if error_code:
-            reply(JoinGroupResult(join.member_id, error_code))
+            reply(join_error(join.member_id, error_code))
             return
         now = trio.current_time()
         group = self.groups.get(group_id)
@@ -206,15 +209,15 @@ class GroupCoordinator:
         caller: Caller,
         protocol: tuple[str | None, str | None],
         assignments: Mapping[str, bytes],
-        reply: Callable[[SyncGroupResult], None],
+        reply: Callable[[SyncGroupResponse], None],
     ) -> None:
         """Handle a SyncGroup request, and call ``reply`` with the result, immediately or later."""
         group = self._group_with_members(group_id)
         if self._is_closed:
-            reply(SyncGroupResult(error_codes.COORDINATOR_NOT_AVAILABLE))
+            reply(SyncGroupResponse(error_code=error_codes.COORDINATOR_NOT_AVAILABLE))
             return
         if group is None:
-            reply(SyncGroupResult(self._missing_group_error(group_id)))
+            reply(SyncGroupResponse(error_code=self._missing_group_error(group_id)))
             return
         group.sync(caller, assignments, reply, trio.current_time(), protocol)
         self._settle(group)
@@ -303,7 +306,22 @@ class GroupCoordinator:
         if error_code or not offsets:
             done(error_code)
             return
-        self.offsets.put(group_id, offsets, done)
+        self._store.commit(group_id, offsets, self._reporting(done))
+
+    def delete_offsets(
+        self, group_id: str, partitions: Collection[Partition], done: Callable[[int], None]
+    ) -> None:
+        """Delete a group's offsets for the given partitions, and then call ``done``."""
+        self._store.delete_offsets(group_id, partitions, self._reporting(done))
+
+    def _reporting(self, done: Callable[[int], None]) -> Callable[[int], None]:
+        """Return a function that calls :attr:`on_change` and then ``done``."""
+
+        def report(error_code: int) -> None:
+            self.on_change()
+            done(error_code)
+
+        return report
 
     def _check_commit(self, group_id: str, caller: Caller, missing: int) -> int:
         now = trio.current_time()
@@ -340,7 +358,7 @@ class GroupCoordinator:
 
         def stored(error: DatabaseError | None) -> None:
             if error is None:
-                self._store.offsets.remove_group(group.id)
+                self.offsets.remove_group(group.id)
                 if self.groups.get(group.id) is group:  # else a new one was moved here
                     del self.groups[group.id]
                     self._timers.cancel(group.id)
@@ -358,7 +376,7 @@ class GroupCoordinator:
         """
         now_ms = self._now_ms()
         for group in list(self.groups.values()):
-            is_changing = self.offsets.is_committing(group.id) or group.state is GroupState.DEAD
+            is_changing = self._store.commits[group.id] or group.state is GroupState.DEAD
             if is_changing or self._timers.is_suspended(group.id):
                 continue
             offsets = self.offsets.of(group.id)
@@ -378,7 +396,7 @@ class GroupCoordinator:
             if is_empty and len(due) == len(offsets) and not group.members.pending:
                 self._delete(group, _ignore_error)
             elif due:
-                self.offsets.delete(group.id, due, _ignore_error)
+                self.delete_offsets(group.id, due, _ignore_error)
 
     def close(self) -> None:
         """Fail waiting calls and all later joins and syncs with COORDINATOR_NOT_AVAILABLE."""
@@ -429,7 +447,3 @@ class GroupCoordinator:
 
 def _ignore_error(error_code: int) -> None:
     """Ignore the result; the store has already logged any error."""
-
-
-def _do_nothing() -> None:
-    """Do nothing; the default of :attr:`GroupCoordinator.on_change`."""

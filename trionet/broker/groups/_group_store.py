@@ -1,9 +1,10 @@
-"""The storage of groups and committed offsets in the broker's database.
+"""The storage of groups and committed offsets in the broker's database, and the offsets in memory.
 
-(Kafka: the topic ``__consumer_offsets``.) A transaction stores all writes that were queued during
-the previous transaction, so that a thousand offset commits per second need only a few dozen fsyncs.
-Each write has a callback, which is called once the write is stored or has failed, and completes the
-client's request.
+(Kafka: the topic ``__consumer_offsets``, OffsetMetadataManager.) A transaction stores all writes
+that were queued during the previous transaction, so that a thousand offset commits per second need
+only a few dozen fsyncs. Each write has a callback, which is called once the write is stored or has
+failed, and completes the client's request. A change is stored in the database before it is applied
+to the offsets in memory.
 """
 
 from __future__ import annotations
@@ -15,18 +16,109 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import attrs
 import trio
 
 from ..storage._database import ROWS_PER_TURN, Database, DatabaseError, Steps
-from ._committed_offsets import CommittedOffset, CommittedOffsets, Partition
-from ._group_record import decode_members, encode_members
-from ._stored_group import StoredGroup, StoredMember
+from ..storage._storage_errors import commit_error
+from ._stored_group import StoredGroup, StoredMember, decode_members, encode_members
 
-if TYPE_CHECKING:  # loaded when a database is opened
+if TYPE_CHECKING:
     from sqlite3 import Connection
+
+
+Partition = tuple[str, int]
+"""A topic name and a partition number."""
+
+NO_EPOCH: Final = -1
+
+
+@attrs.frozen
+class CommittedOffset:
+    """A committed offset with its metadata.
+
+    Attributes:
+        offset: the offset of the next record to read.
+        leader_epoch: the leader epoch of the preceding record; -1 if the client did not send it.
+        metadata: the text that the client committed with the offset.
+        committed_at_ms: the time of the commit, in ms since the epoch.
+        expires_at_ms: the time at which the offset expires, if the client set its own retention
+            (OffsetCommit up to version 4).
+    """
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    committed_at_ms: int
+    expires_at_ms: int | None = None
+
+
+class CommittedOffsets:
+    """The committed offsets of all groups."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, dict[Partition, CommittedOffset]] = {}
+
+    def of(self, group_id: str) -> Mapping[Partition, CommittedOffset]:
+        """Return a group's committed offsets by partition."""
+        return self._groups.get(group_id, {})
+
+    def put(self, group_id: str, offsets: Mapping[Partition, CommittedOffset]) -> None:
+        if offsets:
+            self._groups.setdefault(group_id, {}).update(offsets)
+
+    def remove(self, group_id: str, partitions: Iterable[Partition]) -> None:
+        offsets = self._groups.get(group_id)
+        if offsets is None:
+            return
+        for partition in partitions:
+            offsets.pop(partition, None)
+        if not offsets:
+            del self._groups[group_id]
+
+    def remove_group(self, group_id: str) -> None:
+        self._groups.pop(group_id, None)
+
+    def remove_topic(self, topic: str) -> None:
+        for group_id, offsets in list(self._groups.items()):
+            self.remove(group_id, [partition for partition in offsets if partition[0] == topic])
+
+
+def expired(
+    offsets: Mapping[Partition, CommittedOffset],
+    now_ms: int,
+    retention_ms: int,
+    *,
+    empty_since_ms: int | None,
+    in_use: frozenset[str] | None,
+) -> list[Partition]:
+    """Return the partitions of a group whose offsets have expired (KIP-211).
+
+    Args:
+        offsets: the group's committed offsets.
+        now_ms: the current time, in ms since the epoch.
+        retention_ms: the value of ``offsets.retention.minutes``, in ms.
+        empty_since_ms: the time at which the last member left; None if the group has members or
+            never had any.
+        in_use: the topics that members are subscribed to, whose offsets do not expire. If None,
+            the subscriptions are unknown and no offsets expire.
+    """
+    if in_use is None:
+        return []
+
+    def is_due(each: CommittedOffset) -> bool:
+        if each.expires_at_ms is not None:
+            return now_ms >= each.expires_at_ms
+        return now_ms - max(each.committed_at_ms, empty_since_ms or 0) >= retention_ms
+
+    return [
+        partition
+        for partition, each in offsets.items()
+        if partition[0] not in in_use and is_due(each)
+    ]
+
 
 logger = logging.getLogger("trionet.broker")
 
@@ -64,6 +156,40 @@ class GroupStore:
         """Queue a write; ``done`` is called when it is stored or has failed."""
         self._queue.append((statements, done))
         self._has_work.set()
+
+    def commit(
+        self,
+        group_id: str,
+        offsets: Mapping[Partition, CommittedOffset],
+        done: Callable[[int], None],
+    ) -> None:
+        """Store committed offsets, and then call ``done`` with the error code.
+
+        :class:`.Group` checks whether a member may commit.
+        """
+
+        def stored(error: DatabaseError | None) -> None:
+            self.commits[group_id] -= 1
+            if not self.commits[group_id]:
+                del self.commits[group_id]
+            if error is None:
+                self.offsets.put(group_id, offsets)
+            done(commit_error(error))
+
+        self.commits[group_id] += 1
+        self.write(put_offsets(group_id, offsets), stored)
+
+    def delete_offsets(
+        self, group_id: str, partitions: Collection[Partition], done: Callable[[int], None]
+    ) -> None:
+        """Delete a group's offsets for the given partitions, and then call ``done``."""
+
+        def stored(error: DatabaseError | None) -> None:
+            if error is None:
+                self.offsets.remove(group_id, partitions)
+            done(commit_error(error))
+
+        self.write(remove_offsets(group_id, partitions), stored)
 
     def forget_topic(self, topic: str) -> None:
         """Queue the removal of a deleted topic's offsets, including those still queued."""

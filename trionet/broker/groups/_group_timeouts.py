@@ -1,11 +1,67 @@
-"""The timeouts of a classic group."""
+"""The timeouts of a classic group, and the timers of all groups of a node."""
 
 from __future__ import annotations
 
+import heapq
 import math
+from collections.abc import Callable
 
-from ._group_state import JoinPhase
+import trio
+
 from ._members import Member, Members
+
+
+class JoinPhase:
+    """The deadline of a group's PREPARING state, and its extensions.
+
+    Args:
+        delay: the value of ``group.initial.rebalance.delay.ms``, in seconds.
+
+    Attributes:
+        ends_at: the time at which the next generation starts without the members that have not
+            joined; infinite outside PREPARING.
+        is_initial: whether the group was empty, and so waits for members it does not know yet.
+    """
+
+    def __init__(self, delay: float) -> None:
+        self.ends_at = math.inf
+        self.is_initial = False
+        self._delay = delay
+        self._remaining = 0.0
+        self._more_came = False
+
+    def begin(self, seconds: float, now: float) -> None:
+        """Start waiting for the known members, for at most ``seconds``."""
+        self.is_initial = False
+        self.ends_at = now + seconds
+
+    def begin_initial(self, seconds: float, now: float) -> None:
+        """Start waiting for members that are not known yet (KIP-134).
+
+        The deadline is one delay away. As long as new members join, it can be extended, to at most
+        ``seconds`` in total.
+        """
+        self.is_initial = True
+        self.ends_at = now + self._delay
+        self._remaining = max(seconds - self._delay, 0.0)
+        self._more_came = False
+
+    def note_new_member(self) -> None:
+        self._more_came = True
+
+    def extend(self, now: float) -> bool:
+        """Extend an expired deadline if members have joined; return whether it was extended."""
+        if not (self.is_initial and self._more_came and self._remaining):
+            return False
+        delay = min(self._delay, self._remaining)
+        self._remaining -= delay
+        self._more_came = False
+        self.ends_at = now + delay
+        return True
+
+    def end(self) -> None:
+        self.is_initial = False
+        self.ends_at = math.inf
 
 
 class GroupTimeouts:
@@ -46,3 +102,57 @@ class GroupTimeouts:
             *members.pending.values(),
             *(each.expires_at for each in members if not each.is_waiting),
         )
+
+
+class GroupTimers:
+    """The timers of a node's groups, one per group.
+
+    Attributes:
+        heap: the times with their group ids; entries of cancelled and replaced timers stay in the
+            heap until they are due.
+        scheduled: the time of each timer on trio's clock, in seconds, by group id.
+    """
+
+    def __init__(self) -> None:
+        self.heap: list[tuple[float, str]] = []
+        self.scheduled: dict[str, float] = {}
+        self._suspended: set[str] = set()
+        self._sleep = trio.CancelScope()
+
+    def schedule(self, group_id: str, at: float) -> None:
+        """Set a group's timer, unless it is suspended or already set to that time or earlier."""
+        if group_id not in self._suspended and at < self.scheduled.get(group_id, math.inf):
+            self.scheduled[group_id] = at
+            heapq.heappush(self.heap, (at, group_id))
+            if self.heap[0] == (at, group_id):
+                self._sleep.cancel(reason="a group has an earlier timeout")
+
+    def cancel(self, group_id: str) -> None:
+        """Remove a group's timer, if any, and end its suspension."""
+        self.scheduled.pop(group_id, None)
+        self._suspended.discard(group_id)
+
+    def suspend(self, group_id: str) -> None:
+        """Stop a group's timer, and ignore calls to :meth:`schedule` until :meth:`cancel`."""
+        self.scheduled.pop(group_id, None)
+        self._suspended.add(group_id)
+
+    def is_suspended(self, group_id: str) -> bool:
+        """Whether a group's timer is suspended."""
+        return group_id in self._suspended
+
+    async def run(self, expire: Callable[[str, float], None]) -> None:
+        """Call ``expire(group_id, now)`` for each timer that is due, until cancelled."""
+        heap, scheduled = self.heap, self.scheduled
+        while True:
+            now = trio.current_time()
+            due = []
+            while heap and heap[0][0] <= now:
+                due.append(heapq.heappop(heap))
+            for at, group_id in due:
+                if scheduled.get(group_id) == at:
+                    del scheduled[group_id]
+                    expire(group_id, now)
+            self._sleep = trio.CancelScope(deadline=heap[0][0] if heap else math.inf)
+            with self._sleep:
+                await trio.sleep_forever()

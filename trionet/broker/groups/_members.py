@@ -1,6 +1,7 @@
-"""The members of a classic group, the leader, and the protocols that all members support.
+"""The members of a classic group, the leader, the protocols that all support, and their calls.
 
-(Kafka: ClassicGroupMember.)
+(Kafka: ClassicGroupMember.) The result of a call is the response to it, which may come after the
+call has returned.
 """
 
 from __future__ import annotations
@@ -12,7 +13,53 @@ from collections.abc import Iterator, Mapping
 import attrs
 
 from ...protocol import error_codes
-from ._group_calls import Join, JoinGroupResult, SyncGroupResult
+from ...protocol.messages.join_group import JoinGroupResponse
+from ...protocol.messages.sync_group import SyncGroupResponse
+
+
+@attrs.frozen
+class Join:
+    """The content of a JoinGroup request.
+
+    Attributes:
+        member_id: the member id assigned earlier, or ``""``.
+        instance_id: the group instance id of a static member (KIP-345).
+        client_id: the client id.
+        client_host: the client's address.
+        session_seconds: the session timeout.
+        rebalance_seconds: the rebalance timeout: how long the group waits for the member to rejoin.
+        protocol_type: the protocol type, such as ``consumer`` or ``connect``.
+        protocols: the metadata of the supported protocols by name, in order of preference.
+        must_know_id: whether a member without an id is assigned one and must rejoin with that id
+            (KIP-394).
+        can_skip_assignment: whether the client understands ``skip_assignment``, with which a
+            leader must not compute assignments (KIP-814).
+    """
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_seconds: float
+    rebalance_seconds: float
+    protocol_type: str
+    protocols: Mapping[str, bytes]
+    must_know_id: bool = False
+    can_skip_assignment: bool = False
+
+
+@attrs.frozen
+class Caller:
+    """The member and generation in a request, or generation -1 if the caller is not a member."""
+
+    member_id: str
+    instance_id: str | None
+    generation: int
+
+
+def join_error(member_id: str, error_code: int) -> JoinGroupResponse:
+    """Return the result of a JoinGroup request that failed."""
+    return JoinGroupResponse(member_id=member_id, error_code=error_code, protocol_name=None)
 
 
 @attrs.define(eq=False)
@@ -35,7 +82,6 @@ class Member:
     client_host: str
     session_seconds: float
     rebalance_seconds: float
-    protocol_type: str
     protocols: Mapping[str, bytes]
     join_reply: object = None
     sync_reply: object = None
@@ -54,7 +100,6 @@ class Member:
             join.client_host,
             join.session_seconds,
             join.rebalance_seconds,
-            join.protocol_type,
             join.protocols,
         )
 
@@ -76,7 +121,7 @@ class Member:
 
     def fail_calls(
         self, error_code: int, id: str | None = None
-    ) -> Iterator[tuple[object, JoinGroupResult | SyncGroupResult]]:
+    ) -> Iterator[tuple[object, JoinGroupResponse | SyncGroupResponse]]:
         """Fail the member's waiting calls, and yield each reply with its result.
 
         Args:
@@ -84,11 +129,10 @@ class Member:
             id: the member id in the result of a JoinGroup request; by default the member's own.
         """
         if self.is_joining:
-            result = JoinGroupResult(self.id if id is None else id, error_code)
-            yield self.join_reply, result
+            yield self.join_reply, join_error(self.id if id is None else id, error_code)
             self.join_reply = None
         if self.is_syncing:
-            yield self.sync_reply, SyncGroupResult(error_code)
+            yield self.sync_reply, SyncGroupResponse(error_code=error_code)
             self.sync_reply = None
 
     def update(self, join: Join) -> None:

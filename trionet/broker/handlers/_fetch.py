@@ -73,7 +73,9 @@ READ_AT_ONCE: Final = 100
 
 
 @serves(api_keys.FETCH, 0, 18, only_responds=True, quick_elements=QUICK_PARTITIONS)
-async def handle(broker: BrokerState, request: FetchRequest, call: Call) -> FetchResponse | None:
+async def handle_fetch(
+    broker: BrokerState, request: FetchRequest, call: Call
+) -> FetchResponse | None:
     now = trio.current_time()
     sessions = broker.fetch_sessions
     try:
@@ -99,20 +101,9 @@ async def handle(broker: BrokerState, request: FetchRequest, call: Call) -> Fetc
         # Converting takes time and must not occupy a handler.
         broker.nursery.start_soon(fetch.respond_later, name="fetch-convert")
         return None
-    if fetch.is_cold:
-        await fetch.finish_reading()
+    if fetch.reader.cold_partitions:
+        await fetch.reader.finish()
     return fetch.response()
-
-
-class _PartialResponse:
-    """A response to which results are still being added."""
-
-    __slots__ = ("by_topic", "leaders", "response")
-
-    def __init__(self, session_id: int, leaders: CurrentLeaders | None) -> None:
-        self.response = FetchResponse(session_id=session_id)
-        self.by_topic: dict[str | bytes, FetchableTopicResponse] = {}
-        self.leaders = leaders
 
 
 class _Reader:
@@ -272,9 +263,28 @@ class _Reader:
 
 
 class _Fetch:
-    """A Fetch call: its results and, if it must wait for records, the delayed operation."""
+    """A Fetch call: its results and, if it must wait for records, the delayed operation.
 
-    __slots__ = ("_broker", "_bytes_missing", "_call", "_context", "_reader", "_request")
+    Attributes:
+        reader: the last read of the partitions.
+    """
+
+    __slots__ = (
+        "_broker",
+        "_by_topic",
+        "_bytes_missing",
+        "_call",
+        "_context",
+        "_leaders",
+        "_request",
+        "_response",
+        "reader",
+    )
+
+    # Set when the response is begun.
+    _response: FetchResponse
+    _by_topic: dict[str | bytes, FetchableTopicResponse]
+    _leaders: CurrentLeaders | None
 
     def __init__(
         self, broker: BrokerState, request: FetchRequest, call: Call, context: FetchContext
@@ -283,22 +293,17 @@ class _Fetch:
         self._request = request
         self._call = call
         self._context = context
-        self._reader = _Reader(broker, request, call)
+        self.reader = _Reader(broker, request, call)
         self._bytes_missing = 0
 
     @property
     def must_wait(self) -> bool:
         """Whether too few bytes were read, and nothing requires an immediate response."""
-        reader, request = self._reader, self._request
+        reader, request = self.reader, self._request
         if reader.has_error or reader.cold_partitions or request.max_wait_ms <= 0:
             return False
         self._bytes_missing = request.min_bytes - reader.size
         return self._bytes_missing > 0 and bool(self._context.partitions)
-
-    @property
-    def is_cold(self) -> bool:
-        """Whether some requested records are not in the page cache."""
-        return bool(self._reader.cold_partitions)
 
     @property
     def is_long(self) -> bool:
@@ -311,7 +316,7 @@ class _Fetch:
         While it waits, the fetch keeps no buffers, files or request frame. It reads again when the
         wait ends.
         """
-        self._reader = self._new_reader()
+        self.reader = self._new_reader()
         self._call.request.payload = b""
         deadline = trio.current_time() + self._request.max_wait_ms / 1000
         logs = [
@@ -340,7 +345,7 @@ class _Fetch:
             return
         try:
             self.read()
-            if self._reader.cold_partitions or self._call.version < BATCHES_SINCE:
+            if self.reader.cold_partitions or self._call.version < BATCHES_SINCE:
                 self._broker.nursery.start_soon(self.respond_later)
             else:
                 self._call.respond(self.response())
@@ -350,7 +355,7 @@ class _Fetch:
     async def respond_later(self) -> None:
         """Finish reading and respond; runs in a separate task."""
         try:
-            await self._reader.finish()
+            await self.reader.finish()
             self._call.respond(self.response())
         except Exception as error:  # boundary: one call, in a task of its own
             self._call.fail(error)
@@ -362,12 +367,8 @@ class _Fetch:
 
     def read(self) -> None:
         """Read all partitions in order, within the limits of the request."""
-        self._reader = self._new_reader()
-        self._reader.read(self._context.partitions)
-
-    async def finish_reading(self) -> None:
-        """Read the cold partitions, and convert batches for old clients."""
-        await self._reader.finish()
+        self.reader = self._new_reader()
+        self.reader.read(self._context.partitions)
 
     async def read_in_steps(self) -> FetchResponse | None:
         """Read many partitions; return the response, or None if the fetch must wait for records."""
@@ -379,7 +380,7 @@ class _Fetch:
             if len(changed) > READ_AT_ONCE:
                 await self._read_paused(changed)
                 continue
-            self._reader.read(changed)
+            self.reader.read(changed)
             if self.must_wait:
                 # No records can have been appended meanwhile, since there was no pause.
                 self.wait()
@@ -388,13 +389,13 @@ class _Fetch:
 
     async def read_and_respond(self) -> FetchResponse:
         """Read many partitions after a wait, and return the response."""
-        self._reader = self._new_reader()
+        self.reader = self._new_reader()
         await self._read_paused(self._context.partitions)
         return await self._respond_paused()
 
     async def _read_paused(self, partitions: list[FetchedPartition]) -> None:
         for start in range(0, len(partitions), READ_AT_ONCE):
-            self._reader.read(partitions[start : start + READ_AT_ONCE])
+            self.reader.read(partitions[start : start + READ_AT_ONCE])
             await self._call.pause()
 
     def _forget_changed(self) -> list[FetchedPartition]:
@@ -402,7 +403,7 @@ class _Fetch:
 
         The purgatory does not report appends that happen during pauses.
         """
-        reader = self._reader
+        reader = self.reader
         changed = [each for each, data in reader.results.items() if self._has_changed(each, data)]
         for partition in changed:
             reader.size -= len(reader.results[partition].records or b"")
@@ -421,36 +422,39 @@ class _Fetch:
 
     def response(self) -> FetchResponse:
         """Return the response with the results of the read."""
-        partial_response = self._begin_response()
-        self._add(self._take_results(), partial_response)
-        return _finished(partial_response)
+        self._begin_response()
+        self._add(self._take_results())
+        return self._finished_response()
 
     async def _respond_paused(self) -> FetchResponse:
-        await self._reader.finish()
-        partial_response = self._begin_response()
+        await self.reader.finish()
+        self._begin_response()
         left = iter(self._take_results().items())
         while some := dict(islice(left, READ_AT_ONCE)):
-            self._add(some, partial_response)
+            self._add(some)
             await self._call.pause()
-        return _finished(partial_response)
+        return self._finished_response()
 
     def _take_results(self) -> dict[FetchedPartition, PartitionData]:
-        results, self._reader.results = self._reader.results, {}
+        results, self.reader.results = self.reader.results, {}
         return results
 
-    def _begin_response(self) -> _PartialResponse:
-        leaders = None
-        if self._reader.has_error and has_current_leader(self._call):
-            leaders = CurrentLeaders(self._broker, self._call)
-        return _PartialResponse(self._context.session_id, leaders)
+    def _begin_response(self) -> None:
+        self._response = FetchResponse(session_id=self._context.session_id)
+        self._by_topic = {}
+        self._leaders = None
+        if self.reader.has_error and has_current_leader(self._call):
+            self._leaders = CurrentLeaders(self._broker, self._call)
 
-    def _add(
-        self, results: dict[FetchedPartition, PartitionData], partial_response: _PartialResponse
-    ) -> None:
+    def _finished_response(self) -> FetchResponse:
+        if self._leaders is not None:
+            self._response.node_endpoints = self._leaders.endpoints(NodeEndpoint)
+        return self._response
+
+    def _add(self, results: dict[FetchedPartition, PartitionData]) -> None:
         """Add results to the response; an incremental fetch omits unchanged partitions."""
-        context, by_topic = self._context, partial_response.by_topic
+        context, by_topic, leaders = self._context, self._by_topic, self._leaders
         is_incremental, session = context.is_incremental, context.session
-        leaders = partial_response.leaders
         for partition, data in results.items():
             if leaders is not None and data.error_code:
                 data.current_leader = leaders.find(
@@ -469,15 +473,8 @@ class _Fetch:
                     topic.topic_id = name
                 else:
                     topic.topic = name
-                partial_response.response.responses.append(topic)
+                self._response.responses.append(topic)
             topic.partitions.append(data)
-
-
-def _finished(partial_response: _PartialResponse) -> FetchResponse:
-    response, leaders = partial_response.response, partial_response.leaders
-    if leaders is not None:
-        response.node_endpoints = leaders.endpoints(NodeEndpoint)
-    return response
 
 
 def _partition_data(index: int) -> PartitionData:

@@ -76,7 +76,7 @@ _Recompression = tuple[PartitionProduceResponse, TopicProduceData, PartitionProd
 
 
 @serves(api_keys.PRODUCE, 0, 13, never_waits=True, quick_elements=QUICK_PARTITIONS)
-async def produce(
+async def handle_produce(
     broker: BrokerState, request: ProduceRequest, call: Call
 ) -> ProduceResponse | NoOp | CloseConnection | None:
     produced = _Produce(broker, request, call)
@@ -336,7 +336,7 @@ class _Produce:
 
 
 @serves(api_keys.INIT_PRODUCER_ID, 0, 5)
-async def init_producer_id(
+async def handle_init_producer_id(
     broker: BrokerState, request: InitProducerIdRequest, call: Call
 ) -> InitProducerIdResponse:
     """Handle InitProducerId, versions 0 to 5, for idempotent producers (KIP-98).

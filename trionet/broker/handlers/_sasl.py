@@ -16,7 +16,7 @@ from ..model._broker_state import BrokerState
 
 
 @serves(api_keys.SASL_HANDSHAKE, 0, 1)
-async def sasl_handshake(
+async def handle_sasl_handshake(
     broker: BrokerState, request: SaslHandshakeRequest, call: Call
 ) -> SaslHandshakeResponse:
     """Handle SaslHandshake, versions 0 to 1 (KIP-43)."""
@@ -24,7 +24,7 @@ async def sasl_handshake(
 
 
 @serves(api_keys.SASL_AUTHENTICATE, 0, 2)
-async def sasl_authenticate(
+async def handle_sasl_authenticate(
     broker: BrokerState, request: SaslAuthenticateRequest, call: Call
 ) -> SaslAuthenticateResponse:
     """Handle SaslAuthenticate, versions 0 to 2 (KIP-152)."""

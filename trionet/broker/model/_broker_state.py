@@ -128,7 +128,7 @@ class BrokerState:
         """Register the advertised addresses, taking unspecified ports from the bound addresses."""
         for bound in endpoints:
             advertised = self.config.advertised(bound.listener_name)
-            self.registration.advertise(
+            self.registration.advertised[bound.listener_name] = (
                 advertised if advertised.port else advertised.with_port(bound.port)
             )
 
@@ -137,7 +137,7 @@ class BrokerState:
     ) -> list[tuple[BrokerRegistration, Endpoint]]:
         """Return the live nodes among ``nodes``, with their advertised addresses for a listener."""
         live = self.cluster.live_nodes()
-        return [(node, node.advertised(listener_name)) for node in live if node.node_id in nodes]
+        return [(node, node.advertised[listener_name]) for node in live if node.node_id in nodes]
 
     # Partitions.
 

@@ -45,7 +45,7 @@ from ._elections import BrokerRegistration, Elections
 from ._leadership import Leadership
 from ._producer_ids import ProducerIds
 from ._purgatory import Purgatory
-from ._topic_registry import TopicRegistry
+from ._topic_registry import TopicRegistry, unknown_topic
 from ._topic_store import Topic
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class Cluster:
         return [
             node
             for id, node in self.nodes.items()
-            if node.has_addresses and self.leadership.is_live(id)
+            if node.advertised and self.leadership.is_live(id)
         ]
 
     def coordinator_of(self, group_id: str) -> int:
@@ -180,11 +180,7 @@ class Cluster:
         async with self._changing_topics:
             with storage_errors():
                 topic = await self.topics.create(name, **settings)
-                failure: OSError | None = None
-                try:
-                    await self.elections.install_leaders(await self._create_logs(topic))
-                except OSError as error:
-                    failure = error
+                failure = await self._open_new_logs(topic)
                 if failure is not None:
                     await self._remove(topic)  # a topic whose creation failed must not exist
                     raise failure
@@ -209,9 +205,7 @@ class Cluster:
             changed = change(topic.configs if topic is not None else {})
             overrides = check_topic_overrides(self.config, changed.items())
             if topic is None:
-                raise ApiError(
-                    error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist"
-                )
+                raise unknown_topic(name)
             if validate_only or overrides == topic.configs:
                 return
             with storage_errors():
@@ -245,11 +239,7 @@ class Cluster:
                 before = self.topics.get(name)
                 topic = await self.topics.grow(name, partitions, assignments)
                 assert before is not None, "grow() raises for a topic that does not exist"
-                failure: OSError | None = None
-                try:
-                    await self.elections.install_leaders(await self._create_logs(topic))
-                except OSError as error:
-                    failure = error
+                failure = await self._open_new_logs(topic)
                 if failure is not None:
                     await self.topics.shrink(name, before.partitions)
                     await self._remove_logs(name, range(before.partitions, partitions))
@@ -394,6 +384,14 @@ class Cluster:
                 " to set them aside"
             )
         return found
+
+    async def _open_new_logs(self, topic: Topic) -> OSError | None:
+        """Create missing logs and install their leaders; return the error if that is impossible."""
+        try:
+            await self.elections.install_leaders(await self._create_logs(topic))
+        except OSError as error:
+            return error
+        return None
 
     async def _create_logs(self, topic: Topic) -> list[tuple[str, int]]:
         """Create missing logs, and return the partitions that must begin a new leader epoch.

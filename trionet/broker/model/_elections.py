@@ -38,26 +38,16 @@ class BrokerRegistration:
         node_id: the id of the node.
         rack: the rack of the node (``broker.rack``).
         groups: the coordinator of the node's groups.
+
+    Attributes:
+        advertised: the advertised address of each listener, by its name.
     """
 
     def __init__(self, node_id: int, rack: str | None, groups: GroupCoordinator) -> None:
         self.node_id = node_id
         self.rack = rack
         self.groups = groups
-        self._advertised: dict[str, Endpoint] = {}
-
-    @property
-    def has_addresses(self) -> bool:
-        """Whether the node has advertised any address."""
-        return bool(self._advertised)
-
-    def advertise(self, endpoint: Endpoint) -> None:
-        """Set the advertised address of a listener."""
-        self._advertised[endpoint.listener_name] = endpoint
-
-    def advertised(self, listener_name: str) -> Endpoint:
-        """Return the advertised address of a listener."""
-        return self._advertised[listener_name]
+        self.advertised: dict[str, Endpoint] = {}
 
 
 class Elections:

@@ -31,21 +31,6 @@ class ProducerIds:
         self._reserving = trio.Lock()
         self._block = iter(range(0))
 
-    def allocate(self) -> int | None:
-        """Return the next id, or None if the reserved block is exhausted."""
-        return next(self._block, None)
-
-    async def next_block(self) -> None:
-        """Reserve the next block of ids, discarding what is left of the previous block.
-
-        Raises:
-            DatabaseError: no block was reserved, and the previous block is still in use.
-
-        Cancellation: raises ``Cancelled`` only if no block was reserved.
-        """
-        first = await self._database.read(_reserve)
-        self._block = iter(range(first, first + BLOCK_SIZE))
-
     async def next_id(self) -> int:
         """Return the next id, after reserving a block if needed.
 
@@ -55,10 +40,11 @@ class ProducerIds:
         Cancellation: may waste a block, but never uses an id twice.
         """
         async with self._reserving:
-            producer_id = self.allocate()
-            while producer_id is None:
-                await self.next_block()
-                producer_id = self.allocate()
+            producer_id = next(self._block, None)
+            if producer_id is None:
+                first = await self._database.read(_reserve)
+                self._block = iter(range(first, first + BLOCK_SIZE))
+                producer_id = next(self._block)
             return producer_id
 
 

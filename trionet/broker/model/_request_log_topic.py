@@ -16,39 +16,22 @@ from ..config._alterations import TOPIC
 from ._fetch_sessions import FetchContext
 from ._topic_registry import TopicRegistry
 
-
-class _Field:
-    """The names of the fields that identify topics in a request with one list of topics.
-
-    Args:
-        topics: the field of the request that contains the list.
-        name: the field of a list item that contains the topic name.
-        id: the field of a list item that contains the topic id; empty if the items have no id.
-    """
-
-    __slots__ = ("id", "name", "topics")
-
-    def __init__(self, topics: str = "topics", name: str = "name", id: str = "") -> None:
-        self.topics = topics
-        self.name = name
-        self.id = id
-
-
-FIELDS: Final[dict[int, _Field]] = {
-    api_keys.PRODUCE: _Field("topic_data", id="topic_id"),
-    api_keys.FETCH: _Field(name="topic", id="topic_id"),
-    api_keys.LIST_OFFSETS: _Field(),
-    api_keys.METADATA: _Field(id="topic_id"),
-    api_keys.OFFSET_COMMIT: _Field(id="topic_id"),
-    api_keys.OFFSET_FOR_LEADER_EPOCH: _Field(name="topic"),
-    api_keys.OFFSET_DELETE: _Field(),
-    api_keys.CREATE_TOPICS: _Field(),
-    api_keys.CREATE_PARTITIONS: _Field(),
-    api_keys.DELETE_RECORDS: _Field(),
-    api_keys.DESCRIBE_TOPIC_PARTITIONS: _Field(),
-    api_keys.DESCRIBE_LOG_DIRS: _Field(name="topic"),
+FIELDS: Final[dict[int, tuple[str, str, str]]] = {
+    api_keys.PRODUCE: ("topic_data", "name", "topic_id"),
+    api_keys.FETCH: ("topics", "topic", "topic_id"),
+    api_keys.LIST_OFFSETS: ("topics", "name", ""),
+    api_keys.METADATA: ("topics", "name", "topic_id"),
+    api_keys.OFFSET_COMMIT: ("topics", "name", "topic_id"),
+    api_keys.OFFSET_FOR_LEADER_EPOCH: ("topics", "topic", ""),
+    api_keys.OFFSET_DELETE: ("topics", "name", ""),
+    api_keys.CREATE_TOPICS: ("topics", "name", ""),
+    api_keys.CREATE_PARTITIONS: ("topics", "name", ""),
+    api_keys.DELETE_RECORDS: ("topics", "name", ""),
+    api_keys.DESCRIBE_TOPIC_PARTITIONS: ("topics", "name", ""),
+    api_keys.DESCRIBE_LOG_DIRS: ("topics", "topic", ""),
 }
-"""For each API whose requests name topics in a single list: the fields that hold them."""
+"""For each API whose requests name topics in a single list: the field of the request that contains
+the list, and the fields of its items that contain the topic name and the topic id, if any."""
 
 
 def _offsets_of_groups(request: Any) -> Iterable[Any]:
@@ -97,9 +80,10 @@ class RequestLogTopic:
 
     def is_named_in(self, api_key: int, request: Any) -> bool:
         """Return whether a request contains the name or id of the topic."""
-        field = FIELDS.get(api_key)
-        if field is not None:
-            return self._is_in(field, request)
+        fields = FIELDS.get(api_key)
+        if fields is not None:
+            topics, name, id_field = fields
+            return self._is_in(request, topics, name, id_field)
         names_of = NAMES_OF.get(api_key)
         if names_of is None:
             return False
@@ -108,14 +92,14 @@ class RequestLogTopic:
             each == self.name or (id is not None and each == id) for each in names_of(request)
         )
 
-    def _is_in(self, field: _Field, request: Any) -> bool:
+    def _is_in(self, request: Any, topics: str, name_field: str, id_field: str) -> bool:
         own = self.name
-        for topic in getattr(request, field.topics) or ():
-            name = getattr(topic, field.name)
+        for topic in getattr(request, topics) or ():
+            name = getattr(topic, name_field)
             if name:  # a request has either names or ids
                 if name == own:
                     return True
-            elif field.id and getattr(topic, field.id) == self._id:
+            elif id_field and getattr(topic, id_field) == self._id:
                 return True
         return False
 

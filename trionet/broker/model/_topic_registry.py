@@ -211,7 +211,7 @@ class TopicRegistry:
         """
         topic = self._by_name.get(name)
         if topic is None:
-            raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist")
+            raise unknown_topic(name)
         if partitions <= topic.partitions:
             raise ApiError(
                 INVALID_PARTITIONS,
@@ -308,7 +308,7 @@ class TopicRegistry:
         """
         async with self._writing:
             if topic.id not in self._by_id:
-                raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic.name!r} does not exist")
+                raise unknown_topic(topic.name)
             altered = attrs.evolve(self._by_id[topic.id], configs=configs)
             await self._database.transaction(partial(topic_store.update_configs, topic=altered))
             self._put(altered)
@@ -329,7 +329,7 @@ class TopicRegistry:
         """
         async with self._writing:
             if topic.id not in self._by_id:
-                raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic.name!r} does not exist")
+                raise unknown_topic(topic.name)
             await self._database.transaction(partial(topic_store.delete, topic=topic))
             del self._by_name[topic.name]
             del self._by_id[topic.id]
@@ -473,6 +473,11 @@ def _check_pending_folders(database: Database, pending_folders: PendingFolders) 
         raise damaged(
             database.path, f"pending directories of topic {pending_folders.name!r}: {error}"
         ) from error
+
+
+def unknown_topic(name: str) -> ApiError:
+    """Return the error for a topic that does not exist."""
+    return ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist")
 
 
 def is_internal(name: str) -> bool:

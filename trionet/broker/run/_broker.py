@@ -146,7 +146,7 @@ class Broker:
         """
         name = self.endpoints[0].listener_name
         return ",".join(
-            node.state.registration.advertised(name).address for node in self._nodes.values()
+            node.state.registration.advertised[name].address for node in self._nodes.values()
         )
 
     @property

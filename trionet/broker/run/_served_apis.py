@@ -6,62 +6,49 @@ from typing import Final
 
 from ..api._dispatch import API_VERSIONS, Api, Apis
 from ..api._long_calls import LongCalls
-from ..handlers import _create_partitions as create_partitions
-from ..handlers import _create_topics as create_topics
-from ..handlers import _delete_records as delete_records
-from ..handlers import _delete_topics as delete_topics
-from ..handlers import _describe_cluster as describe_cluster
-from ..handlers import _describe_log_dirs as describe_log_dirs
-from ..handlers import _describe_topic_partitions as describe_topic_partitions
+from ..handlers import _configs as configs
 from ..handlers import _fetch as fetch
-from ..handlers import _list_offsets as list_offsets
+from ..handlers import _groups as groups
+from ..handlers import _logs as logs
 from ..handlers import _metadata as metadata
-from ..handlers import _offset_for_leader_epoch as offset_for_leader_epoch
+from ..handlers import _offsets as offsets
 from ..handlers import _produce as produce
 from ..handlers import _sasl as sasl
-from ..handlers.configs import _alter_configs as alter_configs
-from ..handlers.configs import _describe_configs as describe_configs
-from ..handlers.configs import _list_config_resources as list_config_resources
-from ..handlers.groups import _find_coordinator as find_coordinator
-from ..handlers.groups import _group_admin as group_admin
-from ..handlers.groups import _membership as membership
-from ..handlers.groups import _offset_commit as offset_commit
-from ..handlers.groups import _offset_delete as offset_delete
-from ..handlers.groups import _offset_fetch as offset_fetch
+from ..handlers import _topics as topics
 from ..model._broker_state import BrokerState
 
 APIS: Final[tuple[Api, ...]] = (
     API_VERSIONS,
-    alter_configs.alter_configs,
-    create_partitions.handle,
-    create_topics.handle,
-    group_admin.delete_groups,
-    delete_records.handle,
-    delete_topics.handle,
-    describe_cluster.handle,
-    describe_configs.handle,
-    group_admin.describe_groups,
-    describe_log_dirs.handle,
-    describe_topic_partitions.handle,
-    fetch.handle,
-    find_coordinator.handle,
-    membership.heartbeat,
-    alter_configs.incremental_alter_configs,
-    produce.init_producer_id,
-    membership.join_group,
-    membership.leave_group,
-    list_config_resources.handle,
-    group_admin.list_groups,
-    list_offsets.handle,
-    metadata.handle,
-    offset_commit.handle,
-    offset_delete.handle,
-    offset_fetch.handle,
-    offset_for_leader_epoch.handle,
-    produce.produce,
-    sasl.sasl_authenticate,
-    sasl.sasl_handshake,
-    membership.sync_group,
+    configs.handle_alter_configs,
+    topics.handle_create_partitions,
+    topics.handle_create_topics,
+    groups.handle_delete_groups,
+    logs.handle_delete_records,
+    topics.handle_delete_topics,
+    metadata.handle_describe_cluster,
+    configs.handle_describe_configs,
+    groups.handle_describe_groups,
+    logs.handle_describe_log_dirs,
+    metadata.handle_describe_topic_partitions,
+    fetch.handle_fetch,
+    groups.handle_find_coordinator,
+    groups.handle_heartbeat,
+    configs.handle_incremental_alter_configs,
+    produce.handle_init_producer_id,
+    groups.handle_join_group,
+    groups.handle_leave_group,
+    configs.handle_list_config_resources,
+    groups.handle_list_groups,
+    logs.handle_list_offsets,
+    metadata.handle_metadata,
+    offsets.handle_offset_commit,
+    offsets.handle_offset_delete,
+    offsets.handle_offset_fetch,
+    logs.handle_offset_for_leader_epoch,
+    produce.handle_produce,
+    sasl.handle_sasl_authenticate,
+    sasl.handle_sasl_handshake,
+    groups.handle_sync_group,
 )
 
 

@@ -7,8 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable
 
 from ...server.metrics._snapshot_sections import Row, Section, SectionPage
-from ..groups._group import Group
-from ..groups._group_state import GroupState
+from ..groups._group import Group, GroupState
 from ..groups._members import Member
 from ..model._fetch_sessions import FetchSession
 

@@ -1,0 +1,343 @@
+"""Implements OffsetCommit, OffsetFetch and OffsetDelete: the committed offsets of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ...protocol import api_keys, error_codes
+from ...protocol.messages import offset_commit, offset_delete, offset_fetch
+from ..api._call import Call
+from ..api._dispatch import serves
+from ..groups._group import CONSUMER, GroupState, subscribed_topics
+from ..groups._group_store import CommittedOffset, Partition
+from ..groups._members import Caller
+from ..model._broker_state import BrokerState
+from ..model._topic_store import Topic
+
+# From this version on, there is a specific error for unknown groups (KIP-848).
+GROUP_NOT_FOUND_VERSION = 9
+TOPIC_ID_VERSION = 10
+# The maximum timestamp of 64 bits.
+_NEVER_MS = 2**63 - 1
+_UNKNOWN = (error_codes.UNKNOWN_TOPIC_ID, error_codes.UNKNOWN_TOPIC_OR_PARTITION)
+
+# Before this version, only partitions of OffsetFetch have an error code.
+TOP_LEVEL_ERROR_VERSION = 2
+MANY_GROUPS_VERSION = 8
+# The value for a partition without a committed offset.
+_NONE = CommittedOffset(-1, -1, "", 0)
+
+
+@serves(api_keys.OFFSET_COMMIT, 0, 10)
+async def handle_offset_commit(
+    broker: BrokerState, request: offset_commit.OffsetCommitRequest, call: Call
+) -> None:
+    """Handle OffsetCommit, versions 0 to 10; version 10 uses topic ids.
+
+    The response is sent once the offsets are stored, so that they are not lost if the broker is
+    killed. Version 0, with which Kafka stored offsets in ZooKeeper, is treated like the others.
+    """
+    call.expect(len(request.topics) + sum(len(topic.partitions) for topic in request.topics))
+    now_ms = broker.now_ms()
+    metadata_bytes_max = broker.config.integer("offset.metadata.max.bytes")
+    retention_ms = request.retention_time_ms
+    expires_at_ms = min(now_ms + retention_ms, _NEVER_MS) if retention_ms >= 0 else None
+    offsets: dict[Partition, CommittedOffset] = {}
+    topics = []
+    found: dict[str, Topic | None] = {}
+    has_known = False
+    name: str | None
+    for topic in request.topics:
+        if call.version < TOPIC_ID_VERSION:
+            known, name = broker.topics.get(topic.name), topic.name
+        else:
+            known = broker.topics.by_id(topic.topic_id)
+            name = known.name if known is not None else None
+        if name is not None:
+            found[name] = known
+        partitions = []
+        if call.must_pause():
+            await call.pause()
+        for each in topic.partitions:
+            if call.must_pause():
+                await call.pause()
+            error_code = _check(broker, name, each, metadata_bytes_max)
+            has_known = has_known or error_code not in _UNKNOWN
+            if not error_code and name is not None:
+                offsets[name, each.partition_index] = CommittedOffset(
+                    each.committed_offset,
+                    each.committed_leader_epoch,
+                    each.committed_metadata or "",
+                    each.commit_timestamp if each.commit_timestamp >= 0 else now_ms,
+                    expires_at_ms,
+                )
+            partitions.append(
+                offset_commit.OffsetCommitResponsePartition(
+                    partition_index=each.partition_index, error_code=error_code
+                )
+            )
+        topics.append(
+            offset_commit.OffsetCommitResponseTopic(
+                name=topic.name, topic_id=topic.topic_id, partitions=partitions
+            )
+        )
+    response = offset_commit.OffsetCommitResponse(topics=topics)
+    if not has_known:
+        call.respond(response)
+        return
+    if call.is_long:
+        # Topics may have been deleted during the pauses. Respond as if it happened later.
+        gone = {name for name, topic in found.items() if _is_gone(broker, name, topic)}
+        offsets = {each: offset for each, offset in offsets.items() if each[0] not in gone}
+    caller = Caller(
+        request.member_id, request.group_instance_id, request.generation_id_or_member_epoch
+    )
+    new = call.version >= GROUP_NOT_FOUND_VERSION
+    broker.groups.commit(
+        request.group_id,
+        caller,
+        offsets,
+        lambda code: _respond(call, response, code),
+        missing=error_codes.GROUP_ID_NOT_FOUND if new else error_codes.ILLEGAL_GENERATION,
+    )
+
+
+def _is_gone(broker: BrokerState, name: str, before: Topic | None) -> bool:
+    now = broker.topics.get(name)
+    return before is None or now is None or now.id != before.id
+
+
+def _check(
+    broker: BrokerState,
+    name: str | None,
+    each: offset_commit.OffsetCommitRequestPartition,
+    metadata_bytes_max: int,
+) -> int:
+    if name is None:
+        return error_codes.UNKNOWN_TOPIC_ID
+    if broker.get_log(name, each.partition_index) is None:
+        return error_codes.UNKNOWN_TOPIC_OR_PARTITION
+    if len(each.committed_metadata or "") > metadata_bytes_max:
+        return error_codes.OFFSET_METADATA_TOO_LARGE
+    return error_codes.NONE
+
+
+def _respond(call: Call, response: offset_commit.OffsetCommitResponse, error_code: int) -> None:
+    if error_code:
+        topics = response.topics
+        response.topics = call.elements(
+            (_failed_topic(call, topic, error_code) for topic in topics), len(topics)
+        )
+    call.respond(response)
+
+
+def _failed_topic(
+    call: Call, topic: offset_commit.OffsetCommitResponseTopic, error_code: int
+) -> offset_commit.OffsetCommitResponseTopic:
+    """Return the error response for a topic whose offsets could not be committed."""
+    partitions = (
+        offset_commit.OffsetCommitResponsePartition(
+            partition_index=each.partition_index,
+            error_code=each.error_code if each.error_code in _UNKNOWN else error_code,
+        )
+        for each in topic.partitions
+    )
+    return offset_commit.OffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=call.elements(partitions, len(topic.partitions)),
+    )
+
+
+@serves(api_keys.OFFSET_FETCH, 0, 10, only_responds=True)
+async def handle_offset_fetch(
+    broker: BrokerState, request: offset_fetch.OffsetFetchRequest, call: Call
+) -> offset_fetch.OffsetFetchResponse:
+    """Handle OffsetFetch, versions 0 to 10, which returns the committed offsets of groups.
+
+    Without transactions, offsets are never pending, so ``require_stable`` has no effect.
+    """
+    if call.version < MANY_GROUPS_VERSION:
+        return await _one_group(broker, request, call)
+    call.expect(len(request.groups))
+    requested = []
+    whole = set()
+    for group in request.groups:
+        if call.must_pause():
+            await call.pause()
+        if group.topics is None:
+            if group.group_id in whole:
+                continue  # all offsets of a group only once (Kafka: as often as requested)
+            whole.add(group.group_id)
+        requested.append(group)
+    call.expect(sum(len(broker.groups.offsets.of(group_id)) for group_id in whole))
+    groups = [await _group(broker, group, call) for group in requested]
+    return offset_fetch.OffsetFetchResponse(groups=groups)
+
+
+async def _one_group(
+    broker: BrokerState, request: offset_fetch.OffsetFetchRequest, call: Call
+) -> offset_fetch.OffsetFetchResponse:
+    """Handle a request in the format for a single group."""
+    error_code = broker.groups.coordinator_error(request.group_id)
+    if error_code and call.version >= TOP_LEVEL_ERROR_VERSION:
+        return offset_fetch.OffsetFetchResponse(error_code=error_code)
+    offsets = {} if error_code else broker.groups.offsets.of(request.group_id)
+    requested: Sequence[
+        offset_fetch.OffsetFetchRequestTopic | offset_fetch.OffsetFetchRequestTopics
+    ]
+    if request.topics is None:
+        call.expect(len(offsets))
+        requested = await _all_topics(broker, offsets, call)
+    else:
+        requested = request.topics
+    kind = offset_fetch.OffsetFetchResponsePartition
+    topics = (
+        offset_fetch.OffsetFetchResponseTopic(
+            name=each.name,
+            partitions=_partitions(
+                kind, call, offsets, each.name, each.partition_indexes, error_code
+            ),
+        )
+        for each in requested
+    )
+    return offset_fetch.OffsetFetchResponse(topics=call.elements(topics, len(requested)))
+
+
+async def _group(
+    broker: BrokerState, group: offset_fetch.OffsetFetchRequestGroup, call: Call
+) -> offset_fetch.OffsetFetchResponseGroup:
+    if call.must_pause():
+        await call.pause()
+    error_code = broker.groups.coordinator_error(group.group_id)
+    if error_code:
+        return offset_fetch.OffsetFetchResponseGroup(group_id=group.group_id, error_code=error_code)
+    offsets = broker.groups.offsets.of(group.group_id)
+    requested = group.topics
+    if requested is None:
+        requested = await _all_topics(broker, offsets, call)
+    topics = (_topic(broker, call, offsets, each) for each in requested)
+    return offset_fetch.OffsetFetchResponseGroup(
+        group_id=group.group_id, topics=call.elements(topics, len(requested))
+    )
+
+
+async def _all_topics(
+    broker: BrokerState, offsets: Mapping[Partition, CommittedOffset], call: Call
+) -> list[offset_fetch.OffsetFetchRequestTopics]:
+    """Return a request for all offsets of a group; with ids, only of topics that exist."""
+    by_name: dict[str, list[int]] = {}
+    for name, index in list(offsets):
+        if call.must_pause():
+            await call.pause()
+        by_name.setdefault(name, []).append(index)
+    topics = []
+    for name in sorted(by_name):
+        known = broker.topics.get(name)
+        if known is not None or call.version < TOPIC_ID_VERSION:
+            topic = offset_fetch.OffsetFetchRequestTopics(
+                name=name, partition_indexes=sorted(by_name[name])
+            )
+            if known is not None:
+                topic.topic_id = known.id
+            topics.append(topic)
+    return topics
+
+
+def _topic(
+    broker: BrokerState,
+    call: Call,
+    offsets: Mapping[Partition, CommittedOffset],
+    requested: offset_fetch.OffsetFetchRequestTopics,
+) -> offset_fetch.OffsetFetchResponseTopics:
+    name = requested.name
+    error_code = error_codes.NONE
+    if call.version >= TOPIC_ID_VERSION:
+        known = broker.topics.by_id(requested.topic_id)
+        if known is None:
+            error_code = error_codes.UNKNOWN_TOPIC_ID
+        else:
+            name = known.name
+    kind = offset_fetch.OffsetFetchResponsePartitions
+    return offset_fetch.OffsetFetchResponseTopics(
+        name=requested.name,
+        topic_id=requested.topic_id,
+        partitions=_partitions(kind, call, offsets, name, requested.partition_indexes, error_code),
+    )
+
+
+def _partitions(
+    kind: Callable[..., object],
+    call: Call,
+    offsets: Mapping[Partition, CommittedOffset],
+    topic: str,
+    indexes: list[int],
+    error_code: int,
+) -> Any:
+    """Return the array of a topic's partitions, with the class that the request's format has."""
+
+    def partition(index: int) -> object:
+        committed = offsets.get((topic, index), _NONE)
+        return kind(
+            partition_index=index,
+            committed_offset=committed.offset,
+            committed_leader_epoch=committed.leader_epoch,
+            metadata=committed.metadata,
+            error_code=error_code,
+        )
+
+    return call.elements(map(partition, indexes), len(indexes))
+
+
+@serves(api_keys.OFFSET_DELETE, 0, 0)
+async def handle_offset_delete(
+    broker: BrokerState, request: offset_delete.OffsetDeleteRequest, call: Call
+) -> offset_delete.OffsetDeleteResponse | None:
+    """Handle OffsetDelete, version 0, for topics that no member is subscribed to (KIP-496)."""
+    if not request.group_id:
+        return offset_delete.OffsetDeleteResponse(error_code=error_codes.INVALID_GROUP_ID)
+    if broker.groups.coordinator_error(request.group_id):
+        return offset_delete.OffsetDeleteResponse(error_code=error_codes.NOT_COORDINATOR)
+    group = broker.groups.groups.get(request.group_id)
+    if group is None or group.state is GroupState.DEAD:
+        return offset_delete.OffsetDeleteResponse(error_code=error_codes.GROUP_ID_NOT_FOUND)
+    if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER:
+        return offset_delete.OffsetDeleteResponse(error_code=error_codes.NON_EMPTY_GROUP)
+    call.expect(len(request.topics) + sum(len(topic.partitions) for topic in request.topics))
+    in_use = subscribed_topics(group)
+    due: dict[Partition, None] = {}
+    topics = []
+    for topic in request.topics:
+        partitions = []
+        if call.must_pause():
+            await call.pause()
+        for each in topic.partitions:
+            if call.must_pause():
+                await call.pause()
+            error_code = error_codes.NONE
+            if broker.get_log(topic.name, each.partition_index) is None:
+                error_code = error_codes.UNKNOWN_TOPIC_OR_PARTITION
+            elif in_use is None or topic.name in in_use:
+                error_code = error_codes.GROUP_SUBSCRIBED_TO_TOPIC
+            else:
+                due[topic.name, each.partition_index] = None
+            partitions.append(
+                offset_delete.OffsetDeleteResponsePartition(
+                    partition_index=each.partition_index, error_code=error_code
+                )
+            )
+        topics.append(
+            offset_delete.OffsetDeleteResponseTopic(name=topic.name, partitions=partitions)
+        )
+    if call.is_long:  # members may have joined during the pauses
+        in_use = subscribed_topics(group)
+        due = {} if in_use is None else {each: None for each in due if each[0] not in in_use}
+    broker.groups.delete_offsets(
+        request.group_id,
+        due,
+        lambda code: call.respond(
+            offset_delete.OffsetDeleteResponse(error_code=code, topics=[] if code else topics)
+        ),
+    )
+    return None

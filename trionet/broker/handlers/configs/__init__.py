@@ -1,1 +1,0 @@
-"""The configuration APIs, which list, describe and alter the settings of resources."""

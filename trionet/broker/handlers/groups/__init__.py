@@ -1,1 +1,0 @@
-"""The consumer group APIs: membership, offsets and administration."""
