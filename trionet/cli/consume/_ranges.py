@@ -8,8 +8,7 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
-from trionet.cli.arguments._numbers import INT32_MAX, INT64_MAX, is_natural
-from trionet.cli.arguments._times import parse_time
+from trionet.cli.arguments._values import INT32_MAX, INT64_MAX, is_natural, parse_time
 from trionet.errors import ConfigError
 
 

@@ -13,7 +13,7 @@ from trionet.errors import ConfigError
 from trionet.protocol._codec import schema_versions
 from trionet.protocol.messages.registry import APIS
 
-from ..arguments._name_patterns import api_key, api_name
+from ..arguments._values import api_key, api_name
 from ._conversation import Expected
 from ._entries import Selection, entries
 from .input._inputs import open_sources
