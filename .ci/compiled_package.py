@@ -22,7 +22,14 @@ FOLDER = VENV / "compiled"
 FOLDERS_KEPT = 4
 HOOK = ROOT / ".ci" / "compile_hot_path.py"
 #: What goes into a wheel, or decides what does.
-SOURCES = ("trionet/**/*.py", "trionet/py.typed", ".ci/*.py", "pyproject.toml", "README.md")
+SOURCES = (
+    "trionet/**/*.py",
+    "trionet/**/*.toml",
+    "trionet/py.typed",
+    ".ci/*.py",
+    "pyproject.toml",
+    "README.md",
+)
 
 
 def obstacle() -> str:

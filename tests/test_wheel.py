@@ -62,11 +62,13 @@ def test_a_wheel_has_the_module_by_whose_name_spark_finds_the_source(wheel: zipf
     assert expected == (wheel / "pyspark_trionet.py").read_text("utf-8")
 
 
-def test_a_wheel_has_every_module_and_says_that_it_is_typed(wheel: zipfile.Path) -> None:
+def test_a_wheel_has_every_module_and_says_that_it_is_typed(
+    wheel: zipfile.Path,
+) -> None:
     expected = {
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "trionet").rglob("*")
-        if path.name == "py.typed" or path.suffix == ".py"
+        if path.name == "py.typed" or path.suffix in {".py", ".toml"}
     }
     expected.remove("trionet/spark/default_source.py")  # which lies beside the package, see below
 

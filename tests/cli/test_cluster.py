@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from support.command_runs import Run
 from trionet.testing import ThreadedBroker as Broker
 from trionet.testing import broker
@@ -49,22 +47,3 @@ def test_folders_are_shown(run: Run, tmp_path: Path) -> None:
     assert [("orders", 0), ("orders", 1)] == [(row["topic"], row["partition"]) for row in rows]
     assert folder["bytes"] == sum(row["bytes"] for row in rows)
     assert 1 == unknown.status
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["cluster", "elect-leaders"],
-        ["cluster", "elect-leaders", "--all", "orders"],
-        ["cluster", "elect-leaders", "orders:x"],
-        ["cluster", "log-dirs", "-i", "one"],
-        ["transactions", "abort-hanging", "orders", "--start-offset", "1"],
-        ["transactions", "abort-hanging", "orders:0"],
-        ["transactions", "describe"],
-    ],
-)
-def test_wrong_usage_is_reported(words: list[str], run: Run) -> None:
-    done = run(*words, "-b", "127.0.0.1:1")
-
-    assert (2, "") == (done.status, done.out)
-    assert done.err

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 from demo.child import ChildFailed, early_end
 from demo.telemetry import FAILED, LOG, RESULTS, Telemetry
 from demo.telemetry_job import command
-from trionet.cli.pipeline import _run as pipeline_run
+from trionet.cli.main import whole_parser
 
 
 class Reporting:
@@ -58,11 +57,8 @@ def test_an_early_end_is_reported_with_the_last_reason() -> None:
 
 
 def test_all_files_of_the_job_are_below_its_folder(tmp_path: Path) -> None:
-    parser = argparse.ArgumentParser()
-    pipeline_run.add_arguments(parser)
-
-    [_, _, *arguments] = command("localhost:1", LOG, RESULTS, str(tmp_path))
-    parsed = parser.parse_args(arguments)
+    arguments = command("localhost:1", LOG, RESULTS, str(tmp_path))
+    parsed = whole_parser().parse_args(arguments)
 
     assert (LOG, RESULTS) == (parsed.topic, parsed.results_topic)
     assert Path(parsed.folder).parent == tmp_path

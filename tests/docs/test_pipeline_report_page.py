@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 from pathlib import Path
 
 from spark.pipeline.report.samples import report_of, sample
-from trionet.cli.pipeline import _report as pipeline_report
+from trionet.cli import _pipeline
+from trionet.cli._completion import places
+from trionet.cli.main import whole_parser
 from trionet.spark.pipeline.report.data._bins import BINS_MAX
 from trionet.spark.pipeline.report.data._queries import ANOMALIES_MAX
 from trionet.spark.pipeline.report.html._charts import SERIES_MAX
@@ -21,11 +22,13 @@ SECTION = re.split(
 
 
 def test_the_options_are_those_of_the_command() -> None:
-    parser = argparse.ArgumentParser(add_help=False)
-    pipeline_report.add_arguments(parser)
-    options = {option for action in parser._actions for option in action.option_strings}
+    by_words = {place.words: place for place in places(whole_parser())}
+    report = by_words["pipeline", "report"]
+    flags = {flag for option in report.options for flag in option.flags}
 
-    assert options == set(re.findall(r"^\| `(--[a-z]+)[ `]", SECTION, re.MULTILINE))
+    assert flags - {"-h", "--help"} == set(
+        re.findall(r"^\| `(--[a-z]+)[ `]", SECTION, re.MULTILINE)
+    )
 
 
 def test_the_fields_are_those_of_the_document() -> None:
@@ -41,4 +44,4 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert f"{BINS_MAX} steps at most" in SECTION
     assert f"of more than {words[SERIES_MAX]}" in SECTION
     assert f"At most {ANOMALIES_MAX:,} anomalies" in SECTION
-    assert f"(default: {pipeline_report.TOP})" in SECTION
+    assert f"(default: {_pipeline.TOP})" in SECTION

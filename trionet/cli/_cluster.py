@@ -2,46 +2,39 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from trionet.errors import ApiError, ConfigError, TrionetError
 
-from .arguments._numbers import INT32_MAX, bounded_int
-from .arguments._parser import Subcommands, Verb, run
-from .arguments._times import time_text
-from .clients._admin import run_with_admin
-from .clients._connection import add_connection_arguments
-from .clients._topic_selection import describe_selected
-from .terminal._confirmation import add_confirmation_argument, confirmed
-from .terminal._output import Table, add_format_arguments, facts, write_results
+from .arguments._parser import Subcommands, argument, flag, repeatable
+from .arguments._values import INT32_MAX, bounded_int, time_text
+from .clients._admin import (
+    ADMIN_ARGUMENTS,
+    ONLY_TOPICS,
+    describe_selected,
+    run_with_admin,
+    with_admin,
+)
+from .terminal._output import YES, Table, confirmed, facts, write_results
 
 if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
     from trionet.client.admin._cluster import LogDirs
 
-
-def _add_describe_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments to ``parser``."""
-    parser.add_argument(
-        "--features", action="store_true", help="include feature versions (KIP-584)"
-    )
-    parser.add_argument(
-        "--quorum",
-        action="store_true",
-        help="include the controllers and their replication lag (KIP-595)",
-    )
-    add_format_arguments(parser)
-    add_connection_arguments(parser)
+COMMANDS: Final = Subcommands()
 
 
-def _run_describe(arguments: argparse.Namespace) -> int:
-    """Run the command and return the exit status: 0 if all were shown, 1 if some failed."""
-    return run_with_admin(arguments, partial(_describe, arguments))
-
-
-async def _describe(arguments: argparse.Namespace, admin: Admin) -> int:
+@COMMANDS.command(
+    "describe",
+    "show brokers, controllers and features",
+    flag("--features", "include feature versions (KIP-584)"),
+    flag("--quorum", "include the controllers and their replication lag (KIP-595)"),
+    *ADMIN_ARGUMENTS,
+)
+@with_admin
+async def _describe(arguments: Namespace, admin: Admin) -> int:
     cluster = await admin.describe_cluster()
     controller = None if cluster.controller is None else cluster.controller.id
     rows = [
@@ -94,33 +87,21 @@ async def _quorum(admin: Admin) -> Table:
     return Table(("node", "role", "end_offset", "lag", "caught_up"), rows)
 
 
-def _add_log_dirs_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments to ``parser``."""
-    parser.add_argument(
-        "topics", metavar="TOPIC", nargs="*", help="only these topics (default: all)"
-    )
-    parser.add_argument(
-        "-i",
-        "--broker-id",
+@COMMANDS.command(
+    "log-dirs",
+    "show the log directories of brokers and their sizes",
+    ONLY_TOPICS,
+    repeatable(
+        "-i, --broker-id ID",
+        "only this broker; may be repeated",
         dest="broker_ids",
-        metavar="ID",
         type=bounded_int(0, INT32_MAX),
-        action="append",
-        default=[],
-        help="only this broker; may be repeated",
-    )
-    parser.add_argument("-p", "--partitions", action="store_true", help="list each partition")
-    add_format_arguments(parser)
-    add_connection_arguments(parser)
-
-
-def _run_log_dirs(arguments: argparse.Namespace) -> int:
-    """Run the command and return the exit status: 0 if all were shown, 1 if some failed."""
-    arguments.regex = False
-    return run_with_admin(arguments, partial(_log_dirs, arguments))
-
-
-async def _log_dirs(arguments: argparse.Namespace, admin: Admin) -> int:
+    ),
+    flag("-p, --partitions", "list each partition"),
+    *ADMIN_ARGUMENTS,
+)
+@with_admin
+async def _log_dirs(arguments: Namespace, admin: Admin) -> int:
     from trionet.client._topic_partition import TopicPartition
 
     errors: list[TrionetError] = []
@@ -169,27 +150,20 @@ def _by_partition(found: dict[int, LogDirs]) -> Table:
     return Table(fields, rows)
 
 
-def _add_elect_leaders_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments to ``parser``."""
-    parser.add_argument(
-        "topics", metavar="TOPIC[:N,...]", nargs="*", help="topics, optionally with partitions"
-    )
-    parser.add_argument(
-        "--all", action="store_true", help="all partitions of the cluster that need an election"
-    )
-    parser.add_argument(
+@COMMANDS.command(
+    "elect-leaders",
+    "trigger leader elections of partitions",
+    argument("topics", "TOPIC[:N,...]", "topics, optionally with partitions", nargs="*"),
+    flag("--all", "all partitions of the cluster that need an election"),
+    flag(
         "--unclean",
-        action="store_true",
-        help="allow an out-of-sync leader if no replica is in sync, which may lose records "
+        "allow an out-of-sync leader if no replica is in sync, which may lose records "
         "(default: elect the preferred replica if it is in sync)",
-    )
-    add_confirmation_argument(parser)
-    add_format_arguments(parser)
-    add_connection_arguments(parser)
-
-
-def _run_elect_leaders(arguments: argparse.Namespace) -> int:
-    """Run the command and return the exit status: 0 if all were elected, 1 if some were not."""
+    ),
+    YES,
+    *ADMIN_ARGUMENTS,
+)
+def _run_elect_leaders(arguments: Namespace) -> int:
     from .arguments._topic_partitions import parse_topic
 
     if arguments.all == bool(arguments.topics):
@@ -203,7 +177,7 @@ def _run_elect_leaders(arguments: argparse.Namespace) -> int:
 
 
 async def _elect(
-    arguments: argparse.Namespace, topics: list[tuple[str, list[int] | None]], admin: Admin
+    arguments: Namespace, topics: list[tuple[str, list[int] | None]], admin: Admin
 ) -> int:
     from trionet.client._topic_partition import TopicPartition
     from trionet.client.admin._partitions import ElectionType
@@ -228,22 +202,3 @@ async def _elect(
         else:
             errors.append(error)
     return write_results(arguments, Table(("topic", "partition", "elected"), rows), errors)
-
-
-COMMANDS: Final = {
-    "describe": Verb(
-        "show brokers, controllers and features", _add_describe_arguments, _run_describe
-    ),
-    "log-dirs": Verb(
-        "show the log directories of brokers and their sizes",
-        _add_log_dirs_arguments,
-        _run_log_dirs,
-    ),
-    "elect-leaders": Verb(
-        "trigger leader elections of partitions", _add_elect_leaders_arguments, _run_elect_leaders
-    ),
-}
-
-add_arguments = Subcommands(COMMANDS).add_arguments
-
-__all__ = ["COMMANDS", "add_arguments", "run"]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import shutil
 import signal
 import sys
+from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Final
 
 from trionet._util._regular_file import read_regular_file
 from trionet.errors import ConfigError
 
+from .arguments._parser import add_all, argument, flag, group, option
 from .clients._connection import (
     DEFAULT_SERVERS,
     SERVERS,
@@ -33,87 +34,77 @@ FORMATS: Final = ("text", "json", "csv", "svg", "html")
 _SIZE: Final = re.compile(r"([1-9]\d{1,2})x([1-9]\d{1,2})")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     parser.description = (
         "Watch a broker or a cluster: requests, connections, topics, groups, and the internals of "
         "a trionet broker. Press ? for the keys. If standard input or output is not a terminal, "
         "print one view and exit."
     )
-    parser.add_argument(
-        "server",
-        nargs="?",
-        metavar="HOST[:PORT]",
-        help=f"bootstrap broker, as with --brokers (default: {DEFAULT_SERVERS})",
+    add_all(
+        parser,
+        argument(
+            "server",
+            "HOST[:PORT]",
+            f"bootstrap broker, as with --brokers (default: {DEFAULT_SERVERS})",
+            nargs="?",
+        ),
+        add_connection_arguments,
+        option(
+            "--metrics URL",
+            "the metrics listener of a trionet broker (metrics.listener), for its internals: "
+            "http://HOST:PORT or https://HOST:PORT",
+        ),
+        option(
+            "--metrics-token-file FILE",
+            "file with the listener's token (metrics.listener.token), needed to close connections",
+        ),
+        option(
+            "--metrics-ca-file FILE",
+            "PEM certificates to trust for the listener (default: those of the system)",
+        ),
+        option(
+            "--pipeline-topic TOPIC", "results topic of `trionet pipeline run` (default: detected)"
+        ),
+        group(
+            "display",
+            option("--view NAME", "the initial view", default="overview"),
+            option(
+                "--filter WORDS",
+                "with --once: only rows that contain all of these words",
+                default="",
+            ),
+            option(
+                "--refresh SECONDS",
+                "refresh interval, 0.2 to 60 (default: 1)",
+                type=float,
+                default=1.0,
+            ),
+            flag("--ascii", "no Unicode", default=None),
+            flag("--no-color", "no colors, as with NO_COLOR"),
+            flag("--mouse", "enable mouse selection from the start (key m)"),
+            flag("--once", "print the view once and exit"),
+            option(
+                "--interval SECONDS",
+                "print a line of figures at this interval instead of a view",
+                type=float,
+            ),
+            option("--count N", "exit after N lines of figures", type=int),
+            option(
+                "--format",
+                "format of --once (any of these) or --interval (text, json, csv) (default: text)",
+                choices=FORMATS,
+            ),
+            option(
+                "--size COLUMNSxLINES",
+                "size of the output of --once (default: that of the terminal, or 120x40)",
+            ),
+        ),
     )
-    add_connection_arguments(parser)
     parser.set_defaults(prog=parser.prog)
-    parser.add_argument(
-        "--metrics",
-        metavar="URL",
-        help="the metrics listener of a trionet broker (metrics.listener), for its internals: "
-        "http://HOST:PORT or https://HOST:PORT",
-    )
-    parser.add_argument(
-        "--metrics-token-file",
-        metavar="FILE",
-        help="file with the listener's token (metrics.listener.token), needed to close connections",
-    )
-    parser.add_argument(
-        "--metrics-ca-file",
-        metavar="FILE",
-        help="PEM certificates to trust for the listener (default: those of the system)",
-    )
-    parser.add_argument(
-        "--pipeline-topic",
-        metavar="TOPIC",
-        help="results topic of `trionet pipeline run` (default: detected)",
-    )
-    _add_display_arguments(parser)
 
 
-def _add_display_arguments(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("display")
-    group.add_argument("--view", default="overview", metavar="NAME", help="the initial view")
-    group.add_argument(
-        "--filter",
-        default="",
-        metavar="WORDS",
-        help="with --once: only rows that contain all of these words",
-    )
-    group.add_argument(
-        "--refresh",
-        type=float,
-        default=1.0,
-        metavar="SECONDS",
-        help="refresh interval, 0.2 to 60 (default: 1)",
-    )
-    group.add_argument("--ascii", action="store_true", default=None, help="no Unicode")
-    group.add_argument("--no-color", action="store_true", help="no colors, as with NO_COLOR")
-    group.add_argument(
-        "--mouse", action="store_true", help="enable mouse selection from the start (key m)"
-    )
-    group.add_argument("--once", action="store_true", help="print the view once and exit")
-    group.add_argument(
-        "--interval",
-        type=float,
-        metavar="SECONDS",
-        help="print a line of figures at this interval instead of a view",
-    )
-    group.add_argument("--count", type=int, metavar="N", help="exit after N lines of figures")
-    group.add_argument(
-        "--format",
-        choices=FORMATS,
-        help="format of --once (any of these) or --interval (text, json, csv) (default: text)",
-    )
-    group.add_argument(
-        "--size",
-        metavar="COLUMNSxLINES",
-        help="size of the output of --once (default: that of the terminal, or 120x40)",
-    )
-
-
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Namespace) -> int:
     """Run the command and return the exit status: 0, 2 on invalid usage, 128 + N after signal N."""
     import trio
 
@@ -128,7 +119,7 @@ def run(arguments: argparse.Namespace) -> int:
         return trio.run(_show, arguments)
 
 
-def _check(arguments: argparse.Namespace) -> None:
+def _check(arguments: Namespace) -> None:
     from trionet.dashboard._once import ROLLING_FORMS
     from trionet.dashboard.ui._ui import REFRESH_SECONDS
     from trionet.dashboard.views import VIEWS
@@ -156,12 +147,12 @@ def _check(arguments: argparse.Namespace) -> None:
         raise ConfigError(
             f"--size {arguments.size}: must have the form COLUMNSxLINES, such as 120x40"
         )
-    for option in ("metrics_token_file", "metrics_ca_file"):
-        if arguments.metrics is None and getattr(arguments, option) is not None:
-            raise ConfigError(f"--{option.replace('_', '-')} requires --metrics URL")
+    for name in ("metrics_token_file", "metrics_ca_file"):
+        if arguments.metrics is None and getattr(arguments, name) is not None:
+            raise ConfigError(f"--{name.replace('_', '-')} requires --metrics URL")
 
 
-def open_source(arguments: argparse.Namespace) -> AbstractAsyncContextManager[Source]:
+def open_source(arguments: Namespace) -> AbstractAsyncContextManager[Source]:
     """Open the data source selected by the arguments."""
     from trionet.dashboard.sources._open_source import open_remote
 
@@ -202,7 +193,7 @@ def _token(path: str | None) -> str | None:
         raise ConfigError(f"--metrics-token-file {path}: {error}") from error
 
 
-async def _show(arguments: argparse.Namespace) -> int:
+async def _show(arguments: Namespace) -> int:
     from trionet.dashboard._app import DashboardSettings, run_dashboard
 
     settings = DashboardSettings(
@@ -217,7 +208,7 @@ async def _show(arguments: argparse.Namespace) -> int:
 
 
 async def _until_interrupted(
-    command: Callable[[argparse.Namespace], Awaitable[int]], arguments: argparse.Namespace
+    command: Callable[[Namespace], Awaitable[int]], arguments: Namespace
 ) -> int:
     """Run a command until it finishes or Ctrl-C cancels it, without raising an exception group."""
     import trio
@@ -225,10 +216,7 @@ async def _until_interrupted(
     from trionet._util._raising import raise_single_error
 
     status = 128 + signal.SIGINT
-    with (
-        raise_single_error(),
-        trio.open_signal_receiver(signal.SIGINT) as signals,
-    ):
+    with raise_single_error(), trio.open_signal_receiver(signal.SIGINT) as signals:
         async with trio.open_nursery() as nursery:
 
             async def wait() -> None:
@@ -241,7 +229,7 @@ async def _until_interrupted(
     return status
 
 
-async def _roll(arguments: argparse.Namespace) -> int:
+async def _roll(arguments: Namespace) -> int:
     from trionet.dashboard._once import roll
 
     async with open_source(arguments) as source:
@@ -250,7 +238,7 @@ async def _roll(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def _look(arguments: argparse.Namespace) -> int:
+async def _look(arguments: Namespace) -> int:
     from trionet.dashboard._once import NotATableError, render_once
 
     try:
@@ -263,7 +251,7 @@ async def _look(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _once_options(arguments: argparse.Namespace) -> OnceOptions:
+def _once_options(arguments: Namespace) -> OnceOptions:
     from trionet.dashboard._once import OnceOptions
 
     width, height = 120, 40

@@ -2,63 +2,45 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from trionet.errors import ConfigError
 
-from .arguments._name_patterns import split_names
-from .arguments._numbers import INT64_MAX, bounded_int
-from .arguments._parser import Subcommands, Verb, run
-from .arguments._times import time_text
-from .clients._admin import run_with_admin
-from .clients._connection import add_connection_arguments
-from .terminal._confirmation import add_confirmation_argument, confirmed
-from .terminal._output import Table, add_format_arguments, print_message, write, write_results
+from .arguments._parser import Subcommands, argument, option, repeatable
+from .arguments._values import INT64_MAX, bounded_int, split_names, time_text
+from .clients._admin import ADMIN_ARGUMENTS, run_with_admin, with_admin
+from .terminal._output import YES, Table, confirmed, print_message, write, write_results
 
 if TYPE_CHECKING:
     from trionet.client._topic_partition import TopicPartition
     from trionet.client.admin._admin import Admin
 
+COMMANDS: Final = Subcommands()
 
-def _add_list_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments to ``parser``."""
-    parser.add_argument(
-        "-s",
-        "--states",
-        action="append",
-        default=[],
-        metavar="STATE,...",
-        help="only transactions in these states, such as Ongoing",
-    )
-    parser.add_argument(
-        "--producer-id",
+_IDS: Final = argument("ids", "ID", "a transactional.id", nargs="+")
+
+
+@COMMANDS.command(
+    "list",
+    "list transactional ids",
+    repeatable("-s, --states STATE,...", "only transactions in these states, such as Ongoing"),
+    repeatable(
+        "--producer-id ID",
+        "only transactions of this producer; may be repeated",
         type=bounded_int(0, INT64_MAX),
-        action="append",
-        default=[],
-        metavar="ID",
-        help="only transactions of this producer; may be repeated",
-    )
-    parser.add_argument(
-        "--longer-than-ms",
+    ),
+    option(
+        "--longer-than-ms N",
+        "only transactions open for longer than this (Kafka 3.8)",
         type=bounded_int(0, INT64_MAX),
-        metavar="N",
-        help="only transactions open for longer than this (Kafka 3.8)",
-    )
-    parser.add_argument(
-        "--pattern", metavar="REGEX", help="only ids that match this as a whole (RE2; Kafka 4.1)"
-    )
-    add_format_arguments(parser)
-    add_connection_arguments(parser)
-
-
-def _run_list(arguments: argparse.Namespace) -> int:
-    """Run the command and return the exit status 0."""
-    return run_with_admin(arguments, partial(_list, arguments))
-
-
-async def _list(arguments: argparse.Namespace, admin: Admin) -> int:
+    ),
+    option("--pattern REGEX", "only ids that match this as a whole (RE2; Kafka 4.1)"),
+    *ADMIN_ARGUMENTS,
+)
+@with_admin
+async def _list(arguments: Namespace, admin: Admin) -> int:
     found = await admin.list_transactions(
         states=split_names(arguments.states),
         producer_ids=arguments.producer_id,
@@ -70,19 +52,11 @@ async def _list(arguments: argparse.Namespace, admin: Admin) -> int:
     return 0
 
 
-def _add_describe_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments to ``parser``."""
-    parser.add_argument("ids", metavar="ID", nargs="+", help="a transactional.id")
-    add_format_arguments(parser)
-    add_connection_arguments(parser)
-
-
-def _run_describe(arguments: argparse.Namespace) -> int:
-    """Run the command and return the exit status: 0 if all were shown, 1 if some failed."""
-    return run_with_admin(arguments, partial(_describe, arguments))
-
-
-async def _describe(arguments: argparse.Namespace, admin: Admin) -> int:
+@COMMANDS.command(
+    "describe", "show states and partitions of transactional ids", _IDS, *ADMIN_ARGUMENTS
+)
+@with_admin
+async def _describe(arguments: Namespace, admin: Admin) -> int:
     from trionet.client.admin._transactions import TransactionDescription
 
     results = await admin.describe_transactions(list(dict.fromkeys(arguments.ids)))
@@ -113,19 +87,15 @@ async def _describe(arguments: argparse.Namespace, admin: Admin) -> int:
     return write_results(arguments, Table(fields, rows), results.errors.values())
 
 
-def _add_abort_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments to ``parser``."""
-    parser.description = (
-        "Abort the open transactions of transactional ids and fence their producers."
-    )
-    parser.add_argument("ids", metavar="ID", nargs="+", help="a transactional.id")
-    add_confirmation_argument(parser)
-    add_format_arguments(parser)
-    add_connection_arguments(parser)
-
-
-def _run_abort(arguments: argparse.Namespace) -> int:
-    """Run the command and return the exit status: 0 if all were aborted, 1 if some were not."""
+@COMMANDS.command(
+    "abort",
+    "abort the open transaction of a transactional id",
+    _IDS,
+    YES,
+    *ADMIN_ARGUMENTS,
+    description="Abort the open transactions of transactional ids and fence their producers.",
+)
+def _run_abort(arguments: Namespace) -> int:
     ids = list(dict.fromkeys(arguments.ids))
     if not confirmed(
         arguments, f"abort the open transactions of {', '.join(ids)} and fence their producers"
@@ -134,7 +104,7 @@ def _run_abort(arguments: argparse.Namespace) -> int:
     return run_with_admin(arguments, partial(_abort, arguments, ids))
 
 
-async def _abort(arguments: argparse.Namespace, ids: list[str], admin: Admin) -> int:
+async def _abort(arguments: Namespace, ids: list[str], admin: Admin) -> int:
     from trionet.client.admin._transactions import FencedProducer
 
     results = await admin.fence_producers(ids)
@@ -143,34 +113,26 @@ async def _abort(arguments: argparse.Namespace, ids: list[str], admin: Admin) ->
         for id, each in results.items()
         if isinstance(each, FencedProducer)
     ]
-    return write_results(
-        arguments,
-        Table(("transactional_id", "producer_id", "epoch"), rows),
-        results.errors.values(),
-    )
+    table = Table(("transactional_id", "producer_id", "epoch"), rows)
+    return write_results(arguments, table, results.errors.values())
 
 
-def _add_abort_hanging_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments to ``parser``."""
-    parser.description = (
-        "Abort a transaction that its coordinator no longer knows and that blocks read_committed "
-        "consumers. `trionet topics producers` shows where it starts."
-    )
-    parser.add_argument("topic", metavar="TOPIC:N", help="the partition of the transaction")
-    parser.add_argument(
-        "--start-offset",
+@COMMANDS.command(
+    "abort-hanging",
+    "abort a hanging transaction in a partition",
+    argument("topic", "TOPIC:N", "the partition of the transaction"),
+    option(
+        "--start-offset OFFSET",
+        "offset of the transaction's first record",
         type=bounded_int(0, INT64_MAX),
         required=True,
-        metavar="OFFSET",
-        help="offset of the transaction's first record",
-    )
-    add_confirmation_argument(parser)
-    add_format_arguments(parser)
-    add_connection_arguments(parser)
-
-
-def _run_abort_hanging(arguments: argparse.Namespace) -> int:
-    """Run the command and return the exit status: 0 if aborted, 1 if not found or declined."""
+    ),
+    YES,
+    *ADMIN_ARGUMENTS,
+    description="Abort a transaction that its coordinator no longer knows and that blocks "
+    "read_committed consumers. `trionet topics producers` shows where it starts.",
+)
+def _run_abort_hanging(arguments: Namespace) -> int:
     from trionet.client._topic_partition import TopicPartition
 
     from .arguments._topic_partitions import parse_topic
@@ -183,7 +145,7 @@ def _run_abort_hanging(arguments: argparse.Namespace) -> int:
     )
 
 
-async def _abort_hanging(arguments: argparse.Namespace, key: TopicPartition, admin: Admin) -> int:
+async def _abort_hanging(arguments: Namespace, key: TopicPartition, admin: Admin) -> int:
     [producers] = (await admin.describe_producers([key])).checked().values()
     found = [each for each in producers if each.transaction_start_offset == arguments.start_offset]
     if not found:
@@ -206,23 +168,3 @@ async def _abort_hanging(arguments: argparse.Namespace, key: TopicPartition, adm
     row = (*key, producer.producer_id, producer.producer_epoch)
     write(arguments.format, Table(("topic", "partition", "producer_id", "epoch"), [row]))
     return 0
-
-
-COMMANDS: Final = {
-    "list": Verb("list transactional ids", _add_list_arguments, _run_list),
-    "describe": Verb(
-        "show states and partitions of transactional ids", _add_describe_arguments, _run_describe
-    ),
-    "abort": Verb(
-        "abort the open transaction of a transactional id", _add_abort_arguments, _run_abort
-    ),
-    "abort-hanging": Verb(
-        "abort a hanging transaction in a partition",
-        _add_abort_hanging_arguments,
-        _run_abort_hanging,
-    ),
-}
-
-add_arguments = Subcommands(COMMANDS).add_arguments
-
-__all__ = ["COMMANDS", "add_arguments", "run"]

@@ -1,73 +1,83 @@
-"""The entry point, which parses the command line and runs the chosen subcommand.
+"""The entry point, which parses the command line and runs the chosen command.
 
-A subcommand is a module with two functions::
-
-    def add_arguments(parser: argparse.ArgumentParser) -> None
-    def run(args: argparse.Namespace) -> int                     # the exit status
-
-Data goes to stdout and messages go to stderr. The exit status is 0 for success, 2 for an invalid
-command line or setting, 1 for any other error, and 130 after Ctrl-C.
+:data:`COMMANDS` is the registry of all commands. Data goes to stdout and messages go to stderr. The
+exit status is 0 for success, 2 for an invalid command line or setting, 1 for any other error, and
+130 after Ctrl-C.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Protocol, cast
+from typing import Final, NamedTuple, Protocol, cast
 
 from trionet import __version__, is_compiled
 from trionet.errors import ConfigError, TrionetError
 
 from .arguments._parser import Parser
 
-#: The summaries of subcommands, here because ``trionet --help`` must not import any subcommand.
-COMMANDS = {
-    "broker": "run a broker that speaks Kafka's wire protocol",
-    "dashboard": "watch a broker or a cluster in the terminal",
-    "topics": "list, describe, create, alter, trim and delete topics",
-    "produce": "send records from standard input or files to a topic",
-    "consume": "write the records of topics to standard output",
-    "groups": "describe, reset and delete groups, show their lag",
-    "configs": "show and change settings of topics, brokers and groups, quotas, users and ACLs",
-    "config": "show and check the settings of clients and brokers on this machine",
-    "cluster": "show brokers, controllers and log directories, elect leaders",
-    "transactions": "list, describe and abort transactions",
-    "bench": "measure the speed of a cluster or of the network layer",
-    "decode": "show requests, responses and record batches field by field",
-    "pipeline": "analyse a request log on Spark",
-    "completion": "print a completion script for a shell",
+
+class Command(NamedTuple):
+    """A command of the registry.
+
+    Attributes:
+        summary: the help text, here because ``trionet --help`` must not import any command.
+        path: what implements the command: a module, or a module and the name of an object in it. It
+            has the functions ``add_arguments(parser)`` and ``run(arguments)``; see
+            :class:`Implementation`.
+    """
+
+    summary: str
+    path: str
+
+
+# argparse, and not click: importing click takes five times as long, each start would pay for that,
+# and its completion starts Python at each tab, where our scripts start nothing. Its help and error
+# texts would differ from those that users and scripts know. It would save few lines: a command is
+# declared in as many with `arguments._parser`.
+COMMANDS: Final = {
+    "broker": Command("run a broker that speaks Kafka's wire protocol", "._broker"),
+    "dashboard": Command("watch a broker or a cluster in the terminal", "._dashboard"),
+    "topics": Command("list, describe, create, alter, trim and delete topics", "._topics:COMMANDS"),
+    "produce": Command("send records from standard input or files to a topic", ".produce"),
+    "consume": Command("write the records of topics to standard output", ".consume"),
+    "groups": Command("describe, reset and delete groups, show their lag", "._groups:COMMANDS"),
+    "configs": Command(
+        "show and change settings of topics, brokers and groups, quotas, users and ACLs",
+        "._configs:COMMANDS",
+    ),
+    "config": Command(
+        "show and check the settings of clients and brokers on this machine",
+        "._local_settings:COMMANDS",
+    ),
+    "cluster": Command(
+        "show brokers, controllers and log directories, elect leaders", "._cluster:COMMANDS"
+    ),
+    "transactions": Command("list, describe and abort transactions", "._transactions:COMMANDS"),
+    "bench": Command("measure the speed of a cluster or of the network layer", ".bench"),
+    "decode": Command("show requests, responses and record batches field by field", ".decode"),
+    "pipeline": Command("analyse a request log on Spark", "._pipeline:COMMANDS"),
+    "completion": Command("print a completion script for a shell", "._completion"),
 }
 
-_MODULES = {
-    "broker": "trionet.cli.broker",
-    "dashboard": "trionet.cli._dashboard",
-    "topics": "trionet.cli.topics",
-    "produce": "trionet.cli.produce",
-    "consume": "trionet.cli.consume",
-    "groups": "trionet.cli.groups",
-    "configs": "trionet.cli.settings._cluster_settings",
-    "config": "trionet.cli.settings._local_settings",
-    "cluster": "trionet.cli._cluster",
-    "transactions": "trionet.cli._transactions",
-    "bench": "trionet.cli.bench",
-    "decode": "trionet.cli.decode",
-    "pipeline": "trionet.cli.pipeline",
-    "completion": "trionet.cli._completion",
-}
 
+class Implementation(Protocol):
+    """The interface of what implements a command.
 
-class Subcommand(Protocol):
-    """The interface of a subcommand's module."""
+    Attributes:
+        add_arguments: adds the arguments of the command to a parser.
+        run: runs the command and returns the exit status.
+    """
 
-    add_arguments: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], int]
+    add_arguments: Callable[[ArgumentParser], None]
+    run: Callable[[Namespace], int]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one subcommand.
+    """Run one command.
 
     Args:
         argv: the arguments without the program name; by default the arguments of the process.
@@ -79,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         SystemExit: argparse exits after ``--help`` and ``--version``, and on invalid usage.
     """
     arguments = sys.argv[1:] if argv is None else list(argv)
-    # Options before the subcommand take no values, so the first word is the subcommand.
+    # Options before the command take no values, so the first word is the command.
     chosen = next((word for word in arguments if not word.startswith("-")), "")
     try:
         loaded = {chosen: _load(chosen)} if chosen in COMMANDS else {}
@@ -90,10 +100,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _run(subcommand: Subcommand, args: argparse.Namespace, chosen: str) -> int:
-    """Run the subcommand, and turn an error into a message and an exit status."""
+def _run(command: Implementation, args: Namespace, chosen: str) -> int:
+    """Run the command, and turn an error into a message and an exit status."""
     try:
-        status = subcommand.run(args)
+        status = command.run(args)
         if sys.stdout is not None:  # None if it is closed
             sys.stdout.flush()
         return status
@@ -114,8 +124,8 @@ def _run(subcommand: Subcommand, args: argparse.Namespace, chosen: str) -> int:
         return 1
 
 
-def _print_message(args: argparse.Namespace, chosen: str, text: str) -> None:
-    """Print a message, prefixed with the names of the command and the subcommand."""
+def _print_message(args: Namespace, chosen: str, text: str) -> None:
+    """Print a message, prefixed with the name of the command."""
     from trionet._util._text import single_line
 
     print(f"{getattr(args, 'prog', f'trionet {chosen}')}: {single_line(text)}", file=sys.stderr)
@@ -127,16 +137,18 @@ def _discard_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _load(name: str) -> Subcommand:
-    return cast(Subcommand, import_module(_MODULES[name]))
+def _load(name: str) -> Implementation:
+    module, _, attribute = COMMANDS[name].path.partition(":")
+    loaded = import_module(module, __package__)
+    return cast(Implementation, getattr(loaded, attribute) if attribute else loaded)
 
 
-def whole_parser() -> argparse.ArgumentParser:
-    """Return a parser with the arguments of all subcommands, for completion."""
+def whole_parser() -> ArgumentParser:
+    """Return a parser with the arguments of all commands, for completion."""
     return _parser({name: _load(name) for name in COMMANDS})
 
 
-def _parser(loaded: Mapping[str, Subcommand]) -> argparse.ArgumentParser:
+def _parser(loaded: Mapping[str, Implementation]) -> ArgumentParser:
     # No abbreviated options: scripts that use one would break when an option is added.
     parser = Parser(
         prog="trionet",
@@ -146,7 +158,7 @@ def _parser(loaded: Mapping[str, Subcommand]) -> argparse.ArgumentParser:
     build = "compiled" if is_compiled() else "pure Python"
     parser.add_argument("--version", action="version", version=f"trionet {__version__} ({build})")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
-    for name, summary in COMMANDS.items():
+    for name, (summary, _) in COMMANDS.items():
         description = f"{summary[0].upper()}{summary[1:]}."
         subparser = subparsers.add_parser(
             name, help=summary, description=description, allow_abbrev=False

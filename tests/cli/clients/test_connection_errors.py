@@ -1,12 +1,25 @@
-"""Why a command has had no response, as far as its client knows."""
+"""Why a command has had no response, as far as its client knows.
+
+What commands tell of brokers that do not let them in: once.
+
+What commands say where something accepts connections and responds to nothing.
+"""
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import attrs
+import pytest
+import trustme
 
-from trionet.cli.clients._connection_errors import timeout_error
+import trionet
+from support.command_runs import Run
+from trionet.cli.clients import _admin as with_admin
+from trionet.cli.clients._admin import timeout_error
 
 
 @attrs.frozen
@@ -41,3 +54,85 @@ def test_silence_is_said_before_the_client_has_noticed_it() -> None:
 
 def test_a_broker_that_has_responded_hangs() -> None:
     assert "b:1 responded earlier but no longer does" in said_of(Waiting(responses=3))
+
+
+pytestmark = pytest.mark.slow
+
+COMMANDS = [("topics", "list"), ("consume", "t"), ("produce", "t"), ("dashboard", "--once")]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_a_wrong_password_is_reported_once(run: Run, words: tuple[str, ...]) -> None:
+    with trionet.testing.broker(sasl="PLAIN") as broker:
+        settings = ["security.protocol=SASL_PLAINTEXT", "sasl.mechanism=PLAIN"]
+        settings += ["sasl.username=tester", "sasl.password=wrong"]
+        options = [word for setting in settings for word in ("-X", setting)]
+
+        done = run(*words, "-b", broker.bootstrap_servers, *options)
+
+    assert (1, "") == (done.status, done.out)
+    assert 1 == done.err.count("Invalid username or password")
+
+
+def test_an_authority_that_signed_nothing_is_reported_once(run: Run, tmp_path: Path) -> None:
+    another = tmp_path / "another.pem"
+    trustme.CA().cert_pem.write_to_path(another)
+    with trionet.testing.broker(tls=True) as broker:
+        settings = ["security.protocol=SSL", "ssl.truststore.type=PEM"]
+        settings += [f"ssl.truststore.location={another}"]
+        options = [word for setting in settings for word in ("-X", setting)]
+
+        done = run("topics", "list", "-b", broker.bootstrap_servers, *options)
+
+    assert (1, "") == (done.status, done.out)
+    assert 1 == done.err.count("the peer's certificate was rejected")
+
+
+#: The client notices silence within two seconds.
+SECONDS = 2.5
+SOON = ["-m", "2.5"]
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(with_admin, "REACH_SECONDS", SECONDS)
+
+
+VERSIONS = "no response to ApiVersions within 2 s"
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        (("topics", "list"), VERSIONS),
+        (
+            ("topics", "list", "-X", "security.protocol=SSL"),
+            "the TLS handshake did not finish within 2 s",
+        ),
+        (("produce", "t", *SOON), VERSIONS),
+        (("consume", "t", *SOON), VERSIONS),
+        (("consume", "^t", *SOON), VERSIONS),
+        (("consume", "t", "-G", "g", *SOON), VERSIONS),
+    ],
+)
+def test_they_say_what_is_missing(
+    run: Run, silent: str, words: tuple[str, ...], cause: str
+) -> None:
+    done = run(*words, "-b", silent, stdin="a\n")
+
+    assert (1, "") == (done.status, done.out)
+    assert "timed out after 2.5 s: no bootstrap broker could be reached" in done.err
+    assert f"({silent}: {cause})" in done.err
+
+
+def test_a_port_that_accepts_none_is_a_wrong_address(run: Run) -> None:
+    done = run("topics", "list", "-b", "127.0.0.1:1")
+
+    assert 1 == done.status
+    assert "(127.0.0.1:1: connection refused)" in done.err

@@ -2,51 +2,42 @@
 
 from __future__ import annotations
 
-import argparse
 import math
+from argparse import Namespace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from trionet.errors import ConfigError
 
-from ..arguments._config_changes import key_value
-from ..arguments._name_patterns import split_names
-from ..arguments._parser import Subcommands, Verb, run
-from ..clients._admin import run_with_admin
-from ..clients._connection import add_connection_arguments
-from ..terminal._output import Table, add_format_arguments, print_message, write, write_results
+from ..arguments._parser import Subcommands, flag, repeatable
+from ..arguments._values import DRY_RUN, key_value, split_names
+from ..clients._admin import ADMIN_ARGUMENTS, run_with_admin, with_admin_after
+from ..terminal._output import Table, write, write_results
 
 if TYPE_CHECKING:
     from trionet.client.admin._access import QuotaFilter
     from trionet.client.admin._admin import Admin
 
-TYPES: Final = ("user", "client-id", "ip")
+COMMANDS: Final = Subcommands()
 
-
-def add_entity_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add ``--name`` and ``--default``."""
-    types = ", ".join(TYPES)
-    parser.add_argument(
-        "-n",
-        "--name",
+_TYPES: Final = ("user", "client-id", "ip")
+_ENTITY: Final = (
+    repeatable(
+        "-n, --name TYPE=NAME",
+        f"an entity; TYPE is one of {', '.join(_TYPES)}; repeated, the names combine into one "
+        "entity, such as a client id of a user",
         dest="names",
-        action="append",
-        default=[],
-        metavar="TYPE=NAME",
-        help=f"an entity; TYPE is one of {types}; repeated, the names combine into one entity, "
-        "such as a client id of a user",
-    )
-    parser.add_argument(
+    ),
+    repeatable(
         "--default",
+        "the default for all entities of this type without their own quota",
         dest="defaults",
-        action="append",
-        default=[],
-        choices=TYPES,
-        help="the default for all entities of this type without their own quota",
-    )
+        choices=_TYPES,
+    ),
+)
 
 
-def entity_parts(arguments: argparse.Namespace) -> dict[str, str | None]:
+def _entity(arguments: Namespace) -> dict[str, str | None]:
     """Return the name given for each type, or None for the default entity of that type.
 
     Raises:
@@ -56,48 +47,23 @@ def entity_parts(arguments: argparse.Namespace) -> dict[str, str | None]:
     pairs += [(kind, None) for kind in arguments.defaults]
     parts: dict[str, str | None] = {}
     for kind, name in pairs:
-        if kind not in TYPES:
-            raise ConfigError(f"unknown type {kind!r}; allowed: {', '.join(TYPES)}")
+        if kind not in _TYPES:
+            raise ConfigError(f"unknown type {kind!r}; allowed: {', '.join(_TYPES)}")
         if kind in parts:
             raise ConfigError(f"{kind} is given more than once")
         parts[kind] = name
     return parts
 
 
-def entity_text(parts: tuple[tuple[str, str | None], ...]) -> str:
+def _entity_text(parts: tuple[tuple[str, str | None], ...]) -> str:
     """Format an entity as Kafka's tools do: ``user=alice, client-id=<default>``."""
     return ", ".join(f"{kind}={'<default>' if name is None else name}" for kind, name in parts)
 
 
-def _add_describe_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments to ``parser``."""
-    add_entity_arguments(parser)
-    parser.add_argument(
-        "--any",
-        dest="any",
-        action="append",
-        default=[],
-        choices=TYPES,
-        help="all entities of this type (default: all quotas)",
-    )
-    parser.add_argument(
-        "--strict",
-        action="store_true",
-        help="only entities that consist of exactly the given types",
-    )
-    add_format_arguments(parser)
-    add_connection_arguments(parser)
-
-
-def _run_describe(arguments: argparse.Namespace) -> int:
-    """Run the command and return the exit status 0."""
-    return run_with_admin(arguments, partial(_describe, arguments, _filters(arguments)))
-
-
-def _filters(arguments: argparse.Namespace) -> list[QuotaFilter]:
+def _filters(arguments: Namespace) -> list[QuotaFilter]:
     from trionet.client.admin._access import QuotaFilter, QuotaMatch
 
-    parts = entity_parts(arguments)
+    parts = _entity(arguments)
     if repeated := [kind for kind in arguments.any if kind in parts]:
         raise ConfigError(f"{repeated[0]} is given more than once")
     return [
@@ -109,10 +75,19 @@ def _filters(arguments: argparse.Namespace) -> list[QuotaFilter]:
     ]
 
 
-async def _describe(arguments: argparse.Namespace, filters: list[QuotaFilter], admin: Admin) -> int:
+@COMMANDS.command(
+    "describe",
+    "show quotas of users, client ids and addresses",
+    *_ENTITY,
+    repeatable("--any", "all entities of this type (default: all quotas)", choices=_TYPES),
+    flag("--strict", "only entities that consist of exactly the given types"),
+    *ADMIN_ARGUMENTS,
+)
+@with_admin_after(_filters)
+async def _describe(arguments: Namespace, filters: list[QuotaFilter], admin: Admin) -> int:
     found = await admin.describe_client_quotas(filters, strict=arguments.strict)
     rows = [
-        (entity_text(entity.parts), key, value)
+        (_entity_text(entity.parts), key, value)
         for entity, values in found.items()
         for key, value in sorted(values.items())
     ]
@@ -123,36 +98,21 @@ async def _describe(arguments: argparse.Namespace, filters: list[QuotaFilter], a
     return 0
 
 
-def _add_alter_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments to ``parser``."""
-    add_entity_arguments(parser)
-    parser.add_argument(
-        "-s",
-        "--set",
-        "--add",
-        dest="set",
-        action="append",
-        default=[],
-        metavar="QUOTA=NUMBER",
-        help="set a quota: producer_byte_rate, consumer_byte_rate, request_percentage, "
+@COMMANDS.command(
+    "alter",
+    "change the quotas of a user, a client id or an address",
+    *_ENTITY,
+    repeatable(
+        "-s, --set, --add QUOTA=NUMBER",
+        "set a quota: producer_byte_rate, consumer_byte_rate, request_percentage, "
         "controller_mutation_rate or connection_creation_rate; may be repeated",
-    )
-    parser.add_argument(
-        "--delete", action="append", default=[], metavar="QUOTA,...", help="remove these quotas"
-    )
-    parser.add_argument(
-        "-d",
-        "--dry-run",
-        action="store_true",
-        help="validate the change without applying it",
-    )
-    add_format_arguments(parser)
-    add_connection_arguments(parser)
-
-
-def _run_alter(arguments: argparse.Namespace) -> int:
-    """Run the command and return the exit status: 0 if changed, 1 if rejected."""
-    parts = entity_parts(arguments)
+    ),
+    repeatable("--delete QUOTA,...", "remove these quotas"),
+    DRY_RUN,
+    *ADMIN_ARGUMENTS,
+)
+def _run_alter(arguments: Namespace) -> int:
+    parts = _entity(arguments)
     if not parts:
         raise ConfigError("no entity given: use --name TYPE=NAME or --default TYPE")
     values: dict[str, float | None] = dict.fromkeys(split_names(arguments.delete))
@@ -177,7 +137,7 @@ def _number(key: str, text: str) -> float:
 
 
 async def _alter(
-    arguments: argparse.Namespace,
+    arguments: Namespace,
     parts: dict[str, str | None],
     values: dict[str, float | None],
     admin: Admin,
@@ -188,28 +148,10 @@ async def _alter(
         {QuotaEntity(parts): values}, validate_only=arguments.dry_run
     )
     rows = [
-        (entity_text(entity.parts), key, value)
+        (_entity_text(entity.parts), key, value)
         for entity, error in results.items()
         if error is None
         for key, value in sorted(values.items())
     ]
-    status = write_results(
-        arguments, Table(("entity", "quota", "value"), rows), results.errors.values()
-    )
-    if arguments.dry_run:
-        print_message(arguments, "nothing was changed (--dry-run)")
-    return status
-
-
-COMMANDS: Final = {
-    "describe": Verb(
-        "show quotas of users, client ids and addresses", _add_describe_arguments, _run_describe
-    ),
-    "alter": Verb(
-        "change the quotas of a user, a client id or an address", _add_alter_arguments, _run_alter
-    ),
-}
-
-add_arguments = Subcommands(COMMANDS).add_arguments
-
-__all__ = ["COMMANDS", "add_arguments", "run"]
+    table = Table(("entity", "quota", "value"), rows)
+    return write_results(arguments, table, results.errors.values())

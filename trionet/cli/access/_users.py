@@ -2,58 +2,48 @@
 
 from __future__ import annotations
 
-import argparse
 import getpass
 import sys
+from argparse import Namespace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from trionet.errors import ConfigError
 
-from ..arguments._parser import Subcommands, Verb, run
-from ..clients._admin import run_with_admin
-from ..clients._connection import add_connection_arguments, first_line_of
-from ..terminal._confirmation import add_confirmation_argument, confirmed
-from ..terminal._output import Table, add_format_arguments, write_results
+from ..arguments._parser import Subcommands, argument, option
+from ..clients._admin import ADMIN_ARGUMENTS, run_with_admin, with_admin
+from ..clients._connection import first_line_of
+from ..terminal._output import YES, Table, confirmed, write_results
 
 if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
     from trionet.client.admin._credentials import ScramMechanism
 
-NAMES: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+COMMANDS: Final = Subcommands()
+
+_MECHANISMS: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+_MECHANISM: Final = option(
+    "-m, --mechanism",
+    f"SCRAM mechanism (default: {_MECHANISMS[1]})",
+    choices=_MECHANISMS,
+    default=_MECHANISMS[1],
+)
 
 
-def add_mechanism_argument(parser: argparse.ArgumentParser) -> None:
-    """Add ``--mechanism``."""
-    parser.add_argument(
-        "-m",
-        "--mechanism",
-        choices=NAMES,
-        default=NAMES[1],
-        help=f"SCRAM mechanism (default: {NAMES[1]})",
-    )
-
-
-def mechanism(name: str) -> ScramMechanism:
-    """Return the SCRAM mechanism with this name."""
+def _mechanism(arguments: Namespace) -> ScramMechanism:
     from trionet.client.admin._credentials import ScramMechanism
 
-    return ScramMechanism[name.replace("-", "_")]
+    return ScramMechanism[arguments.mechanism.replace("-", "_")]
 
 
-def _add_list_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments to ``parser``."""
-    parser.add_argument("users", metavar="USER", nargs="*", help="only these users (default: all)")
-    add_format_arguments(parser)
-    add_connection_arguments(parser)
-
-
-def _run_list(arguments: argparse.Namespace) -> int:
-    """Run the command and return the exit status: 0, or 1 if a user has no credentials."""
-    return run_with_admin(arguments, partial(_list, arguments))
-
-
-async def _list(arguments: argparse.Namespace, admin: Admin) -> int:
+@COMMANDS.command(
+    "list",
+    "list users with SCRAM credentials",
+    argument("users", "USER", "only these users (default: all)", nargs="*"),
+    *ADMIN_ARGUMENTS,
+)
+@with_admin
+async def _list(arguments: Namespace, admin: Admin) -> int:
     results = await admin.describe_user_scram_credentials(
         list(dict.fromkeys(arguments.users)) or None
     )
@@ -69,38 +59,31 @@ async def _list(arguments: argparse.Namespace, admin: Admin) -> int:
 
 
 # Kafka: ScramMechanism, and the maximum of ScramControlManager.
-ITERATIONS_MIN: Final = 4096
-ITERATIONS_MAX: Final = 16384
+_ITERATIONS_MIN: Final = 4096
+_ITERATIONS_MAX: Final = 16384
 
 
-def _add_set_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments to ``parser``."""
-    parser.description = (
-        "Set the SCRAM password of a user. The password is prompted for on a terminal, otherwise "
-        "it is the first line of standard input or of --password-file. Only salted hashes are sent "
-        "to the broker."
-    )
-    parser.add_argument("user", metavar="USER", help="user name")
-    add_mechanism_argument(parser)
-    parser.add_argument(
-        "--password-file", metavar="FILE", help="file with the password in its first line"
-    )
-    parser.add_argument(
-        "--iterations",
+@COMMANDS.command(
+    "set",
+    "set the SCRAM password of a user",
+    argument("user", "USER", "user name"),
+    _MECHANISM,
+    option("--password-file FILE", "file with the password in its first line"),
+    option(
+        "--iterations N",
+        f"hash iterations, {_ITERATIONS_MIN} to {_ITERATIONS_MAX} (default: {_ITERATIONS_MIN})",
         type=int,
-        default=ITERATIONS_MIN,
-        metavar="N",
-        help=f"hash iterations, {ITERATIONS_MIN} to {ITERATIONS_MAX} (default: {ITERATIONS_MIN})",
-    )
-    add_format_arguments(parser)
-    add_connection_arguments(parser)
-
-
-def _run_set(arguments: argparse.Namespace) -> int:
-    """Run the command and return the exit status: 0 if set, 1 if rejected."""
-    if not ITERATIONS_MIN <= arguments.iterations <= ITERATIONS_MAX:
+        default=_ITERATIONS_MIN,
+    ),
+    *ADMIN_ARGUMENTS,
+    description="Set the SCRAM password of a user. The password is prompted for on a terminal, "
+    "otherwise it is the first line of standard input or of --password-file. Only salted hashes "
+    "are sent to the broker.",
+)
+def _run_set(arguments: Namespace) -> int:
+    if not _ITERATIONS_MIN <= arguments.iterations <= _ITERATIONS_MAX:
         raise ConfigError(
-            f"--iterations {arguments.iterations}: expected {ITERATIONS_MIN} to {ITERATIONS_MAX}"
+            f"--iterations {arguments.iterations}: expected {_ITERATIONS_MIN} to {_ITERATIONS_MAX}"
         )
     password = _password(arguments)
     if not password:
@@ -108,7 +91,7 @@ def _run_set(arguments: argparse.Namespace) -> int:
     return run_with_admin(arguments, partial(_set, arguments, password))
 
 
-def _password(arguments: argparse.Namespace) -> str:
+def _password(arguments: Namespace) -> str:
     try:
         if arguments.password_file is not None:
             return first_line_of(arguments.password_file).rstrip("\r\n")
@@ -125,11 +108,11 @@ def _password(arguments: argparse.Namespace) -> str:
         raise ConfigError("the password is not valid UTF-8") from None
 
 
-async def _set(arguments: argparse.Namespace, password: str, admin: Admin) -> int:
+async def _set(arguments: Namespace, password: str, admin: Admin) -> int:
     from trionet.client.admin._credentials import ScramUpsertion
 
     upsertion = ScramUpsertion(
-        arguments.user, mechanism(arguments.mechanism), password, arguments.iterations
+        arguments.user, _mechanism(arguments), password, arguments.iterations
     )
     results = await admin.alter_user_scram_credentials([upsertion])
     rows = [
@@ -142,17 +125,15 @@ async def _set(arguments: argparse.Namespace, password: str, admin: Admin) -> in
     )
 
 
-def _add_delete_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments to ``parser``."""
-    parser.add_argument("users", metavar="USER", nargs="+", help="user names")
-    add_mechanism_argument(parser)
-    add_confirmation_argument(parser)
-    add_format_arguments(parser)
-    add_connection_arguments(parser)
-
-
-def _run_delete(arguments: argparse.Namespace) -> int:
-    """Run the command and return the exit status: 0 if all were deleted, 1 if some were not."""
+@COMMANDS.command(
+    "delete",
+    "delete the SCRAM credentials of users",
+    argument("users", "USER", "user names", nargs="+"),
+    _MECHANISM,
+    YES,
+    *ADMIN_ARGUMENTS,
+)
+def _run_delete(arguments: Namespace) -> int:
     users = list(dict.fromkeys(arguments.users))
     what = f"delete the {arguments.mechanism} credentials of {', '.join(users)}"
     if not confirmed(arguments, what):
@@ -160,23 +141,12 @@ def _run_delete(arguments: argparse.Namespace) -> int:
     return run_with_admin(arguments, partial(_delete, arguments, users))
 
 
-async def _delete(arguments: argparse.Namespace, users: list[str], admin: Admin) -> int:
+async def _delete(arguments: Namespace, users: list[str], admin: Admin) -> int:
     from trionet.client.admin._credentials import ScramDeletion
 
-    kind = mechanism(arguments.mechanism)
+    mechanism = _mechanism(arguments)
     results = await admin.alter_user_scram_credentials(
-        [ScramDeletion(each, kind) for each in users]
+        [ScramDeletion(each, mechanism) for each in users]
     )
     rows = [(user, arguments.mechanism) for user, error in results.items() if error is None]
     return write_results(arguments, Table(("user", "mechanism"), rows), results.errors.values())
-
-
-COMMANDS: Final = {
-    "list": Verb("list users with SCRAM credentials", _add_list_arguments, _run_list),
-    "set": Verb("set the SCRAM password of a user", _add_set_arguments, _run_set),
-    "delete": Verb("delete the SCRAM credentials of users", _add_delete_arguments, _run_delete),
-}
-
-add_arguments = Subcommands(COMMANDS).add_arguments
-
-__all__ = ["COMMANDS", "add_arguments", "run"]

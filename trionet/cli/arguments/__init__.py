@@ -1,1 +1,1 @@
-"""Parses command-line arguments: numbers, times, partitions, names and config changes."""
+"""Command-line arguments: the parser, subcommands, and values such as times and partitions."""

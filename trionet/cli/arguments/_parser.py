@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
+
+#: Adds one argument, or a few that belong together, to a parser or to a group of its arguments.
+Argument: TypeAlias = "Callable[[Any], object]"
+Run: TypeAlias = "Callable[[argparse.Namespace], int]"
 
 
 class Parser(argparse.ArgumentParser):
@@ -36,6 +41,63 @@ def _has_options(words: Sequence[str]) -> bool:
     return any(word.startswith("-") and word != "-" for word in words)
 
 
+def argument(dest: str, metavar: str, help: str, **options: Any) -> Argument:
+    """Return a positional argument.
+
+    Args:
+        dest: the name of the attribute of the parsed arguments.
+        metavar: the name in the help text.
+        help: the help text.
+        options: further parameters of argparse's ``add_argument``.
+    """
+    return lambda parser: parser.add_argument(dest, metavar=metavar, help=help, **options)
+
+
+def option(usage: str, help: str, **options: Any) -> Argument:
+    """Return an option.
+
+    Args:
+        usage: its spellings and the name of its value as in the help text, such as
+            ``-p, --partitions N``.
+        help: the help text.
+        options: further parameters of argparse's ``add_argument``.
+    """
+    spellings = re.match(r"(?:--?[\w-]+(?:, )?)+", usage)
+    assert spellings is not None, usage
+    if metavar := usage[spellings.end() :].strip():
+        options["metavar"] = metavar
+    flags = spellings[0].split(", ")
+    return lambda parser: parser.add_argument(*flags, help=help, **options)
+
+
+def repeatable(usage: str, help: str, **options: Any) -> Argument:
+    """Return an option whose values are collected in a list, which is empty by default."""
+    return option(usage, help, action="append", default=[], **options)
+
+
+def flag(usage: str, help: str, **options: Any) -> Argument:
+    """Return an option without a value."""
+    return option(usage, help, action="store_true", **options)
+
+
+def add_all(parser: argparse._ActionsContainer, *arguments: Argument) -> None:
+    """Add arguments to a parser or to a group of its arguments."""
+    for each in arguments:
+        each(parser)
+
+
+def group(title: str, *arguments: Argument) -> Argument:
+    """Return arguments that have a heading in the help text."""
+    return lambda parser: add_all(parser.add_argument_group(title), *arguments)
+
+
+def one_of(*arguments: Argument, required: bool = False) -> Argument:
+    """Return arguments that exclude each other."""
+    return lambda parser: add_all(
+        parser.add_mutually_exclusive_group(required=required), *arguments
+    )
+
+
 class Verb(NamedTuple):
     """A subcommand of a command.
 
@@ -47,21 +109,69 @@ class Verb(NamedTuple):
 
     summary: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], int]
+    run: Run
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the chosen subcommand and return its exit status."""
+    status: int = arguments.run_subcommand(arguments)
+    return status
 
 
 class Subcommands:
-    """The subcommands of a command.
+    """The subcommands of a command, in the order of its help text.
 
     Args:
         commands: the subcommands, keyed by name.
+        description: describes the command; by default its summary.
     """
 
-    def __init__(self, commands: Mapping[str, Verb]) -> None:
-        self._commands = commands
+    def __init__(
+        self, commands: Mapping[str, Verb] | None = None, *, description: str | None = None
+    ) -> None:
+        self.run = run
+        self._commands = dict(commands or {})
+        self._description = description
+
+    def command(
+        self, name: str, summary: str, *arguments: Argument, description: str | None = None
+    ) -> Callable[[Run], Run]:
+        """Return a decorator that makes a subcommand of the function that runs it.
+
+        Args:
+            name: the name of the subcommand.
+            summary: the help text in the list of subcommands.
+            arguments: the arguments, in the order of the help text.
+            description: describes the subcommand; by default the summary.
+        """
+
+        def add_arguments(parser: argparse.ArgumentParser) -> None:
+            if description is not None:
+                parser.description = description
+            add_all(parser, *arguments)
+
+        def add(run: Run) -> Run:
+            self.add(name, Verb(summary, add_arguments, run))
+            return run
+
+        return add
+
+    def add(self, name: str, verb: Verb) -> None:
+        """Add a subcommand."""
+        self._commands[name] = verb
+
+    def add_nested(self, name: str, summary: str, commands: Subcommands) -> None:
+        """Add a subcommand that has subcommands itself."""
+        self.add(name, Verb(summary, commands.add_arguments, run))
+
+    def extend(self, others: Subcommands) -> None:
+        """Add all subcommands of others."""
+        self._commands |= others._commands
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the subcommands and their arguments to ``parser``."""
+        if self._description is not None:
+            parser.description = self._description
         subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
         for name, verb in self._commands.items():
             subparser = subparsers.add_parser(
@@ -72,9 +182,3 @@ class Subcommands:
             )
             subparser.set_defaults(run_subcommand=verb.run, prog=subparser.prog)
             verb.add_arguments(subparser)
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Run the chosen subcommand and return its exit status."""
-    status: int = arguments.run_subcommand(arguments)
-    return status

@@ -12,7 +12,7 @@ from typing import Any, Final
 from trionet.client._topic_partition import TopicPartition
 from trionet.errors import ConfigError
 
-from ._numbers import INT32_MAX, INT64_MAX, is_natural
+from ._values import INT32_MAX, INT64_MAX, is_natural
 
 #: The maximum size of an offsets file in bytes.
 FILE_BYTES_MAX: Final = 64 * 1024 * 1024

@@ -1,26 +1,71 @@
-"""Runs a command with an admin client."""
+"""Runs commands with an admin client: its options, its timeouts, and the topics they select."""
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from ._connection import CONTROLLERS, SERVERS, client_settings, logging_to_stderr
-from ._connection_errors import timeout_error
+from trionet.errors import CallTimedOutError
+
+from ..arguments._parser import Run, argument, flag
+from ..arguments._values import matching, regex_argument
+from ..terminal._output import add_format_arguments
+from ._connection import (
+    CONTROLLERS,
+    SERVERS,
+    add_connection_arguments,
+    client_settings,
+    logging_to_stderr,
+)
 
 if TYPE_CHECKING:
+    from trionet.client._client_metrics import ClientStatistics
     from trionet.client.admin._admin import Admin
+    from trionet.client.admin._topics import TopicDescription
+    from trionet.errors import TrionetError
+
 
 #: The time limit for a first response from a broker, unless ``default.api.timeout.ms`` is set. It
 #: is short because the address may be mistyped.
 REACH_SECONDS: Final = 10.0
 _TIMEOUT: Final = "default.api.timeout.ms"
 
+#: The last arguments of each command with an admin client.
+ADMIN_ARGUMENTS: Final = (add_format_arguments, add_connection_arguments)
+#: The arguments that :func:`selected_names` reads.
+TOPICS: Final = (argument("topics", "TOPIC", "topic names", nargs="+"), regex_argument("topics"))
+ONLY_TOPICS: Final = argument("topics", "TOPIC", "only these topics (default: all)", nargs="*")
+ALL_TOPICS: Final = (
+    ONLY_TOPICS,
+    regex_argument("topics"),
+    flag("-i, --internal", "include Kafka's internal topics if no TOPIC is given"),
+)
+
+Prepared = TypeVar("Prepared")
 Work = Callable[["Admin"], Awaitable[int]]
 
 
-def run_with_admin(arguments: argparse.Namespace, work: Work) -> int:
+def with_admin(work: Callable[[Namespace, Admin], Awaitable[int]]) -> Run:
+    """Return the function of a command that does all of its work with an admin client."""
+    return lambda arguments: run_with_admin(arguments, partial(work, arguments))
+
+
+def with_admin_after(
+    prepare: Callable[[Namespace], Prepared],
+) -> Callable[[Callable[[Namespace, Prepared, Admin], Awaitable[int]]], Run]:
+    """Return a decorator as :func:`with_admin`, for a command that checks its arguments first.
+
+    Args:
+        prepare: raises ConfigError, or returns the second parameter of the decorated function.
+    """
+    return lambda work: (
+        lambda arguments: run_with_admin(arguments, partial(work, arguments, prepare(arguments)))
+    )
+
+
+def run_with_admin(arguments: Namespace, work: Work) -> int:
     """Open an admin client with the connection options, and call ``work`` with the client.
 
     Args:
@@ -57,3 +102,69 @@ async def _work(settings: dict[str, str], work: Work) -> int:
                         option=f"-X {_TIMEOUT}=60000",
                     )
             return await work(admin)
+
+
+class Client(Protocol):
+    """An open producer, consumer or admin client."""
+
+    def connection_problem(self) -> str: ...
+
+    def statistics(self) -> ClientStatistics: ...
+
+
+def is_connected(client: Client) -> bool:
+    """Return whether a broker has responded and no known broker is unreachable."""
+    return client.statistics()["response-total"] > 0 and not client.connection_problem()
+
+
+def timeout_error(
+    servers: str, seconds: float, client: Client, *, option: str
+) -> CallTimedOutError:
+    """Return the error for a command that timed out, with the cause if it is known.
+
+    Args:
+        servers: the bootstrap servers.
+        seconds: the time that the command waited.
+        client: the client that waited.
+        option: the option that raises the limit.
+    """
+    why = client.connection_problem()
+    if not why and is_connected(client):
+        why = f"{servers} responded earlier but no longer does, or a leader cannot be reached"
+    elif not why:
+        why = f"{servers} has not responded"
+    return CallTimedOutError(f"timed out after {seconds:g} s: {why}; raise the limit with {option}")
+
+
+async def selected_names(arguments: Namespace, admin: Admin) -> list[str]:
+    """Return the topic names selected by the arguments ``topics``, ``regex`` and ``internal``.
+
+    A command may have no ``regex`` or ``internal``.
+
+    Raises:
+        ConfigError: a regular expression is invalid.
+        TrionetError: the topics could not be listed.
+    """
+    import trio
+
+    await trio.lowlevel.checkpoint()
+    names: list[str] = arguments.topics
+    if names and not getattr(arguments, "regex", False):
+        return list(dict.fromkeys(names))
+    listed = await admin.list_topics(internal=getattr(arguments, "internal", False))
+    return matching(names, listed) if names else sorted(listed)
+
+
+async def describe_selected(
+    arguments: Namespace, admin: Admin
+) -> tuple[list[TopicDescription], list[TrionetError]]:
+    """Return the descriptions of the selected topics, and the errors of failed topics.
+
+    Raises:
+        TrionetError: the topics could not be listed, or the request as a whole failed.
+    """
+    results = await admin.describe_topics(await selected_names(arguments, admin))
+    errors = list(results.errors.values())
+    for name in results.errors:
+        del results[name]
+    return list(results.checked().values()), errors

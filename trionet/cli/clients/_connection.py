@@ -6,11 +6,11 @@ variables, and options.
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 import re
 import sys
+from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -19,7 +19,8 @@ from trionet._util._text import single_line
 from trionet.errors import ConfigError
 
 from ..._util._regular_file import read_regular_file
-from ..arguments._config_changes import key_value
+from ..arguments._parser import group, option, repeatable
+from ..arguments._values import key_value
 
 if TYPE_CHECKING:
     from trionet.client.config._keys import ClientKeys
@@ -92,46 +93,34 @@ class Setting(NamedTuple):
     origin: str
 
 
-def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options common to all commands that connect to a cluster."""
-    group = parser.add_argument_group("connection")
-    group.add_argument(
-        "-b",
-        "--brokers",
-        "--bootstrap-servers",
-        "--bootstrap-server",
-        dest="brokers",
-        metavar="HOST[:PORT],...",
-        help=f"bootstrap brokers (default: TRIONET_BOOTSTRAP_SERVERS or {DEFAULT_SERVERS}; "
+#: The options common to all commands that connect to a cluster.
+add_connection_arguments: Final = group(
+    "connection",
+    option(
+        "-b, --brokers, --bootstrap-servers, --bootstrap-server HOST[:PORT],...",
+        f"bootstrap brokers (default: TRIONET_BOOTSTRAP_SERVERS or {DEFAULT_SERVERS}; "
         f"default port: {DEFAULT_PORT})",
-    )
-    group.add_argument(
-        "-X",
+    ),
+    repeatable(
+        "-X KEY=VALUE",
+        "a Kafka client setting, such as security.protocol=SSL; may be repeated",
         dest="properties",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="a Kafka client setting, such as security.protocol=SSL; may be repeated",
-    )
-    group.add_argument(
-        "-F",
-        "--config",
-        dest="config",
-        metavar="FILE",
-        help=f"a client.properties file (default: {FILE_VARIABLE}); environment variables such as "
+    ),
+    option(
+        "-F, --config FILE",
+        f"a client.properties file (default: {FILE_VARIABLE}); environment variables such as "
         "TRIONET_SASL_PASSWORD override it, and -X overrides both",
-    )
-    group.add_argument(
+    ),
+    option(
         "--log-level",
+        "lowest level the client logs on standard error (default: warning)",
         default="warning",
         choices=["debug", "info", "warning", "error"],
-        help="lowest level the client logs on standard error (default: warning)",
-    )
+    ),
+)
 
 
-def client_settings(
-    arguments: argparse.Namespace, keys: ClientKeys | None = None
-) -> dict[str, str]:
+def client_settings(arguments: Namespace, keys: ClientKeys | None = None) -> dict[str, str]:
     """Return a client's settings, keyed by Kafka's names, as ``open_producer`` expects them.
 
     Args:
@@ -150,7 +139,7 @@ def client_settings(
 
 
 def resolve_settings(
-    arguments: argparse.Namespace,
+    arguments: Namespace,
     keys: ClientKeys | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> dict[str, Setting]:
@@ -179,7 +168,7 @@ def resolve_settings(
 
 
 @contextmanager
-def logging_to_stderr(arguments: argparse.Namespace) -> Iterator[None]:
+def logging_to_stderr(arguments: Namespace) -> Iterator[None]:
     """Log the package's messages to standard error, omitting repeated warnings and errors.
 
     The last message logged is stored in ``arguments.last_logged``, so that
@@ -223,9 +212,7 @@ def with_ports(servers: str) -> str:
     )
 
 
-def _layers(
-    arguments: argparse.Namespace, variables: Mapping[str, str]
-) -> Iterator[tuple[Setting, bool]]:
+def _layers(arguments: Namespace, variables: Mapping[str, str]) -> Iterator[tuple[Setting, bool]]:
     """Yield each setting, lowest precedence first, and whether other clients share its source."""
     path = arguments.config or variables.get(FILE_VARIABLE)
     if path:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from trionet.client._api_errors import api_error
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin._admin import Admin
 from trionet.client.admin._partitions import ListedOffset, OffsetSpec
+from trionet.client.admin._topics import TopicDescription
 from trionet.errors import TrionetError
+from trionet.protocol.error_codes import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION
 
 Limits = dict[TopicPartition, tuple[int | None, int | None]]
 """Log start offset and end offset of each partition, None where unknown."""
@@ -60,6 +63,30 @@ async def offsets_at(
     found.update(await admin.list_offsets(dict.fromkeys(late, OffsetSpec.LATEST)))
     offsets = {key: offset for key in keys if (offset := _offset(found[key])) is not None}
     return offsets, list(found.errors.values())
+
+
+def with_leader(
+    partitions: Iterable[TopicPartition], topics: Mapping[str, TopicDescription | TrionetError]
+) -> tuple[list[TopicPartition], list[TrionetError]]:
+    """Return the partitions that exist and have a leader, and the errors of the others.
+
+    A request for a partition without a leader would be retried until it times out.
+
+    Args:
+        partitions: partitions of topics that could be described.
+        topics: the descriptions of the topics.
+    """
+    led: list[TopicPartition] = []
+    errors: list[TrionetError] = []
+    for key in partitions:
+        topic = topics.get(key.topic)
+        part = topic.partitions.get(key.partition) if isinstance(topic, TopicDescription) else None
+        if part is not None and part.leader >= 0:
+            led.append(key)
+        else:
+            code = UNKNOWN_TOPIC_OR_PARTITION if part is None else LEADER_NOT_AVAILABLE
+            errors.append(api_error(code, str(key)))
+    return led, errors
 
 
 def _offset(result: ListedOffset | TrionetError) -> int | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trionet.errors import ConfigError
 
-from ..arguments._times import allow_times
+from ..arguments._values import allow_times
 from ..clients._connection import (
     SERVERS,
     add_connection_arguments,

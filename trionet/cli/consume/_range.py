@@ -16,8 +16,7 @@ from trionet._util._text import counted
 from trionet.client._topic_partition import TopicPartition
 from trionet.errors import ConfigError, TrionetError
 
-from ..arguments._numbers import INT32_MAX, INT64_MAX, is_natural
-from ..arguments._times import parse_time
+from ..arguments._values import INT32_MAX, INT64_MAX, is_natural, parse_time
 
 if TYPE_CHECKING:
     from trionet.client.consumer._consumer import Consumer

@@ -16,7 +16,7 @@ from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer._open_consumer import open_consumer
 from trionet.errors import CallTimedOutError, CorruptRecordError, TrionetError
 
-from ..clients._connection_errors import timeout_error
+from ..clients._admin import timeout_error
 from ..records._packing import PackError
 from ..terminal._pipes import widen, write_all
 from ..terminal._progress import Progress, keep_showing

@@ -116,7 +116,7 @@ def _sources(
 def _expected(text: str | None) -> Expected | None:
     from trionet.protocol._codec import schema_versions
 
-    from ..arguments._name_patterns import api_name
+    from ..arguments._values import api_name
     from ._conversation import Expected
 
     if text is None:
@@ -135,7 +135,7 @@ def _expected(text: str | None) -> Expected | None:
 
 
 def _api_key(name: str) -> int:
-    from ..arguments._name_patterns import api_key
+    from ..arguments._values import api_key
 
     return api_key(name, "--list shows the known ones")
 

@@ -19,7 +19,7 @@ from trionet._util._text import counted
 from trionet._util._wall_clock import now_ms
 from trionet.errors import ApiError, CallTimedOutError, RecordTooLargeError, TrionetError
 
-from ..clients._connection_errors import is_connected, timeout_error
+from ..clients._admin import is_connected, timeout_error
 from ..records._lines import NO_TIMESTAMP, Input, InputError, RecordColumns, Shape
 from ..terminal._pipes import write_all
 from ..terminal._progress import Progress

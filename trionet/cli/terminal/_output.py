@@ -1,21 +1,25 @@
 """Prints the output of commands, as tables for people and as JSON or CSV for programs.
 
 Data goes to standard output and messages go to standard error. Other users choose the names of
-topics and groups, so control characters are escaped in all output to a terminal.
+topics and groups, so control characters are escaped in all output to a terminal. Destructive
+commands ask for confirmation there, or need ``--yes``.
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
 import json
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any, Final, NamedTuple, TypeAlias
 
 from trionet._util._text import printable, single_line
+from trionet.errors import ConfigError
+
+from ..arguments._parser import flag, one_of, option
 
 TEXT, JSON, CSV = "text", "json", "csv"
 FORMATS: Final = (TEXT, JSON, CSV)
@@ -46,6 +50,14 @@ class Table(NamedTuple):
         """Return the rows as objects for JSON."""
         return [dict(zip(self.fields, row, strict=True)) for row in self.rows]
 
+    def first_columns(self, count: int) -> Table:
+        """Return a table with only the first columns."""
+        return self._replace(fields=self.fields[:count], rows=[row[:count] for row in self.rows])
+
+    def without_first_column(self) -> Table:
+        """Return a table with all columns except the first."""
+        return self._replace(fields=self.fields[1:], rows=[row[1:] for row in self.rows])
+
 
 def facts(values: Mapping[str, Value], title: str = "") -> Table:
     """Return a table of names and values without a header."""
@@ -53,19 +65,15 @@ def facts(values: Mapping[str, Value], title: str = "") -> Table:
     return Table(("name", "value"), rows, title, has_header=False)
 
 
-def add_format_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add ``--format`` and ``--json``."""
-    group = parser.add_mutually_exclusive_group()
-    group.add_argument(
+add_format_arguments: Final = one_of(
+    option(
         "--format",
-        dest="format",
+        "output format: text tables (default), JSON, or CSV with a header",
         choices=FORMATS,
         default=TEXT,
-        help="output format: text tables (default), JSON, or CSV with a header",
-    )
-    group.add_argument(
-        "--json", dest="format", action="store_const", const=JSON, help="short for --format json"
-    )
+    ),
+    option("--json", "short for --format json", dest="format", action="store_const", const=JSON),
+)
 
 
 def write(
@@ -97,7 +105,7 @@ def write(
 
 
 def write_results(
-    arguments: argparse.Namespace,
+    arguments: Namespace,
     tables: Table | Sequence[Table],
     errors: Iterable[object],
     document: object = None,
@@ -110,7 +118,8 @@ def write_results(
     printed.
 
     Args:
-        arguments: the arguments, including ``format`` and ``prog``.
+        arguments: the arguments, including ``format`` and ``prog``; with ``dry_run``, a message
+            that nothing was changed follows.
         tables: see :func:`write`.
         errors: the errors, printed after the tables.
         document: see :func:`write`.
@@ -123,7 +132,10 @@ def write_results(
     shown = [tables] if isinstance(tables, Table) else tables
     if arguments.format != TEXT or not found or any(table.rows for table in shown):
         write(arguments.format, tables, document, as_csv=as_csv)
-    return print_errors(arguments, found)
+    status = print_errors(arguments, found)
+    if getattr(arguments, "dry_run", False):
+        print_message(arguments, "nothing was changed (--dry-run)")
+    return status
 
 
 def stdout() -> IO[str]:
@@ -142,12 +154,12 @@ def is_terminal(file: IO[str]) -> bool:
     return file.isatty() and os.environ.get("TERM", "dumb") not in {"", "dumb"}
 
 
-def print_message(arguments: argparse.Namespace, text: str) -> None:
+def print_message(arguments: Namespace, text: str) -> None:
     """Print a message to standard error, prefixed with the name of the command."""
     print(f"{arguments.prog}: {single_line(text)}", file=sys.stderr, flush=True)
 
 
-def print_errors(arguments: argparse.Namespace, errors: Iterable[object]) -> int:
+def print_errors(arguments: Namespace, errors: Iterable[object]) -> int:
     """Print errors to standard error, and return the exit status: 1 if there are any, else 0."""
     status = 0
     for error in errors:
@@ -245,3 +257,32 @@ def _width(text: str) -> int:
     from rich.cells import cell_len  # imported only for names that need it
 
     return cell_len(text)
+
+
+YES: Final = flag(
+    "-y, --yes, --no-confirm", "do not ask for confirmation; required without a terminal"
+)
+
+
+def confirmed(arguments: Namespace, question: str) -> bool:
+    """Return whether the user confirms an operation, by ``--yes`` or on the terminal.
+
+    Args:
+        arguments: the arguments, including ``yes``.
+        question: the operation to confirm, without a question mark.
+
+    Raises:
+        ConfigError: there is neither ``--yes`` nor a terminal.
+    """
+    if arguments.yes:
+        return True
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise ConfigError(
+            "cannot ask for confirmation, since stdin is not a terminal; pass --yes to "
+            f"{single_line(question)}"
+        )
+    print(f"{arguments.prog}: {single_line(question)}? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() in {"y", "yes"}:
+        return True
+    print(f"{arguments.prog}: nothing was changed", file=sys.stderr)
+    return False

@@ -1,0 +1,173 @@
+"""``trionet broker --add-scram``: users of SCRAM, whose passwords are on no command line.
+
+``trionet broker --reset-altered-settings``: a way back for a broker that nobody reaches.
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+import trio
+
+from support.client import connect
+from support.config_calls import BROKER, put
+from trionet import open_broker
+from trionet.broker.log import FolderDirectory
+from trionet.broker.security._scram_credentials import ScramCredentials
+from trionet.broker.storage._database import DATABASE_NAME, open_database
+from trionet.cli.main import main
+from trionet.net.sasl._scram import HASHES
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+def add(data: Path, name: str, *options: str) -> int:
+    return main(["broker", "--data", str(data), "--add-scram", name, *options])
+
+
+async def users(data: Path) -> dict[str, dict[str, int]]:
+    async with open_database(str(data / DATABASE_NAME)) as database:
+        return (await ScramCredentials.load(database)).users()
+
+
+def test_the_password_comes_from_standard_input(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("secret\n"))
+
+    assert 0 == add(data, "alice")
+
+    printed = capsys.readouterr().out
+    assert "trionet broker: alice can now log in with SCRAM-SHA-256, SCRAM-SHA-512\n" == printed
+    assert {"alice": dict.fromkeys(HASHES, 4096)} == trio.run(users, data)
+
+
+def test_the_password_comes_from_a_file(data: Path, tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_text("secret\n")
+
+    assert 0 == add(data, "alice", "--password-file", str(file))
+
+
+def test_a_terminal_is_asked_without_showing_it(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    def answer(prompt: str) -> str:
+        asked.append(prompt)
+        return "secret"
+
+    monkeypatch.setattr("sys.stdin", Terminal())
+    monkeypatch.setattr("getpass.getpass", answer)
+
+    assert 0 == add(data, "alice")
+    assert ["password of alice: "] == asked
+
+
+@pytest.mark.parametrize(
+    ("name", "password", "message"),
+    [
+        ("alice", "", "the password of 'alice' must not be empty"),
+        ("", "secret", "invalid user name"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    data: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    password: str,
+    message: str,
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(password))
+
+    assert 2 == add(data, name)
+    assert message in capsys.readouterr().err
+
+
+def test_it_needs_a_folder(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert 2 == main(["broker", "--memory", "--add-scram", "alice"])
+    assert "--add-scram requires the broker's data directory" in capsys.readouterr().err
+
+
+def test_a_folder_in_use_or_of_another_user_is_left_alone(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("secret\n"))
+    data.mkdir()
+    lock = FolderDirectory(str(data)).lock()
+    assert 2 == add(data, "alice")
+    assert "in use by another broker" in capsys.readouterr().err
+    lock.release()
+
+    (data / "topic-0").mkdir()
+    assert 2 == add(data, "alice")
+    assert "it belongs to another broker" in capsys.readouterr().err
+    assert not (data / DATABASE_NAME).exists()
+
+
+def test_a_password_file_that_cannot_be_read_is_reported(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert 1 == add(data, "alice", "--password-file", str(data / "none"))
+    assert "No such file" in capsys.readouterr().err
+
+    assert 1 == add(data, "alice", "--password-file", "/dev/zero")
+    assert "it is a device" in capsys.readouterr().err
+
+    latin = tmp_path / "latin"
+    latin.write_bytes("süß\n".encode("iso-8859-1"))
+    assert 2 == add(data, "alice", "--password-file", str(latin))
+    assert "trionet broker: the password of 'alice' is not valid UTF-8\n" == capsys.readouterr().err
+
+
+def test_a_password_file_is_for_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 2 == main(["broker", "--password-file", "password"])
+    assert "--password-file requires --add-scram" in capsys.readouterr().err
+
+
+OPTION = "--reset-altered-settings"
+
+
+async def let_nobody_in(data: Path) -> None:
+    async with (
+        open_broker(log_dir=str(data)) as broker,
+        connect(broker.bootstrap_servers) as client,
+    ):
+        await put(client, BROKER, "1", max_connections=0)
+
+
+def test_what_was_altered_is_forgotten_and_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trio.run(let_nobody_in, tmp_path)
+
+    assert 0 == main(["broker", "--data", str(tmp_path), OPTION])
+    assert "trionet broker: reset: broker 1: max.connections=0\n" == capsys.readouterr().out
+
+    assert 0 == main(["broker", "--data", str(tmp_path), OPTION])
+    assert "trionet broker: no altered settings to reset\n" == capsys.readouterr().out
+
+    trio.run(let_nobody_in, tmp_path)  # somebody can connect again
+
+
+def test_it_needs_the_folder_of_a_broker(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert 2 == main(["broker", "--memory", OPTION])
+    assert f"{OPTION} requires the broker's data directory" in capsys.readouterr().err
+
+    assert 2 == main(["broker", "--data", str(tmp_path), OPTION])
+    assert "there are no altered settings" in capsys.readouterr().err

@@ -1,0 +1,189 @@
+"""Completion in shells: what the parsers have is what is offered."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.command_runs import Run
+from trionet.cli._completion import SHELLS, Option, Place, Value, places
+from trionet.cli.main import COMMANDS, whole_parser
+
+
+@pytest.fixture(scope="module")
+def all_places() -> dict[tuple[str, ...], Place]:
+    return {place.words: place for place in places(whole_parser())}
+
+
+def test_every_command_is_a_place(all_places: dict[tuple[str, ...], Place]) -> None:
+    assert list(COMMANDS) == [name for name, _ in all_places[()].commands]
+    assert ("topics", "list") in all_places
+    assert ("configs", "quotas", "alter") in all_places
+    assert [] == [words for words, place in all_places.items() if not place.options]
+
+
+def test_a_place_is_read_from_a_parser() -> None:
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("-f", "--form", choices=["a", "b"], help="how (default: a); or not")
+    parser.add_argument("--config", metavar="FILE", help="a file, 100%% plain")
+    parser.add_argument("--on", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("input", metavar="INPUT")
+    parser.add_argument("rest", nargs="*")
+
+    [place] = places(parser)
+
+    assert (
+        Option(("-f", "--form"), "how", Value(("a", "b"), is_file=False)),
+        Option(("--config",), "a file, 100% plain", Value((), is_file=True)),
+        Option(("--on",), "", None),
+    ) == place.options
+    assert Value((), is_file=True) == place.value
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_command_prints_the_script(
+    shell: str, run: Run, all_places: dict[tuple[str, ...], Place]
+) -> None:
+    done = run("completion", shell)
+
+    assert (0, "") == (done.status, done.err)
+    assert SHELLS[shell](list(all_places.values())) == done.out
+
+
+def test_what_may_be_typed_is_known_without_what_does_it() -> None:
+    """A shell that starts runs it, and so does whoever asks for help."""
+    program = (
+        "from trionet.cli.main import whole_parser\n"
+        "import sys\n"
+        "whole_parser()\n"
+        "print(*('.'.join(name.split('.')[:2]) for name in sys.modules))"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+
+    loaded = set(done.stdout.decode().split())
+    assert "trionet.cli" in loaded
+    unwanted = {"trio", "attr", "rich", "fastcrc", "cramjam"}
+    unwanted |= {f"trionet.{name}" for name in ("broker", "client", "dashboard", "net", "spark")}
+    assert set() == loaded & unwanted
+
+
+CASES = [
+    ("", list(COMMANDS)),
+    ("to", ["topics"]),
+    ("groups de", ["describe", "delete", "delete-offsets"]),
+    ("configs quotas ", ["describe", "alter"]),
+    ("topics list --form", ["--format"]),
+    ("topics list --format ", ["text", "json", "csv"]),
+    ("topics list --format j", ["json"]),
+    ("topics list -b a:1 --int", ["--internal"]),
+    ("configs describe t", ["topic"]),
+    ("topics list -F cl", ["client.properties"]),
+    ("completion z", ["zsh"]),
+]
+EXPECTED = {line: set(words) for line, words in CASES}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with each shell's file, and a file of settings."""
+    found = list(places(whole_parser()))
+    path = tmp_path_factory.mktemp("completion")
+    for name, script in SHELLS.items():
+        (path / f"trionet.{name}").write_text(script(found))
+    (path / "client.properties").write_text("")
+    return path
+
+
+def answers(command: list[str], folder: Path) -> dict[str, set[str]]:
+    """What a shell offers for each line; it is given them, and prints a line of dashes after."""
+    lines = [line for line, _ in CASES]
+    done = subprocess.run(
+        [*command, *(f"trionet {line}" for line in lines)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "HOME": str(folder)},
+    )
+    assert "" == done.stderr
+    found = done.stdout.split("---\n")[:-1]
+    return {line: set(words.split()) for line, words in zip(lines, found, strict=True)}
+
+
+@pytest.mark.slow
+def test_bash_offers_it(folder: Path) -> None:
+    script = """source trionet.bash
+        for line; do
+            IFS=' ' read -ra COMP_WORDS <<< "$line"
+            [[ $line == *" " ]] && COMP_WORDS+=("")
+            COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+            _trionet 2>/dev/null
+            printf '%s\n' "${COMPREPLY[@]}" ---
+        done"""
+
+    assert EXPECTED == answers(["bash", "--norc", "-c", script, "-"], folder)
+
+
+@pytest.mark.slow
+def test_fish_offers_it(folder: Path) -> None:
+    if shutil.which("fish") is None:
+        pytest.skip("there is no fish")
+    script = """source trionet.fish
+        for line in $argv
+            complete -C "$line" | string replace -r '\t.*' ''
+            echo ---
+        end"""
+
+    assert EXPECTED == answers(["fish", "--no-config", "-c", script], folder)
+
+
+@pytest.mark.slow
+def test_zsh_completes_what_is_typed(folder: Path) -> None:
+    """Its completion needs a terminal, where a tab completes what is the only one."""
+    if shutil.which("zsh") is None:
+        pytest.skip("there is no zsh")
+    setup = "autoload -Uz compinit; compinit -u; source ./trionet.zsh; print REA''DY\n"
+    lines = {
+        "trionet to\t": "trionet topics ",
+        "trionet topics list --int\t": "trionet topics list --internal ",
+        "trionet topics list --format j\t": "trionet topics list --format json ",
+        "trionet topics list -F cl\t": "trionet topics list -F client.properties ",
+        "trionet groups re\t": "remove-members",
+    }
+    terminal, inside = pty.openpty()
+    shell = subprocess.Popen(
+        ["zsh", "-f", "-i"],
+        cwd=folder,
+        env={**os.environ, "HOME": str(folder), "TERM": "dumb"},
+        stdin=inside,
+        stdout=inside,
+        stderr=inside,
+        start_new_session=True,
+    )
+    try:
+        shown_after(terminal, setup, "READY\r\n")
+        for line, expected in lines.items():
+            shown_after(terminal, line, expected)
+            os.write(terminal, b"\x15")  # takes the line back
+    finally:
+        shell.kill()
+        shell.wait()
+        os.close(inside)
+        os.close(terminal)
+
+
+def shown_after(terminal: int, typed: str, expected: str) -> None:
+    """Wait until a terminal shows something; the test's own limit ends what never comes."""
+    os.write(terminal, typed.encode())
+    shown = ""
+    while expected not in shown:
+        shown += os.read(terminal, 4096).decode()

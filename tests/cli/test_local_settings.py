@@ -1,0 +1,142 @@
+"""`trionet config`: settings before anything is started with them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from support.command_runs import Run
+from trionet.cli._local_settings import APPLIED, KINDS, key_meanings, keys_of
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+ROW = re.compile(
+    r"^\| `(?P<key>[a-z0-9.]+)` \| (?:`[^`]*` )?\| (?P<meaning>\S.*) \|$", re.MULTILINE
+)
+
+
+def meanings(page: str, *titles: str) -> dict[str, str]:
+    """What a page says of keys, without its marks; of a key in two tables the first."""
+    found: dict[str, str] = {}
+    for title in titles:
+        section = (DOCS / page).read_text("utf-8").partition(f"# {title}\n")[2].partition("\n#")[0]
+        assert section, title
+        for row in ROW.finditer(section):
+            text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", row["meaning"]).replace("`", "")
+            if text != "as above":
+                found.setdefault(row["key"], text)
+    return found
+
+
+def test_the_meanings_are_those_of_the_pages() -> None:
+    clients = ("All clients", "Security", "Producers", "Consumers", "Admin clients")
+
+    assert key_meanings()["client"] == meanings("reference/client-settings.md", *clients)
+    assert key_meanings()["broker"] == meanings(
+        "howto/run-a-broker.md", "The settings that are applied"
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_key_that_is_applied_has_a_meaning(kind: str) -> None:
+    assert [] == [
+        name for name, key in keys_of(kind).items() if key.use == APPLIED and not key.meaning
+    ]
+
+
+def test_keys_are_listed_with_default_and_meaning(run: Run) -> None:
+    some = run("config", "keys", "producer", "^linger", "--json")
+    everything = run("config", "keys", "broker", "-a", "--json")
+    none = run("config", "keys", "consumer", "nothing.like.it")
+
+    assert [
+        {
+            "name": "linger.ms",
+            "default": "5",
+            "type": "LONG",
+            "meaning": "how long a batch that is not full waits for more records",
+        }
+    ] == some.json
+    assert {"applied", "without meaning", "not applied"} == {
+        each["use"] for each in everything.json
+    }
+    assert 1 == none.status
+
+
+def test_what_was_given_is_shown_with_its_origin(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("acks=1\nsasl.password=secret\nfetch.min.bytes=5\n")
+    monkeypatch.setenv("TRIONET_CLIENT_ID", "shop")
+
+    done = run(
+        "config", "show", "producer", "--given", "-F", str(file), "-X", "linger.ms=7", "--json"
+    )
+    everything = run("config", "show", "producer", "-F", str(file), "--json").json
+
+    assert [
+        ("acks", "1", str(file)),
+        ("bootstrap.servers", "127.0.0.1:9092", "default"),
+        ("client.id", "shop", "TRIONET_CLIENT_ID"),
+        ("linger.ms", "7", "-X"),
+        ("sasl.password", "[hidden]", str(file)),
+    ] == [tuple(row.values()) for row in done.json]
+    assert {"key": "linger.ms", "value": "5", "origin": "default"} in everything
+
+
+def test_a_brokers_settings_are_shown(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("num.partitions=3\nlisteners=PLAINTEXT://127.0.0.1:1\n")
+
+    done = run(
+        "config", "show", "broker", "-g", "-F", str(file), "-X", "num.io.threads=4", "--json"
+    )
+
+    assert [
+        ("listeners", "PLAINTEXT://127.0.0.1:1", str(file)),
+        ("num.io.threads", "4", "-X"),
+        ("num.partitions", "3", str(file)),
+    ] == [tuple(row.values()) for row in done.json]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("acks=1\nfetch.min.bytes=5\nclient.id=x\n", []),
+        ("sasl.mechanisms=PLAIN\nsasl.username=a\nsasl.password=b\n", []),
+        ("key.serializer=x.Y\n", [("note", "key.serializer")]),
+        ("api.version.request=true\n", [("note", "api.version.request")]),
+        ("ackss=1\nretries=x\n", [("error", "ackss"), ("error", "retries")]),
+        ("interceptor.classes=x.Y\n", [("error", "interceptor.classes")]),
+        ("linger.ms=5000\ndelivery.timeout.ms=1000\n", [("error", "")]),
+        ("security.protocol=SSL\nssl.ca.location=/nowhere\n", [("error", "")]),
+        ("listeners=PLAINTEXT://h:1\nadvertised.listeners=PLAINTEXT://h:1\n", []),
+        (
+            "node.id=1\nnum.partition=1\nnum.io.threads=x\n",
+            [("error", "num.io.threads"), ("error", "num.partition")],
+        ),
+        ("node.id=1\nbroker.id=2\n", [("error", "")]),
+        ("node.id=1\nlog.cleaner.threads=3\n", [("note", "log.cleaner.threads")]),
+        ("node.id=1\ncontroller.quorum.voters=1@h:1\n", [("note", "controller.quorum.voters")]),
+    ],
+)
+def test_a_file_is_checked_as_a_whole(
+    text: str, expected: list[tuple[str, str]], run: Run, tmp_path: Path
+) -> None:
+    file = tmp_path / "some.properties"
+    file.write_text(text)
+
+    done = run("config", "check", str(file), "--json")
+
+    assert expected == [(each["kind"], each["key"]) for each in done.json]
+    assert any(kind == "error" for kind, _ in expected) == bool(done.status)
+
+
+def test_a_file_may_be_meant_for_one_kind(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("acks=1\n")
+
+    assert 0 == run("config", "check", str(file), "--as", "producer").status
+    assert 1 == run("config", "check", str(file), "--as", "consumer").status

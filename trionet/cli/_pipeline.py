@@ -1,0 +1,372 @@
+"""``trionet pipeline``: analyse a broker's request log on Spark, and report the results.
+
+PySpark, NumPy and Arrow are imported only when a subcommand runs.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import shutil
+import sys
+import warnings
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from datetime import UTC, datetime
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from trionet._util._text import counted, printable
+from trionet.errors import ConfigError
+
+from .arguments._parser import Subcommands, flag, option, repeatable
+from .arguments._values import api_key, api_name, key_value
+from .clients._connection import DEFAULT_SERVERS
+from .terminal._output import stdout
+
+if TYPE_CHECKING:
+    from trionet.spark.pipeline.aggregation._watermarks import Intake
+    from trionet.spark.pipeline.report.data._figures import Report
+    from trionet.spark.pipeline.run._batches import BatchResult
+    from trionet.spark.pipeline.run._job import BatchDone, Event, JobDone
+
+COMMANDS: Final = Subcommands(
+    description="Turn the request log of a broker (request.log.topic) into rates, percentiles, top "
+    "talkers, errors and anomalies, on Spark."
+)
+
+#: The required packages. PySpark requires pandas to pass Arrow batches to a function.
+_REQUIRED: Final = ("pyspark", "pyarrow", "numpy", "pandas")
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
+
+
+def check_environment() -> None:
+    """Check that Spark can be started.
+
+    Raises:
+        ConfigError: PySpark, a dependency of PySpark, or Java is missing; the message says how to
+            install it.
+    """
+    missing = [name for name in _REQUIRED if find_spec(name) is None]
+    if missing:
+        raise ConfigError(f"{', '.join(missing)} not found: pip install 'trionet[pipeline]'")
+    home = os.environ.get("JAVA_HOME")
+    if shutil.which("java", path=os.path.join(home, "bin") if home else None) is None:
+        where = f"in JAVA_HOME, {home}" if home else "on the PATH"
+        raise ConfigError(
+            f"no Java found {where}: Spark requires Java 17 or newer; install it (apt-get install "
+            "openjdk-17-jre-headless) or set JAVA_HOME"
+        )
+
+
+def duration(text: str) -> float:
+    """Parse a duration such as ``90s`` and return it in seconds."""
+    found = _DURATION.fullmatch(text.strip())
+    if found is None:
+        raise ArgumentTypeError(
+            f"invalid duration {text!r}: expected a number followed by ms, s, m or h, such as 90s"
+        )
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def positive(text: str) -> int:
+    """Parse a positive integer."""
+    if not text.isdecimal() or int(text) == 0:
+        raise ArgumentTypeError(f"invalid number {text!r}: expected an integer of at least 1")
+    return int(text)
+
+
+def _named(parser: ArgumentParser) -> None:
+    """Let both subcommands print messages under the name of the command."""
+    parser.set_defaults(prog="trionet pipeline")
+
+
+_MASTER: Final = option(
+    "--master URL", "Spark master URL (default: local[*], this machine)", default="local[*]"
+)
+
+
+@COMMANDS.command(
+    "run",
+    "run the job that analyses a request log",
+    _named,
+    option(
+        "--bootstrap-server HOST:PORT[,...]",
+        f"bootstrap brokers (default: {DEFAULT_SERVERS})",
+        default=DEFAULT_SERVERS,
+    ),
+    option("--topic NAME", "the broker's request.log.topic", required=True),
+    option(
+        "--results-topic NAME",
+        "topic for the results; created if needed (default: the topic's name with -results)",
+    ),
+    option(
+        "--folder PATH",
+        "folder for the results as Parquet; any path that Spark can write",
+        required=True,
+    ),
+    option(
+        "--checkpoint PATH",
+        "folder for the job's progress and unfinished minutes (default: _checkpoint in the folder)",
+    ),
+    _MASTER,
+    option(
+        "--watermark TIME",
+        "how long to wait for late records after the end of a minute, such as 90s, 2m or 1h "
+        "(default: 1m)",
+        type=duration,
+        default="1m",
+    ),
+    option(
+        "--interval TIME",
+        "how often to look for new records (default: 10s)",
+        type=duration,
+        default="10s",
+    ),
+    option("--max-records N", "most records per micro-batch (default: unlimited)", type=positive),
+    flag("--available-now", "process the available records and exit"),
+    flag(
+        "--allow-data-loss",
+        "continue if records were deleted before they were read (default: fail)",
+    ),
+    repeatable(
+        "--set KEY=VALUE",
+        "a client setting (kafka.security.protocol=SSL) or a Spark setting "
+        "(spark.executor.memory=4g); may be repeated",
+    ),
+    flag("--json", "report progress as JSON lines on standard output"),
+    description="Read a request log and write, for each minute, rates, bytes and percentiles by "
+    "API, client and listener, top talkers, errors, closed connections, quotas and anomalies, to a "
+    "topic and as Parquet to a folder. A minute is written once, when the watermark has passed "
+    "its end. SIGTERM or Ctrl-C stops the job; when restarted, it resumes where it stopped.",
+)
+def _run_job(arguments: Namespace) -> int:
+    check_environment()
+    from trionet.spark.pipeline.run._job import run_job
+    from trionet.spark.pipeline.run._settings import JobSettings, split
+
+    client, spark = split(dict(key_value(text, "--set") for text in arguments.set))
+    folder = arguments.folder.rstrip("/")
+    settings = JobSettings(
+        bootstrap_servers=arguments.bootstrap_server,
+        topic=arguments.topic,
+        results_topic=arguments.results_topic or f"{arguments.topic}-results",
+        folder=folder,
+        checkpoint=arguments.checkpoint or f"{folder}/_checkpoint",
+        master=arguments.master,
+        delay_seconds=arguments.watermark,
+        interval_seconds=arguments.interval,
+        max_records=arguments.max_records,
+        available_now=arguments.available_now,
+        allow_data_loss=arguments.allow_data_loss,
+        client=client,
+        spark=spark,
+    )
+    logging.basicConfig(stream=sys.stderr, level="WARNING", format="trionet pipeline: %(message)s")
+    # PySpark warns at each query about pandas, which is not used here.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+    run_job(settings, partial(print_event, as_json=arguments.json))
+    return 0
+
+
+#: The descriptions of records that are not counted in any minute.
+_EXCLUDED = {
+    "late": "late (their minute was over)",
+    "malformed": "malformed",
+    "newer": "of a newer version",
+    "ahead": "ahead of the clock",
+}
+
+
+def print_event(event: Event, *, as_json: bool) -> None:
+    """Print an event of the job, as text on standard error or as JSON on standard output.
+
+    Messages are always printed as text.
+    """
+    if as_json and not isinstance(event, str):
+        print(json.dumps(_document(event)), flush=True)
+        return
+    for line in _lines(event):
+        print(f"trionet pipeline: {line}", file=sys.stderr, flush=True)
+
+
+def _lines(event: Event) -> list[str]:
+    from trionet.spark.pipeline.run._job import JobDone
+
+    if isinstance(event, str):
+        return [event]
+    excluded = _excluded(event.intake if isinstance(event, JobDone) else event.result.intake)
+    if isinstance(event, JobDone):
+        how = "stopped" if event.is_stopped else "all records read"
+        is_open = f"{counted(event.open_records, 'record')} in unfinished minutes"
+        read = (
+            f"{counted(event.intake.records, 'record')} read, "
+            f"{counted(event.windows, 'minute')} finished"
+        )
+        return [f"{how}: {read}, {is_open}{excluded}"]
+    result = event.result
+    if result.windows:
+        requests = sum(result.windows.values())
+        lag = counted(event.lag, "record")
+        return [f"{_span(result)}: {counted(requests, 'request')}, lag {lag}{excluded}"]
+    return [f"micro-batch {result.batch}{excluded}"] if excluded else []
+
+
+def _excluded(intake: Intake) -> str:
+    found = {name: getattr(intake, name) for name in _EXCLUDED}
+    return "".join(f", {count:,} {_EXCLUDED[name]}" for name, count in found.items() if count)
+
+
+def _span(result: BatchResult) -> str:
+    first, last = min(result.windows), max(result.windows)
+    if first == last:
+        return _time(first)
+    return f"{_time(first)} to {_time(last)}, {counted(len(result.windows), 'minute')}"
+
+
+def _time(window: int) -> str:
+    return datetime.fromtimestamp(window * 60, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _document(event: BatchDone | JobDone) -> dict[str, Any]:
+    import attrs
+
+    from trionet.spark.pipeline.run._job import JobDone
+
+    if isinstance(event, JobDone):
+        intake = {"records": event.intake.records, **attrs.asdict(event.intake)}
+        others = {"open_records": event.open_records, "is_stopped": event.is_stopped}
+        return {"event": "end", "windows": event.windows, **intake, **others}
+    result = event.result
+    windows = {f"{_time(window).replace(' ', 'T')}:00Z": n for window, n in result.windows.items()}
+    return {
+        "event": "batch",
+        "batch": result.batch,
+        "windows": windows,
+        "lag": event.lag,
+        "records": result.intake.records,
+        **attrs.asdict(result.intake),
+    }
+
+
+TOP: Final = 10
+_APIS: Final = "`trionet decode --list` shows the known ones"
+# A relative time, which argparse must not take for an option.
+_RELATIVE: Final = re.compile(r"-\d+[smhdw]?")
+
+
+def _allow_relative_times(parser: ArgumentParser) -> None:
+    # argparse reads `--from -1h` as two options unless the value looks like a negative number.
+    parser._negative_number_matcher = _RELATIVE  # noqa: SLF001
+
+
+@COMMANDS.command(
+    "report",
+    "report the job's results as tables or as a page",
+    _named,
+    _allow_relative_times,
+    option(
+        "--folder PATH",
+        "the folder of `trionet pipeline run --folder`; any path that Spark can read",
+        required=True,
+    ),
+    option(
+        "--from TIME",
+        "first minute: a day (2026-03-01), a UTC time (2026-03-01T12:30), a time with its "
+        "zone, or relative to now (-90m, -1h, -2d) (default: the first available)",
+        dest="start",
+    ),
+    option(
+        "--to TIME",
+        "end, exclusive; a day is included up to its end (default: the last available)",
+        dest="end",
+    ),
+    option("--top N", f"rows per table (default: {TOP})", type=positive, default=TOP),
+    *(
+        repeatable(f"{name} NAME", f"only requests {what}; may be repeated")
+        for name, what in (
+            ("--api", "of this API, by name or key"),
+            ("--client", "of this client id"),
+            ("--listener", "of this listener"),
+        )
+    ),
+    option("--html FILE", "write an HTML page with charts to this file"),
+    flag("--json", "print a JSON document instead of tables"),
+    _MASTER,
+    repeatable(
+        "--set spark.KEY=VALUE",
+        "a Spark setting, for instance for access to a path "
+        "(spark.hadoop.fs.s3a.endpoint=...); may be repeated",
+    ),
+    description="Report what the pipeline has written to a folder: request rates, latencies and "
+    "where the time went, top clients, errors, and anomalous minutes.",
+)
+def _run_report(arguments: Namespace) -> int:
+    from trionet.spark.pipeline.report.data._reading import check_folder
+    from trionet.spark.pipeline.report.data._time_range import time_range
+    from trionet.spark.pipeline.run._session import check_master, open_session
+
+    # Check everything before starting Spark, which takes seconds.
+    now = datetime.now(UTC)
+    times = time_range(arguments.start, arguments.end, now)
+    check_folder(arguments.folder)
+    check_master(arguments.master)
+    path = None if arguments.html is None else _page_path(arguments.html)
+    settings = dict(map(_setting, arguments.set))
+    keys = [api_key(name, _APIS) for name in arguments.api]
+    check_environment()
+    from trionet.spark.pipeline.report.data._figures import Filters
+    from trionet.spark.pipeline.report.data._report import make_report
+
+    apis = {key: api_name(key) for key in keys}
+    filters = Filters(apis, tuple(arguments.client), tuple(arguments.listener))
+    # PySpark warns about pandas, which is not used here.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+    with open_session("trionet pipeline report", arguments.master, settings) as session:
+        report = make_report(session, arguments.folder, times, filters, arguments.top, now)
+    _write(report, arguments)
+    if path is not None:
+        _write_page(path, report, arguments.top, now)
+    return 0
+
+
+def _write(report: Report, arguments: Namespace) -> None:
+    if arguments.json:
+        from trionet.spark.pipeline.report.text._json import document
+
+        print(document(report))
+    else:
+        from trionet.spark.pipeline.report.text._terminal import write
+
+        write(report, arguments.top, stdout())
+    sys.stdout.flush()
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator or not key.startswith("spark."):
+        raise ConfigError(f"--set {text}: must have the form spark.KEY=VALUE")
+    return key, value
+
+
+def _page_path(name: str) -> Path:
+    """Return the path of ``--html``, which is checked to be writable before Spark starts."""
+    path = Path(name)
+    folder = path.parent
+    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise ConfigError(f"--html {name}: the file cannot be written")
+    return path
+
+
+def _write_page(path: Path, report: Report, top: int, now: datetime) -> None:
+    """Replace the file atomically, so that a reader never sees an incomplete page."""
+    from trionet.spark.pipeline.report.html._page import page
+
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(page(report, top, now), encoding="utf-8")
+    part.replace(path)
+    print(f"trionet pipeline report: written to {printable(str(path))}", file=sys.stderr)

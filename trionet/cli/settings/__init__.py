@@ -1,1 +1,0 @@
-"""``trionet config`` (local settings) and ``trionet configs`` (settings in a cluster)."""

@@ -1,1 +1,0 @@
-"""Completion scripts for bash, fish and zsh, generated from the parsers."""
