@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import pytest
 
 from trionet.broker.config._broker_config import BROKER_KEYS, BrokerConfig
-from trionet.broker.config._dynamic_keys import (
+from trionet.broker.config._dynamic_config import (
     DYNAMIC,
     LISTENER_LIMITS,
     PER_BROKER,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trionet.broker.config._broker_config import BrokerConfig
-from trionet.broker.config._listener_keys import MECHANISMS
+from trionet.broker.config._listeners import MECHANISMS
 from trionet.broker.security._listener_security import SUPPORTED
 from trionet.errors import ConfigError
 

@@ -7,8 +7,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from trionet.broker.config._alterations import APPEND, DELETE, SET, SUBTRACT
-from trionet.broker.config._logger_levels import LEVELS, BrokerLoggers, level_name
+from trionet.broker.config._alterations import (
+    APPEND,
+    DELETE,
+    LEVELS,
+    SET,
+    SUBTRACT,
+    BrokerLoggers,
+    level_name,
+)
 from trionet.errors import ApiError
 from trionet.protocol.error_codes import INVALID_CONFIG, INVALID_REQUEST
 

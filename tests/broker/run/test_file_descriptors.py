@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-import trionet.broker.run._file_descriptors as module
+import trionet.broker.run._server_settings as module
 from support.calls import batch, create_topic, delete_topic, fetch, produce, values_of
 from support.client import connect, host_and_port
 from support.eventually import eventually
@@ -20,7 +20,7 @@ from support.leaks import descriptors
 from support.trionet_process import trionet_broker_process
 from trionet import open_broker
 from trionet.broker.config._broker_config import BrokerConfig
-from trionet.broker.run._file_descriptors import (
+from trionet.broker.run._server_settings import (
     CONNECTIONS_MIN,
     connections_max,
     log_connections_max,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from trionet.broker.config._broker_config import BrokerConfig
-from trionet.broker.run._node_configs import BROKERS_MAX, node_configs
+from trionet.broker.run._node import BROKERS_MAX, node_configs
 from trionet.errors import ConfigError
 
 

@@ -28,7 +28,7 @@ from support.config_calls import (
 )
 from support.tls import authority, certificate, client_context, der_of, write_pem
 from trionet import Broker, open_broker
-from trionet.broker.run._server_reconfiguration import LOOKUP_SECONDS_MAX
+from trionet.broker.run._reconfiguration import LOOKUP_SECONDS_MAX
 from trionet.protocol.error_codes import INVALID_REQUEST
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
 

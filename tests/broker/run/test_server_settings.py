@@ -11,8 +11,7 @@ from support.client import Client, connect
 from support.wire import Peer
 from trionet import Broker, ConfigError, open_broker
 from trionet.broker.config._broker_config import BrokerConfig
-from trionet.broker.run._file_descriptors import connections_max
-from trionet.broker.run._server_settings import server_config
+from trionet.broker.run._server_settings import connections_max, server_config
 from trionet.net.wire._close_reason import CloseReason
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
 from trionet.server._connection_quotas import UNLIMITED, ListenerLimits

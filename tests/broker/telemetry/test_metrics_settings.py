@@ -8,7 +8,7 @@ import pytest
 
 from trionet import ConfigError
 from trionet.broker.config._broker_config import BrokerConfig
-from trionet.broker.telemetry._metrics_settings import MetricsSettings, metrics_settings
+from trionet.broker.telemetry._broker_metrics import MetricsSettings, metrics_settings
 
 TOKEN = "a token of 24 characters".replace(" ", "-")
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from trionet.broker.telemetry import _process_metrics as process_metrics
+from trionet.broker.telemetry import _broker_metrics
 from trionet.metrics._registry import Registry
 
 
 def numbers() -> dict[str, float]:
     registry = Registry()
-    registry.register(process_metrics.collect)
+    registry.register(_broker_metrics.collect_process)
     return {name: family.of() for name, family in registry.snapshot(0).items()}
 
 
@@ -31,7 +31,7 @@ def test_time_memory_and_descriptors_are_reported(tmp_path: Path) -> None:
 def test_what_the_system_does_not_report_is_left_out(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(process_metrics, "_STATM", str(tmp_path / "nothing"))
+    monkeypatch.setattr(_broker_metrics, "_STATM", str(tmp_path / "nothing"))
 
     found = numbers()
 

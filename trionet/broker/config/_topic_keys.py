@@ -31,8 +31,7 @@ from ...protocol._config_types import (
 )
 from ...protocol.error_codes import INVALID_CONFIG
 from ._broker_config import BrokerConfig, is_not_applied
-from ._broker_keys import COMPRESSIONS, GZIP_LEVELS
-from ._broker_keys_not_applied import CLEANUP_POLICIES, FROM_MINUS_2, NO_OP_VALUES
+from ._broker_keys import CLEANUP_POLICIES, COMPRESSIONS, FROM_MINUS_2, GZIP_LEVELS, NO_OP_VALUES
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS

@@ -28,8 +28,7 @@ from ...server._server_statistics import ServerStatistics, combined
 from ...server._socket_server import SocketServer
 from ..api._dispatch import Apis
 from ..config._broker_config import BrokerConfig
-from ..config._dynamic_config_store import BrokerConfigs
-from ..config._settings_report import report_settings
+from ..config._dynamic_config_store import BrokerConfigs, report_settings
 from ..log import Directory, MemoryDirectory, open_log_folder
 from ..model._broker_state import BrokerState
 from ..model._cluster import Cluster
@@ -45,8 +44,7 @@ from ..telemetry._request_log_writer import (
 )
 from ..telemetry._request_recorder import RequestRecorder
 from ._broker_keywords import BrokerKeywords
-from ._node import Node, NodeContext
-from ._node_configs import node_configs
+from ._node import Node, NodeContext, node_configs
 from ._reconfiguration import LOG_KEYS, LogReconfiguration
 from ._served_apis import served_apis
 from ._upkeep import start_upkeep
@@ -454,7 +452,7 @@ def _with_replicas(config: BrokerConfig, brokers: int) -> BrokerConfig:
 def _check_metrics(config: BrokerConfig) -> None:
     """Validate the metrics settings, before any resources are opened."""
     if "metrics.listener" in config.originals or "metrics.listener.token" in config.originals:
-        from ..telemetry._metrics_settings import metrics_settings
+        from ..telemetry._broker_metrics import metrics_settings
 
         metrics_settings(config)
 

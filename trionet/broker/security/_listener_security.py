@@ -32,8 +32,7 @@ from ...net.tls._key_stores import in_bounded_time
 from ...net.tls._tls_context import TlsContexts, TlsSettings
 from ...net.wire._endpoint import Endpoint, SecurityProtocol
 from ...server._channel_builder import ListenerSecurity
-from ..config._broker_config import BrokerConfig
-from ..config._listener_settings import ListenerSettings
+from ..config._broker_config import BrokerConfig, ListenerSettings
 from ._sasl_exchange import RespondToApiVersions, SaslExchange, SaslSettings
 
 logger = logging.getLogger("trionet.broker")

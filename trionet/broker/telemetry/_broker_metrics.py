@@ -1,30 +1,36 @@
-"""The metrics of a broker, and the HTTP listener that serves them."""
+"""The metrics of a broker and its process, and the HTTP listener that serves them."""
 
 from __future__ import annotations
 
+import importlib.util
+import ipaddress
 import logging
+import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from typing import cast
 
+import attrs
 import trio
 
 from ... import __version__
+from ...errors import ConfigError
 from ...metrics._log_ring import LogRing
 from ...metrics._loop import LoopMonitor
 from ...metrics._prometheus import gauge, meter
 from ...metrics._registry import Family, Kind, Metric, Registry, Sample, Snapshot, single
 from ...metrics._request_metrics import RequestSource
 from ...metrics._sensors import Meter, gauges
-from ...net.wire._endpoint import Endpoint
+from ...net.wire._endpoint import Endpoint, SecurityProtocol
 from ...protocol._codec import ApiVersionCodec
+from ...protocol._config_types import Password
 from ...server._request_channel import Request
 from ...server._socket_server import SocketServer
 from ...server.metrics._server_metrics import server_collectors, server_sections, server_state
 from ...server.metrics._snapshot_sections import Section
+from ..config._broker_config import BrokerConfig
 from ..model._broker_state import BrokerState
-from . import _process_metrics as process_metrics
-from ._metrics_settings import MetricsSettings
 from ._request_recorder import RequestRecorder
 from ._snapshot_sections import fetch_sessions_section, groups_section
 
@@ -188,7 +194,7 @@ class BrokerMetrics:
             samples=settings.samples,
             seconds=settings.sample_seconds,
         )
-        for collect in (*collectors, self._collect, process_metrics.collect):
+        for collect in (*collectors, self._collect, collect_process):
             self.registry.register(collect)
         self._of_requests = collectors[-1]
 
@@ -315,3 +321,138 @@ def _name_of(request: Request) -> str | None:
 
 def _no_users(mechanism: str) -> Callable[[str], None]:  # noqa: ARG001 - there is no SASL
     return lambda name: None  # noqa: ARG005
+
+
+CPU_SECONDS = Metric(
+    "process_cpu_seconds_total", Kind.COUNTER, "User and system CPU time spent, in seconds."
+)
+RESIDENT_BYTES = Metric(
+    "process_resident_memory_bytes", Kind.GAUGE, "Resident memory size, in bytes."
+)
+OPEN_DESCRIPTORS = Metric("process_open_fds", Kind.GAUGE, "Open file descriptors.")
+MAX_DESCRIPTORS = Metric("process_max_fds", Kind.GAUGE, "Maximum number of open file descriptors.")
+
+_STATM = "/proc/self/statm"
+_DESCRIPTORS = "/proc/self/fd"
+
+
+def collect_process(now: float) -> Iterator[Family]:  # noqa: ARG001 - required of collectors
+    """Collect the metrics; see :data:`trionet.metrics.registry.Collect`."""
+    yield single(CPU_SECONDS, time.process_time())
+    try:
+        with open(_STATM, encoding="ascii") as file:
+            pages = int(file.read().split()[1])
+        yield single(RESIDENT_BYTES, pages * os.sysconf("SC_PAGE_SIZE"))
+        yield single(OPEN_DESCRIPTORS, _open_descriptors())
+    except (OSError, ValueError):
+        pass  # not Linux
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    yield single(MAX_DESCRIPTORS, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+def _open_descriptors() -> int:
+    # Since Linux 6.2, the size of the folder is the number of file descriptors. Listing thousands
+    # takes milliseconds.
+    return os.stat(_DESCRIPTORS).st_size or len(os.listdir(_DESCRIPTORS)) - 1
+
+
+# The metrics listener's name in keys, such as `listener.name.metrics.ssl.keystore.location`.
+LISTENER_NAME = "METRICS"
+_PROTOCOLS = {"http": SecurityProtocol.PLAINTEXT, "https": SecurityProtocol.SSL}
+_FORM = "http://HOST:PORT or https://HOST:PORT, such as http://127.0.0.1:9404"
+# Shorter tokens could be guessed.
+TOKEN_CHARS_MIN = 16
+
+
+@attrs.frozen
+class MetricsSettings:
+    """The settings of the metrics and of the metrics listener.
+
+    Attributes:
+        endpoint: the address of the metrics listener; None without a metrics listener.
+        token: the token that HTTP clients must send; None if no token is required.
+        samples: the value of ``metrics.num.samples``.
+        sample_seconds: the value of ``metrics.sample.window.ms``, in seconds.
+    """
+
+    endpoint: Endpoint | None
+    token: str | None = attrs.field(repr=False)
+    samples: int
+    sample_seconds: float
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether the metrics listener uses TLS."""
+        return self.endpoint is not None and self.endpoint.security_protocol is SecurityProtocol.SSL
+
+
+def metrics_settings(config: BrokerConfig) -> MetricsSettings:
+    """Validate the metrics settings of a broker, and return them.
+
+    Raises:
+        ConfigError: ``metrics.listener`` is not a valid URL, or other machines could reach it
+            without TLS and a token; the token is too short or has invalid characters; or h11 is not
+            installed.
+    """
+    url = config["metrics.listener"]
+    token = config["metrics.listener.token"]
+    text = token.text if isinstance(token, Password) else None
+    if text is not None and (len(text) < TOKEN_CHARS_MIN or not text.isascii() or " " in text):
+        raise ConfigError(
+            f"metrics.listener.token is not allowed; it must have at least {TOKEN_CHARS_MIN} ASCII"
+            " characters and no spaces"
+        )
+    endpoint = _endpoint(url) if isinstance(url, str) and url else None
+    if endpoint is not None:
+        _check(endpoint, has_token=text is not None)
+    return MetricsSettings(
+        endpoint,
+        text,
+        config.integer("metrics.num.samples"),
+        config.integer("metrics.sample.window.ms") / 1000,
+    )
+
+
+def _endpoint(url: str) -> Endpoint:
+    scheme, separator, rest = url.partition("://")
+    protocol = _PROTOCOLS.get(scheme.lower())
+    if not separator or protocol is None:
+        raise ConfigError(f"metrics.listener = {url!r} is not allowed; allowed: {_FORM}")
+    try:
+        found = Endpoint.parse(f"{LISTENER_NAME}://{rest}", {LISTENER_NAME: protocol})
+    except ConfigError:
+        raise ConfigError(f"metrics.listener = {url!r} is not allowed; allowed: {_FORM}") from None
+    return found
+
+
+def _check(endpoint: Endpoint, *, has_token: bool) -> None:
+    is_secure = endpoint.security_protocol is SecurityProtocol.SSL
+    if not _is_loopback(endpoint.host) and not (is_secure and has_token):
+        raise ConfigError(
+            f"metrics.listener: {endpoint.address} can be reached from other machines, and metrics"
+            " identify the broker's clients; use a loopback address such as 127.0.0.1, or https"
+            " with metrics.listener.token"
+        )
+    if not _is_installed("h11"):
+        raise ConfigError(
+            "metrics.listener requires h11; install it with: pip install trionet[metrics]"
+        )
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ValueError:  # sys.modules has None for it, after an import that failed
+        return False
+
+
+def _is_loopback(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
