@@ -1,31 +1,53 @@
-"""SASL as clients meet it: real connections, with and without TLS, in virtual time."""
+"""SASL as clients meet it: real connections, with and without TLS, in virtual time.
+
+How large their frames may be, when they learn that they are rejected, how many authenticate at
+once, and how they prove once more who they are before their sessions expire (KIP-368).
+"""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import Any
 
 import pytest
+import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.sasl import (
     CREDENTIALS,
     CREDENTIALS_512,
+    NOW_MS,
     ODD_NAME,
     PASSWORDS,
     api_versions,
+    authenticated,
     decoded,
+    exchange,
     handshake,
     plain,
+    request,
+    response,
     scram,
+    step,
     token,
 )
 from support.sasl_rig import ALICE, DELAY, METADATA, ask, authenticating
-from support.serving import answer
+from support.serving import Serving, answer, serving
+from support.tls import server_context
+from support.tokens import initial, signed
 from support.wire import Peer, frame
+from trionet.net import _preparing as preparing
+from trionet.net._authenticator import Gate, Progress
 from trionet.net.sasl._plain import PlainServer, verify_with
 from trionet.net.sasl._scram import ScramServer
 from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._framing import UNLIMITED
 from trionet.protocol import api_keys, error_codes
+from trionet.protocol.messages.metadata import MetadataRequest
+from trionet.server._channel_builder import ListenerSecurity
+from trionet.server._processor import Processor
 
 
 @pytest.fixture(params=["SASL_PLAINTEXT", "SASL_SSL"])
@@ -382,3 +404,360 @@ async def test_who_says_nothing_is_not_waited_for_for_ever(
             assert b"" == await peer.receive_to_end()
         assert {CloseReason.AUTHENTICATION_TIMEOUT: 3} == rig.serving.reasons()
         await rig.is_served(done)
+
+
+@pytest.mark.parametrize("after_handshake", [False, True])
+async def test_the_largest_frame_before_authentication(
+    protocol: str, after_handshake: bool, mock_clock: MockClock
+) -> None:
+    """A5: a normal exchange fits in 1,024 bytes, a larger frame ends it; later ones are free."""
+    async with authenticating(protocol, frame_bytes_max=1024) as rig:
+        peer = await rig.authenticated()
+        await peer.send_frames(bytes(100_000))
+        (await rig.serving.receive(bytes(100_000))).respond(answer(b"large"))
+        assert b"large" == await peer.receive_frame()
+
+        other = await rig.connect()
+        if after_handshake:
+            await ask(other, handshake("PLAIN"))
+            await other.send_frames(token(bytes(1100)))
+        else:
+            await other.send_frames(handshake("PLAIN" * 250))
+        await wait_all_tasks_blocked()
+        mock_clock.jump(1.1 * DELAY)
+
+        assert b"" == await other.receive_to_end()
+        assert {CloseReason.INVALID_RECEIVE: 1} == rig.serving.reasons()
+        assert 1 == rig.counters.authentication_failures
+        await rig.is_served(peer)
+
+
+@pytest.mark.parametrize("comes_at_once", [False, True])
+async def test_the_largest_frame_while_a_client_authenticates_again(
+    protocol: str, comes_at_once: bool, mock_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Kafka: SaslServerAuthenticator limits those frames, too; the log names the setting."""
+    caplog.set_level("DEBUG")
+    too_large = token(bytes(1100))
+    async with authenticating(protocol, frame_bytes_max=1024, session_ms={"PLAIN": 60_000}) as rig:
+        peer = await rig.authenticated()
+        await rig.is_served(peer)
+
+        if comes_at_once:
+            await peer.send_frames(handshake("PLAIN"), too_large)
+            await peer.receive_frame()
+        else:
+            await ask(peer, handshake("PLAIN"))
+            await peer.send(frame(too_large)[:4])  # before a byte of it is there
+        await wait_all_tasks_blocked()
+        mock_clock.jump(1.1 * DELAY)
+
+        assert b"" == await peer.receive_to_end()
+        assert {CloseReason.INVALID_RECEIVE: 1} == rig.serving.reasons()
+        assert 1 == rig.counters.reauthentication_failures
+        assert 0 == rig.counters.authentication_failures
+        assert "larger than 1024, the limit that sasl.server.max.receive.size sets" in caplog.text
+        await rig.is_well()
+
+
+async def test_the_frames_of_a_client_that_authenticated_again_are_free(protocol: str) -> None:
+    async with authenticating(protocol, frame_bytes_max=1024, session_ms={"PLAIN": 60_000}) as rig:
+        peer = await rig.authenticated()
+        await ask(peer, handshake("PLAIN"))
+        await ask(peer, token(ALICE))
+
+        await peer.send_frames(bytes(100_000))
+
+        (await rig.serving.receive(bytes(100_000))).respond(answer(b"large"))
+        assert b"large" == await peer.receive_frame()
+
+
+async def test_without_a_limit_frames_before_authentication_are_as_large_as_requests(
+    protocol: str,
+) -> None:
+    """NetworkReceive.UNLIMITED; also of a client that authenticates again."""
+    limits = {"PLAIN": 60_000}
+    async with authenticating(protocol, frame_bytes_max=UNLIMITED, session_ms=limits) as rig:
+        peer = await rig.authenticated()
+
+        await ask(peer, handshake("PLAIN"))
+        await ask(peer, token(ALICE))
+        await rig.is_served(peer)
+
+
+LINGER = 0.5
+FAILED = CloseReason.AUTHENTICATION_FAILED
+
+
+@asynccontextmanager
+async def lingering(protocol: str) -> AsyncIterator[Serving]:
+    context = server_context()
+    security = ListenerSecurity(
+        tls_context=(lambda: context) if protocol == "SASL_SSL" else None,
+        authenticator=lambda _: exchange(failure_linger_seconds=LINGER),
+    )
+    async with serving("poller", security=security) as found:
+        yield found
+
+
+async def refused(server: Serving) -> Peer:
+    """A client whose wrong password has arrived."""
+    peer = await server.connect()
+    await peer.send_frames(handshake("PLAIN"))
+    await peer.receive_frame()
+    await peer.send_frames(token(plain("alice", "wrong")))
+    await wait_all_tasks_blocked()
+    return peer
+
+
+async def read_why(peer: Peer) -> None:
+    told = decoded(await peer.receive_frame(), api_keys.SASL_AUTHENTICATE, 2)
+    assert error_codes.SASL_AUTHENTICATION_FAILED == told.error_code
+
+
+async def test_the_end_does_not_come_with_the_response(
+    protocol: str, mock_clock: MockClock
+) -> None:
+    """A26: kafka-python forgets a response that comes with an end of the stream."""
+    async with lingering(protocol) as server:
+        peer = await refused(server)
+        mock_clock.jump(1.1 * DELAY)
+        await read_why(peer)
+        mock_clock.jump(0.9 * LINGER)
+        await wait_all_tasks_blocked()
+        assert 1 == server.server.statistics().connections
+
+        mock_clock.jump(0.2 * LINGER)
+
+        assert b"" == await peer.receive_to_end()
+        assert {FAILED: 1} == server.reasons()
+
+
+@pytest.mark.parametrize("how", ["close", "reset"])
+async def test_who_has_read_it_and_leaves_is_let_go_at_once(
+    protocol: str, how: str, mock_clock: MockClock
+) -> None:
+    """A27: and it still counts as one who failed to authenticate."""
+    async with lingering(protocol) as server:
+        peer = await refused(server)
+        mock_clock.jump(1.1 * DELAY)
+        await read_why(peer)
+
+        getattr(peer, how)()
+        await wait_all_tasks_blocked()
+
+        assert 0 == server.server.statistics().connections
+        assert {FAILED: 1} == server.reasons()
+        mock_clock.jump(2 * LINGER)
+        await wait_all_tasks_blocked()
+        assert {FAILED: 1} == server.reasons()
+
+
+async def test_what_it_goes_on_to_send_is_nobodys(protocol: str, mock_clock: MockClock) -> None:
+    async with lingering(protocol) as server:
+        peer = await refused(server)
+        mock_clock.jump(1.1 * DELAY)
+        await read_why(peer)
+
+        await peer.send_frames(handshake("PLAIN"), token(plain("alice", "secret")))
+        await wait_all_tasks_blocked()
+        mock_clock.jump(1.1 * LINGER)
+
+        assert b"" == await peer.receive_to_end()
+        assert 0 == server.server.statistics().requests
+        assert {FAILED: 1} == server.reasons()
+
+
+async def test_only_so_many_wait(
+    protocol: str, mock_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One more, and the first of them is told at once, or ended."""
+    monkeypatch.setattr(preparing, "PREPARING_MAX", 2)
+    async with lingering(protocol) as server:
+        peers = []
+        for _ in range(3):
+            mock_clock.jump(0.01)
+            peers.append(await refused(server))
+
+        await read_why(peers[0])
+        assert {} == server.reasons()
+        mock_clock.jump(1.1 * DELAY)
+        for peer in peers[1:]:
+            await read_why(peer)
+
+        assert b"" == await peers[0].receive_to_end()
+        assert {FAILED: 1} == server.reasons()
+
+
+METADATA = request(api_keys.METADATA, 1, MetadataRequest())
+CLIENTS = 20
+
+
+class Passes(trio.abc.Instrument):
+    """How many had authenticated at the end of each pass of the loop."""
+
+    def __init__(self, processors: Sequence[Processor]) -> None:
+        self._processors = processors
+        self.seen = [0]
+
+    def before_io_wait(self, timeout: float) -> None:
+        self.seen.append(sum(each.selector.counters.authenticated for each in self._processors))
+
+
+async def begun(peer: Peer) -> Peer:
+    await peer.send_frames(handshake("PLAIN"))
+    await peer.receive_frame()
+    return peer
+
+
+async def test_tokens_are_evaluated_one_by_one_if_each_takes_its_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What comes after a token that waits is a request, once that has let its client in."""
+    monkeypatch.setattr("trionet.net._preparing.SECONDS_PER_PASS_MAX", 0.0)
+    security = ListenerSecurity(authenticator=lambda _: exchange())
+    async with serving("poller", security=security, num_network_threads=2) as rig:
+        peers = [await begun(await rig.connect()) for _ in range(CLIENTS)]
+        passes = Passes(rig.processors)
+        trio.lowlevel.add_instrument(passes)
+        for peer in peers:
+            peer.send_now(frame(token(plain("alice", "secret"))) + frame(METADATA))
+
+        while passes.seen[-1] < CLIENTS:
+            await trio.lowlevel.checkpoint()
+        trio.lowlevel.remove_instrument(passes)
+
+        assert max(after - before for before, after in pairwise(passes.seen)) <= 2
+        for _ in peers:
+            (await rig.receive(METADATA)).respond(answer(b"served"))
+        for peer in peers:
+            await peer.receive_frame()
+            assert b"served" == await peer.receive_frame()
+
+
+def test_requests_pass_while_the_session_lives() -> None:
+    begun = authenticated()
+
+    assert Gate.PASS is begun.gate(METADATA, 1e9)
+    assert Gate.PASS is begun.gate(b"", 1e9)
+
+
+@pytest.mark.parametrize("has_headers", [True, False])
+def test_a_session_that_is_over_lets_no_request_pass(has_headers: bool) -> None:
+    """P27: past its life, the next request closes the connection, in both framings."""
+    begun = exchange(session_ms={"PLAIN": 60_000})
+    step(begun, handshake("PLAIN", 1 if has_headers else 0), 100.0)
+    message = plain("alice", "secret")
+    ended = step(begun, token(message) if has_headers else message, 100.0)
+
+    if has_headers:
+        answer = response(ended, api_keys.SASL_AUTHENTICATE, 2)
+        assert 60_000 == answer.session_lifetime_ms
+    assert Gate.PASS is begun.gate(METADATA, 160.0)
+    assert Gate.EXPIRED is begun.gate(METADATA, 160.1)
+    assert Gate.AUTHENTICATE is begun.gate(handshake("PLAIN"), 160.1)
+
+
+@pytest.mark.parametrize(
+    ("session_ms", "token_seconds", "expected_ms"),
+    [(0, 60, 60_000), (30_000, 60, 30_000), (90_000, 60, 60_000), (90_000, -1, 0)],
+)
+def test_a_session_ends_with_the_credential_or_the_setting_whichever_is_first(
+    session_ms: int, token_seconds: int, expected_ms: int
+) -> None:
+    now = NOW_MS // 1000
+    begun = exchange(session_ms={"OAUTHBEARER": session_ms})
+    step(begun, handshake("OAUTHBEARER"), 100.0)
+    claims = {"sub": "alice", "iat": now - 9, "exp": now + token_seconds}
+
+    ended = step(begun, token(initial(signed(claims))), 100.0)
+
+    answer = response(ended, api_keys.SASL_AUTHENTICATE, 2)
+    assert expected_ms == answer.session_lifetime_ms
+    assert 100 + expected_ms / 1000 == begun.session_expires_at
+
+
+def test_a_client_authenticates_again_five_times_in_a_row() -> None:
+    """A23: each time the session begins anew."""
+    begun = authenticated(now=100.0, session_ms={"PLAIN": 10_000})
+    for turn in range(1, 6):
+        now = 100.0 + 5 * turn
+        assert Gate.AUTHENTICATE is begun.gate(handshake("PLAIN"), now)
+        step(begun, handshake("PLAIN"), now)
+        assert (False, True) == (begun.is_complete, begun.is_reauthenticating)
+        assert "User:alice" == str(begun.principal)
+
+        ended = step(begun, token(plain("alice", "secret")), now + 0.5)
+
+        assert Progress.REAUTHENTICATED is ended.progress
+        assert (True, 0.5) == (begun.is_complete, begun.reauthentication_seconds)
+        assert not begun.is_reauthenticating
+        assert now + 10.5 == begun.session_expires_at
+
+
+def test_not_more_than_once_a_second() -> None:
+    """A22: a handshake within a second of the last one is a request like any other."""
+    begun = authenticated()
+    step(begun, handshake("PLAIN"), 200.0)
+    step(begun, token(plain("alice", "secret")), 200.1)
+
+    assert Gate.PASS is begun.gate(handshake("PLAIN"), 200.9)
+    assert Gate.AUTHENTICATE is begun.gate(handshake("PLAIN"), 201.0)
+
+
+def test_another_principal_is_refused() -> None:
+    """A21: the one who was there must come back."""
+    begun = authenticated()
+    step(begun, handshake("PLAIN"))
+
+    ended = step(begun, token(plain("bob", "hunter2")))
+
+    answer = response(ended, api_keys.SASL_AUTHENTICATE, 2)
+    assert error_codes.SASL_AUTHENTICATION_FAILED == answer.error_code
+    assert (
+        "Cannot change principals during re-authentication from User.alice: User.bob"
+        == answer.error_message
+    )
+    assert CloseReason.AUTHENTICATION_FAILED is ended.close_reason
+    assert (False, True) == (begun.is_complete, begun.is_reauthenticating)
+    assert "User:alice" == str(begun.principal)
+
+
+def test_another_mechanism_is_refused_when_its_first_token_comes() -> None:
+    """A21: the handshake gets a response, the token fails."""
+    begun = authenticated()
+    client = scram("SCRAM-SHA-256", "alice", "secret")
+    answer = response(step(begun, handshake("SCRAM-SHA-256")), api_keys.SASL_HANDSHAKE, 1)
+    assert error_codes.NONE == answer.error_code
+
+    ended = step(begun, token(client.get_client_first().encode()))
+
+    answer = response(ended, api_keys.SASL_AUTHENTICATE, 2)
+    assert "'SCRAM-SHA-256' requested by client is not supported" in answer.error_message
+    assert Progress.FAILED is ended.progress
+
+
+def test_a_wrong_password_says_that_it_was_a_re_authentication() -> None:
+    begun = authenticated()
+    step(begun, handshake("PLAIN"))
+
+    ended = step(begun, token(b"garbage"))
+
+    told = response(ended, api_keys.SASL_AUTHENTICATE, 2).error_message
+    assert "during re-authentication due to invalid credentials" in told
+
+
+def test_other_requests_in_the_middle_of_it_close() -> None:
+    begun = authenticated()
+    step(begun, handshake("PLAIN"))
+
+    ended = step(begun, METADATA)
+
+    assert CloseReason.ILLEGAL_SASL_STATE is ended.close_reason
+
+
+def test_bare_tokens_can_do_it_too() -> None:
+    begun = authenticated()
+    step(begun, handshake("PLAIN", 0))
+
+    assert Progress.REAUTHENTICATED is step(begun, plain("alice", "secret")).progress

@@ -65,17 +65,6 @@ class BrokerConfig:
     ``KeyError`` if the key is neither known nor set.
     """
 
-    __slots__ = (
-        "_advertised",
-        "listeners",
-        "log_dir",
-        "node_id",
-        "not_applied",
-        "originals",
-        "unknown_listener_keys",
-        "without_effect",
-    )
-
     originals: Mapping[str, Value]
     """The settings by key. If ``node.id`` or ``broker.id`` is set, both are present."""
 
@@ -347,7 +336,7 @@ class ListenerSettings:
 
     def __init__(self, config: BrokerConfig, listener_name: str) -> None:
         self._config = config
-        self._prefix = prefix = f"listener.name.{listener_name.lower()}."
+        self._prefix = prefix = f"{LISTENER_PREFIX}{listener_name.lower()}."
         self._own = {
             key.lower().removeprefix(prefix): value
             for key, value in config.originals.items()

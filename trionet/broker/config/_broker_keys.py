@@ -42,6 +42,20 @@ OFFSETS_PARTITIONS = 50
 GZIP_LEVELS = (-1, 1, 2, 3, 4, 5, 6, 7, 8, 9)
 COMPRESSIONS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
+FROM_MINUS_2 = at_least(-2)
+CLEANUP_POLICIES = ("compact", "delete")
+GROUP_PROTOCOLS = ("consumer", "classic", "share", "streams")
+_REBALANCE_PROTOCOLS = ("classic", "consumer", "streams")
+
+_SECURITY = "org.apache.kafka.common.security"
+_PRINCIPAL_BUILDER = f"{_SECURITY}.authenticator.DefaultKafkaPrincipalBuilder"
+_JWT_RETRIEVER = f"{_SECURITY}.oauthbearer.DefaultJwtRetriever"
+_JWT_VALIDATOR = f"{_SECURITY}.oauthbearer.DefaultJwtValidator"
+_REMOTE_METADATA = (
+    "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager"
+)
+_SHARE_PERSISTER = "org.apache.kafka.server.share.persister.DefaultStatePersister"
+
 APPLIED: tuple[Row, ...] = (
     ("advertised.listeners", LIST, None, None),
     ("auto.create.topics.enable", BOOLEAN, True, None),
@@ -271,16 +285,6 @@ DYNAMIC_ONLY: tuple[Row, ...] = tuple(
 )
 
 
-FROM_MINUS_2 = at_least(-2)
-CLEANUP_POLICIES = ("compact", "delete")
-GROUP_PROTOCOLS = ("consumer", "classic", "share", "streams")
-
-_SECURITY = "org.apache.kafka.common.security"
-_REMOTE_METADATA = (
-    "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager"
-)
-_SHARE_PERSISTER = "org.apache.kafka.server.share.persister.DefaultStatePersister"
-
 NOT_APPLIED: tuple[Row, ...] = (
     ("alter.config.policy.class.name", CLASS, None, None),
     ("authorizer.class.name", STRING, "", None),
@@ -305,12 +309,7 @@ NOT_APPLIED: tuple[Row, ...] = (
     ("group.consumer.min.heartbeat.interval.ms", INT, 5000, FROM_1),
     ("group.consumer.min.session.timeout.ms", INT, 45_000, FROM_1),
     ("group.consumer.session.timeout.ms", INT, 45_000, FROM_1),
-    (
-        "group.coordinator.rebalance.protocols",
-        LIST,
-        ("classic", "consumer", "streams"),
-        GROUP_PROTOCOLS,
-    ),
+    ("group.coordinator.rebalance.protocols", LIST, _REBALANCE_PROTOCOLS, GROUP_PROTOCOLS),
     ("group.share.assignment.interval.ms", INT, 1000, FROM_0),
     ("group.share.assignors", LIST, ("simple",), None),
     ("group.share.delivery.count.limit", INT, 5, between(2, 10)),
@@ -365,12 +364,7 @@ NOT_APPLIED: tuple[Row, ...] = (
     ("log.preallocate", BOOLEAN, False, None),
     ("metric.reporters", LIST, ("org.apache.kafka.common.metrics.JmxReporter",), None),
     ("metrics.recording.level", STRING, "INFO", None),
-    (
-        "principal.builder.class",
-        CLASS,
-        f"{_SECURITY}.authenticator.DefaultKafkaPrincipalBuilder",
-        None,
-    ),
+    ("principal.builder.class", CLASS, _PRINCIPAL_BUILDER, None),
     ("remote.fetch.max.wait.ms", INT, 500, FROM_1),
     ("remote.list.offsets.request.timeout.ms", LONG, 30_000, FROM_1),
     ("remote.log.index.file.cache.total.size.bytes", LONG, 1_073_741_824, FROM_1),
@@ -426,18 +420,8 @@ NOT_APPLIED: tuple[Row, ...] = (
     ("sasl.oauthbearer.assertion.template.file", STRING, None, None),
     ("sasl.oauthbearer.client.credentials.client.id", STRING, None, None),
     ("sasl.oauthbearer.client.credentials.client.secret", PASSWORD, None, None),
-    (
-        "sasl.oauthbearer.jwt.retriever.class",
-        CLASS,
-        f"{_SECURITY}.oauthbearer.DefaultJwtRetriever",
-        None,
-    ),
-    (
-        "sasl.oauthbearer.jwt.validator.class",
-        CLASS,
-        f"{_SECURITY}.oauthbearer.DefaultJwtValidator",
-        None,
-    ),
+    ("sasl.oauthbearer.jwt.retriever.class", CLASS, _JWT_RETRIEVER, None),
+    ("sasl.oauthbearer.jwt.validator.class", CLASS, _JWT_VALIDATOR, None),
     ("sasl.oauthbearer.scope", STRING, None, None),
     ("sasl.oauthbearer.token.endpoint.url", STRING, None, None),
     ("security.providers", STRING, None, None),

@@ -180,17 +180,10 @@ def _entry(
     read_only: bool,
 ) -> ConfigEntry:
     source = synonyms[0].source if synonyms else DEFAULT_CONFIG
-    is_sensitive = kind == PASSWORD
+    is_sensitive, is_default = kind == PASSWORD, source == DEFAULT_CONFIG
+    shown = None if is_sensitive else value
     return ConfigEntry(
-        name,
-        None if is_sensitive else value,
-        source,
-        source == DEFAULT_CONFIG,
-        is_sensitive,
-        read_only,
-        kind,
-        None,
-        synonyms,
+        name, shown, source, is_default, is_sensitive, read_only, kind, None, synonyms
     )
 
 

@@ -108,19 +108,7 @@ THREADS = (
 """The thread counts, which one change may at most halve or double (Kafka: DynamicThreadPool)."""
 
 STORES = frozenset(
-    f"ssl.{key}"
-    for key in (
-        "key.password",
-        "keystore.certificate.chain",
-        "keystore.key",
-        "keystore.location",
-        "keystore.password",
-        "keystore.type",
-        "truststore.certificates",
-        "truststore.location",
-        "truststore.password",
-        "truststore.type",
-    )
+    key for key in BROKER_KEYS if key.startswith(("ssl.key.", "ssl.keystore.", "ssl.truststore."))
 )
 """The keys of a listener's keystore and truststore (SslConfigs.RECONFIGURABLE_CONFIGS)."""
 
@@ -135,29 +123,20 @@ _OF_NEW_LISTENERS = frozenset(
         "principal.builder.class",
         "sasl.enabled.mechanisms",
         "sasl.jaas.config",
-        "sasl.kerberos.kinit.cmd",
-        "sasl.kerberos.min.time.before.relogin",
-        "sasl.kerberos.principal.to.local.rules",
-        "sasl.kerberos.service.name",
-        "sasl.kerberos.ticket.renew.jitter",
-        "sasl.kerberos.ticket.renew.window.factor",
-        "sasl.login.refresh.buffer.seconds",
-        "sasl.login.refresh.min.period.seconds",
-        "sasl.login.refresh.window.factor",
-        "sasl.login.refresh.window.jitter",
         "sasl.mechanism.inter.broker.protocol",
-        "ssl.cipher.suites",
-        "ssl.client.auth",
-        "ssl.enabled.protocols",
-        "ssl.endpoint.identification.algorithm",
-        "ssl.engine.factory.class",
-        "ssl.keymanager.algorithm",
-        "ssl.protocol",
-        "ssl.provider",
-        "ssl.secure.random.implementation",
-        "ssl.trustmanager.algorithm",
+        *(
+            key
+            for key in BROKER_KEYS
+            if key.startswith(("sasl.kerberos.", "sasl.login.refresh.", "ssl."))
+        ),
     )
-)
+) - {
+    "ssl.allow.dn.changes",
+    "ssl.allow.san.changes",
+    "ssl.principal.mapping.rules",
+    "ssl.store.max.bytes",
+    *STORES,
+}
 
 # These name classes, and Kafka rejects a class that it cannot load.
 _CLASSES = frozenset(("config.providers", "metric.reporters"))

@@ -27,7 +27,7 @@ from ..config._broker_config import BrokerConfig
 from ..config._dynamic_config import ADDRESS_LIMITS, store_group
 from ..model._broker_state import BrokerState
 from ..telemetry._request_recorder import RequestRecorder
-from ._reconfiguration import NodeReconfiguration, ServerChanges
+from ._reconfiguration import NodeReconfiguration
 from ._server_settings import log_connections_max, server_config
 
 if TYPE_CHECKING:
@@ -47,23 +47,14 @@ _FAILED_AUTHENTICATION = (
 )
 
 
-@attrs.frozen
-class NodeContext:
-    """The objects, apart from the cluster, that all nodes of a broker share.
+@attrs.define(eq=False)
+class Node:
+    """A node of a broker, which can be run and stopped repeatedly.
 
-    Attributes:
+    Args:
         principal_builder: builds principals, instead of ``ssl.principal.mapping.rules``.
         monitor: the monitor of the event loop.
         log: the recent log lines for the metrics listener; None without a metrics listener.
-    """
-
-    principal_builder: PrincipalBuilder | None
-    monitor: LoopMonitor
-    log: LogRing | None
-
-
-class Node:
-    """A node of a broker, which can be run and stopped repeatedly.
 
     Attributes:
         state: the state that the handlers of the node share.
@@ -74,24 +65,22 @@ class Node:
         metrics: the metrics of the node; None without ``metrics.listener``.
     """
 
-    server: SocketServer
+    state: BrokerState
+    apis: Apis
+    recorder: RequestRecorder | None
+    _principal_builder: PrincipalBuilder | None
+    _monitor: LoopMonitor
+    _log: LogRing | None
+    endpoints: Sequence[Endpoint] = attrs.field(init=False)
+    server: SocketServer = attrs.field(init=False)
+    metrics: BrokerMetrics | None = attrs.field(default=None, init=False)
+    _scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
+    _ended: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _reserved: list[socket.socket] = attrs.field(factory=list, init=False)
 
-    def __init__(
-        self,
-        state: BrokerState,
-        apis: Apis,
-        recorder: RequestRecorder | None,
-        context: NodeContext,
-    ) -> None:
-        self.state = state
-        self.apis = apis
-        self.recorder = recorder
-        self.endpoints: Sequence[Endpoint] = state.config.listeners
-        self.metrics: BrokerMetrics | None = None
-        self._context = context
-        self._scope = trio.CancelScope()
-        self._ended = trio.Event()
-        self._reserved: list[socket.socket] = []
+    @endpoints.default
+    def _configured_endpoints(self) -> Sequence[Endpoint]:
+        return self.state.config.listeners
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve requests until stopped or cancelled; report ``started`` once the node is listening.
@@ -143,7 +132,7 @@ class Node:
             server.closed_connections.listeners.append(log_failed_authentication)
             self.release_ports()
             endpoints: Any = await serving.start(server.run, name="socket-server")
-            changes = NodeReconfiguration(state, ServerChanges(server, secured, nodes))
+            changes = NodeReconfiguration(state, server, secured, nodes)
             configs.register(state.node_id, changes)
         self.endpoints = endpoints
         state.set_bound(endpoints)
@@ -235,7 +224,7 @@ class Node:
             secure = partial(self._secure, endpoint, credentials)
             listener = await self._with_usable(secure, store_group(endpoint.listener_name))
             await listener.load()
-            listener.log_warnings(has_scram_users=bool(credentials.users()))
+            listener.log_warnings(has_scram_users=credentials.has_users)
             nursery.start_soon(listener.keep_fresh, name=f"security of {endpoint.listener_name}")
             opened[endpoint.listener_name] = listener
         return opened
@@ -247,20 +236,15 @@ class Node:
         from ..security._listener_security import listener_security
 
         return await in_store_thread(
-            listener_security,
-            config,
-            endpoint,
-            credentials.lookup,
-            self._context.principal_builder,
-            credentials.secret,
+            listener_security, config, endpoint, credentials, self._principal_builder
         )
 
     async def _start_metrics(self, nursery: trio.Nursery) -> None:
         """Start collecting and serving metrics, if there is a metrics listener."""
         await trio.lowlevel.checkpoint()
-        if self._context.log is None:
+        if self._log is None:
             return
-        self.metrics = self.create_metrics(self._context.log)
+        self.metrics = self.create_metrics(self._log)
         await nursery.start(self.metrics.run, name="metrics")
 
     def create_metrics(self, log: LogRing) -> BrokerMetrics:
@@ -272,10 +256,9 @@ class Node:
         # Imported here, since most brokers are not monitored, and it takes 15 ms to load.
         from ..telemetry._broker_metrics import BrokerMetrics, metrics_settings
 
-        state, monitor = self.state, self._context.monitor
-        settings = metrics_settings(state.config)
+        settings = metrics_settings(self.state.config)
         return BrokerMetrics(
-            state, self.server, monitor, self.apis.counts, self.recorder, settings, log
+            self.state, self.server, self._monitor, self.apis.counts, self.recorder, settings, log
         )
 
 

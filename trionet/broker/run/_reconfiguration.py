@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import attrs
 import trio
 
 from ...errors import ConfigError, LocalProtocolError
@@ -37,9 +38,10 @@ from ..model._cluster import Cluster
 from ._server_settings import OVERRIDES, listener_limits, server_limits
 
 if TYPE_CHECKING:
-    from ..config._dynamic_config_store import Apply
     from ..security._listener_security import SecuredListener
 
+#: The maximum time to resolve the host names of a change; all other changes wait meanwhile.
+LOOKUP_SECONDS_MAX: Final = 10.0
 
 # How many topics are configured before other tasks run.
 TOPICS_AT_ONCE = 20
@@ -48,6 +50,7 @@ LOG_KEYS = TOPIC_DEFAULTS | {"producer.id.expiration.ms"}
 """The keys that apply to logs; with several nodes, they cannot be set for a single node."""
 
 
+@attrs.define(eq=False)
 class LogReconfiguration:
     """The :class:`.Reconfigurable` that applies altered settings to the logs.
 
@@ -56,9 +59,8 @@ class LogReconfiguration:
         settings: the settings of the cluster's first node.
     """
 
-    def __init__(self, cluster: Cluster, settings: DynamicConfig) -> None:
-        self._cluster = cluster
-        self.settings = settings
+    _cluster: Cluster
+    settings: DynamicConfig
 
     async def prepare(self, settings: DynamicConfig, altered: frozenset[str]) -> Apply:
         """Return a function that applies the settings; logs accept all valid settings."""
@@ -92,17 +94,23 @@ class LogReconfiguration:
             cluster.configure_logs(topic, config)
 
 
+@attrs.define(eq=False)
 class NodeReconfiguration:
-    """The :class:`.Reconfigurable` that applies altered settings to one node.
+    """The :class:`.Reconfigurable` that applies altered settings to one node and its server.
+
+    (Kafka: SocketServer, DynamicThreadPool and SslFactory as Reconfigurable.)
 
     Args:
         state: the node's state.
-        server: applies settings to the node's network.
+        server: the node's running server.
+        secured: the server's listeners with TLS or SASL, by name.
+        nodes: the number of nodes in the process; None if connections use no file descriptors.
     """
 
-    def __init__(self, state: BrokerState, server: ServerChanges) -> None:
-        self._state = state
-        self._server = server
+    _state: BrokerState
+    _server: SocketServer
+    _secured: Mapping[str, SecuredListener]
+    _nodes: int | None
 
     @property
     def settings(self) -> DynamicConfig:
@@ -112,51 +120,14 @@ class NodeReconfiguration:
     async def prepare(self, settings: DynamicConfig, altered: frozenset[str]) -> Apply:
         """Validate new settings, and return a function that applies them.
 
-        Raises:
-            ConfigError: the settings are not allowed.
-        """
-        change_server = await self._server.prepare(self._state.config, settings.current, altered)
-        return partial(self._apply, settings, change_server)
-
-    async def _apply(self, settings: DynamicConfig, change_server: Apply) -> None:
-        self._state.reconfigure(settings)
-        await change_server()
-
-
-#: The maximum time to resolve the host names of a change; all other changes wait meanwhile.
-LOOKUP_SECONDS_MAX: Final = 10.0
-
-
-class ServerChanges:
-    """A component that applies altered settings to a running server.
-
-    Args:
-        server: the running server.
-        secured: the server's listeners with TLS or SASL, by name.
-        nodes: the number of nodes in the process; None if connections use no file descriptors.
-    """
-
-    def __init__(
-        self,
-        server: SocketServer,
-        secured: Mapping[str, SecuredListener],
-        nodes: int | None = 1,
-    ) -> None:
-        self._server = server
-        self._secured = secured
-        self._nodes = nodes
-
-    async def prepare(self, old: BrokerConfig, new: BrokerConfig, altered: frozenset[str]) -> Apply:
-        """Validate new settings, and return a function that applies them.
-
         Args:
-            old: the current settings.
-            new: the new settings.
+            settings: the new settings.
             altered: the altered keys; a store that any of them concerns is read again.
 
         Raises:
             ConfigError: the settings are not allowed.
         """
+        old, new = self._state.config, settings.current
         for key in THREADS:
             check_resize(key, old.integer(key), new.integer(key))
         processors = _processors(old, new)
@@ -171,17 +142,21 @@ class ServerChanges:
         renewals = await self._prepare_certificates(new, altered)
 
         async def apply() -> None:
+            self._state.reconfigure(settings)
             for renew in renewals:
                 renew()
             quotas = self._server.quotas
             quotas.set_limits(limits)
             for name, of_listener in of_listeners.items():
                 quotas.set_listener_limits(name, of_listener)
-            self._server.resize_handlers(new.integer("num.io.threads"))
-            for name, count in processors.items():
-                await self._server.resize_processors(count, name)
+            try:
+                self._server.resize_handlers(new.integer("num.io.threads"))
+                for name, count in processors.items():
+                    await self._server.resize_processors(count, name)
+            except LocalProtocolError:  # the server is stopping, and its successor applies these
+                await trio.lowlevel.checkpoint()
 
-        return partial(_unless_it_ends, apply)
+        return apply
 
     async def _limits(self, new: BrokerConfig, overrides: Mapping[str, int] | None) -> ServerLimits:
         with trio.move_on_after(LOOKUP_SECONDS_MAX):
@@ -219,11 +194,3 @@ def _processors(old: BrokerConfig, new: BrokerConfig) -> dict[str, int]:
         if count != before:
             changed[name] = count
     return changed
-
-
-async def _unless_it_ends(apply: Apply) -> None:
-    """Apply a change; do nothing if the server is stopping, since its successor applies it."""
-    try:
-        await apply()
-    except LocalProtocolError:
-        await trio.lowlevel.checkpoint()

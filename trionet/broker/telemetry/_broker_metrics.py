@@ -7,7 +7,7 @@ import ipaddress
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import cast
 
@@ -77,51 +77,27 @@ LOOP_LAG = Metric(
     "Duration of the trio loop's iterations since the start, which delays all tasks.",
     ("quantile",),
 )
+_WHY_DROPPED = "because the request log's buffer was full or a write failed."
+_REQUEST_LOG_COUNTERS = (
+    ("logged", "Requests in request.log.topic."),
+    ("dropped", f"Requests dropped {_WHY_DROPPED}"),
+    ("left_out", "Requests not logged because they concern request.log.topic itself."),
+    ("sampled_out", "Requests not logged because of request.log.sample."),
+    ("connections_logged", "Closed connections in request.log.topic."),
+    ("connections_dropped", f"Closed connections dropped {_WHY_DROPPED}"),
+)
 REQUEST_LOG: dict[str, Metric] = {
-    field: Metric(f"trionet_request_log_{name}", kind, help)
-    for field, name, kind, help in (
-        ("logged", "logged_total", Kind.COUNTER, "Requests in request.log.topic."),
-        (
-            "dropped",
-            "dropped_total",
-            Kind.COUNTER,
-            "Requests dropped because the request log's buffer was full or a write failed.",
-        ),
-        (
-            "left_out",
-            "left_out_total",
-            Kind.COUNTER,
-            "Requests not logged because they concern request.log.topic itself.",
-        ),
-        (
-            "sampled_out",
-            "sampled_out_total",
-            Kind.COUNTER,
-            "Requests not logged because of request.log.sample.",
-        ),
-        (
-            "buffered",
-            "buffered",
-            Kind.GAUGE,
-            "Requests waiting to be written to request.log.topic.",
-        ),
-        (
-            "connections_logged",
-            "connections_logged_total",
-            Kind.COUNTER,
-            "Closed connections in request.log.topic.",
-        ),
-        (
-            "connections_dropped",
-            "connections_dropped_total",
-            Kind.COUNTER,
-            (
-                "Closed connections dropped because the request log's buffer was full or a write"
-                " failed."
-            ),
-        ),
+    field: Metric(f"trionet_request_log_{field}_total", Kind.COUNTER, help)
+    for field, help in _REQUEST_LOG_COUNTERS
+} | {
+    "buffered": Metric(
+        "trionet_request_log_buffered",
+        Kind.GAUGE,
+        "Requests waiting to be written to request.log.topic.",
     )
 }
+"""The metrics of the request log, by the attribute of its recorder."""
+
 BUILD_INFO = Metric(
     "trionet_build_info", Kind.GAUGE, "The running version; always 1.", ("version",)
 )
@@ -238,9 +214,7 @@ class BrokerMetrics:
             from ...net.tls._key_stores import in_store_thread
             from ..security._listener_security import listener_security
 
-            secured = await in_store_thread(
-                listener_security, self._state.config, endpoint, _no_users
-            )
+            secured = await in_store_thread(listener_security, self._state.config, endpoint, None)
             secured.log_warnings()
             nursery.start_soon(secured.keep_fresh, name="metrics-certificates")
             tls = secured.tls
@@ -317,10 +291,6 @@ class BrokerMetrics:
 def _name_of(request: Request) -> str | None:
     """Return the name of a request's API, or None if the request has not been decoded yet."""
     return None if request.kind is None else cast(ApiVersionCodec, request.kind).name
-
-
-def _no_users(mechanism: str) -> Callable[[str], None]:  # noqa: ARG001 - there is no SASL
-    return lambda name: None  # noqa: ARG005
 
 
 CPU_SECONDS = Metric(
