@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
 import trio
 
-from trionet import Broker
+from support.client import Client, connect
+from trionet import Broker, open_broker
 from trionet.broker import BrokerStatistics
 from trionet.broker.log import Log
 from trionet.net.wire._close_reason import CloseReason
@@ -29,3 +34,15 @@ async def waiting(broker: Broker, count: int) -> None:
 def log_of(broker: Broker, topic: str = "t", partition: int = 0) -> Log:
     """The log of a partition of a running broker."""
     return broker._state.folder.logs[topic, partition]
+
+
+@asynccontextmanager
+async def broker_and_client(
+    settings: Mapping[str, object] | None = None, /, **keywords: Any
+) -> AsyncIterator[tuple[Broker, Client]]:
+    """A broker, and a client that is connected to it."""
+    async with (
+        open_broker(settings, **keywords) as broker,
+        connect(broker.bootstrap_servers) as client,
+    ):
+        yield broker, client

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from support.brokers import broker_and_client
 from support.calls import batch, create_topic, describe_topics, fetch, produce, values_of
 from support.client import Client, connect
 from support.leaks import nothing_left_behind
@@ -83,10 +84,7 @@ async def use(path: Path, load: Load, count: int, at_the_end: Callable[[], None]
 async def stored(path: Path) -> list[bytes | None]:
     """All records, read by a broker that nobody cancels."""
     values: list[bytes | None] = []
-    async with (
-        open_broker(log_dirs=str(path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(log_dirs=str(path)) as (_, client):
         if not await describe_topics(client):
             return values
         while True:
@@ -141,7 +139,7 @@ async def test_a_cancelled_broker_has_lost_nothing_and_left_nothing(
 @pytest.mark.parametrize("limit", range(1, 300, 15))
 async def test_a_broker_in_memory_can_be_cancelled_while_it_starts_or_stops(limit: int) -> None:
     with nothing_left_behind(), trio.CancelScope() as scope, counted(Steps(limit, scope)):
-        async with open_broker() as broker, connect(broker.bootstrap_servers) as client:
+        async with broker_and_client() as (_, client):
             await describe_topics(client, TOPIC, allow_auto_topic_creation=True)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from support.brokers import broker_and_client
 from support.calls import (
     append,
     batch,
@@ -24,7 +25,6 @@ from support.client import Client, connect
 from support.group_calls import commit, committed
 from support.small_disk import SmallDisk, small_disk
 from support.trionet_process import trionet_broker_process
-from trionet import open_broker
 from trionet.protocol.error_codes import (
     COORDINATOR_NOT_AVAILABLE,
     KAFKA_STORAGE_ERROR,
@@ -62,10 +62,7 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SmallDisk]:
 @pytest.fixture
 async def client(disk: SmallDisk) -> AsyncIterator[Client]:
     """Of a broker whose data is on the disk, with a topic `t` of small segments."""
-    async with (
-        open_broker(log_dirs=str(disk.path / "data")) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(log_dirs=str(disk.path / "data")) as (_, client):
         await create_topic(client, "t", PARTITIONS, internal_segment_bytes=200_000)
         yield client
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from support.brokers import broker_and_client
 from support.calls import (
     append,
     batch,
@@ -23,7 +24,7 @@ from support.calls import (
     produce,
     values_of,
 )
-from support.client import Client, connect, encode_request
+from support.client import Client, encode_request
 from support.extreme_messages import ExtremeMessages
 from support.group_calls import commit, committed
 from support.hostile_batches import changed
@@ -128,17 +129,11 @@ async def test_records_of_others_outlive_batches_that_claim_two_billion_records_
 ) -> None:
     first = [b"before %d" % number for number in range(count)]
     second = [b"after %d" % number for number in range(60)]
-    async with (
-        open_broker(log_dirs=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(log_dirs=str(tmp_path)) as (_, client):
         await attack_between(client, first, second)
         assert first + second == await read_all(client)
     # A graceful stop: the next start trusts the indexes and scans nothing.
-    async with (
-        open_broker(log_dirs=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(log_dirs=str(tmp_path)) as (_, client):
         assert first + second == await read_all(client)
         assert count + 60 == (await list_offset(client, "t", LATEST)).offset
         await append(client, b"one more")
@@ -148,7 +143,7 @@ async def test_records_of_others_outlive_batches_that_claim_two_billion_records_
 async def test_in_memory_records_of_others_stay_readable_too() -> None:
     first = [b"before %d" % number for number in range(20)]
     second = [b"after %d" % number for number in range(60)]
-    async with open_broker() as broker, connect(broker.bootstrap_servers) as client:
+    async with broker_and_client() as (_, client):
         await attack_between(client, first, second)
 
         assert first + second == await read_all(client)

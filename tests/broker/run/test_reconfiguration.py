@@ -18,7 +18,7 @@ import trio
 import trustme
 from trio.testing import MockClock
 
-from support.brokers import log_of
+from support.brokers import broker_and_client, log_of
 from support.calls import TIMESTAMP, append, batch, create_topic, produce
 from support.client import Client, connect, host_and_port
 from support.config_calls import (
@@ -168,10 +168,7 @@ async def test_topics_without_a_setting_of_their_own_follow_the_broker(
 async def test_a_setting_in_milliseconds_wins_over_one_in_hours_that_the_broker_began_with() -> (
     None
 ):
-    async with (
-        open_broker(log_retention_hours=5) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(log_retention_hours=5) as (broker, client):
         await create_topic(client, "t")
         assert 5 * 3_600_000 == log_of(broker).config.retention_ms
 
@@ -232,7 +229,7 @@ async def test_what_is_altered_is_logged_without_secrets_and_what_has_no_effect_
 async def test_levels_of_loggers_go_back_when_the_broker_ends() -> None:
     logger = logging.getLogger("trionet.broker")
     before = logger.level
-    async with open_broker() as broker, connect(broker.bootstrap_servers) as client:
+    async with broker_and_client() as (_, client):
         await alter(client, LOGGER, "1", ("trionet.broker", SET, "TRACE"))
         assert 5 == logger.level
 
@@ -489,7 +486,7 @@ async def secure(tmp_path: Path) -> AsyncIterator[tuple[Broker, Client]]:
         f"{STORE}.type": "PEM",
         f"{STORE}.location": write_pem(tmp_path / "first.pem", certificate()),
     }
-    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+    async with broker_and_client(settings) as (broker, client):
         yield broker, client
 
 
@@ -591,7 +588,7 @@ async def test_another_trust_store_decides_about_new_clients(tmp_path: Path) -> 
         f"{trust}.certificates": authority("ca").cert_pem.bytes().decode(),
         "listener.name.secure.ssl.client.auth": "required",
     }
-    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+    async with broker_and_client(settings) as (broker, client):
         assert await is_let_in(broker)
 
         other_authority = authority("another").cert_pem.bytes().decode()

@@ -15,7 +15,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 import trionet.broker.run._server_settings as module
-from support.brokers import close_reasons
+from support.brokers import broker_and_client, close_reasons
 from support.calls import batch, create_topic, delete_topic, fetch, produce, values_of
 from support.client import Client, connect, host_and_port
 from support.eventually import eventually
@@ -269,7 +269,7 @@ async def test_partitions_in_memory_take_descriptors_when_they_are_written_to() 
         gc.collect()  # those of tests before
         return len([each for each in descriptors() if "memfd:" in each])
 
-    async with open_broker() as broker, connect(broker.bootstrap_servers) as client:
+    async with broker_and_client() as (_, client):
         before = files()
         await create_topic(client, "big", partitions=500)
         created = files() - before

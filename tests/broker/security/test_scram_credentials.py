@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from support.client import connect
+from support.brokers import broker_and_client
 from support.sasl import scram
-from trionet import open_broker
 from trionet.broker.security._scram_credentials import (
     ScramCredentials,
     add_scram_user,
@@ -115,7 +114,7 @@ async def salt_of(folder: Path, name: str) -> str:
         "log.dirs": str(folder),
     }
     first = scram("SCRAM-SHA-256", name, "wrong").get_client_first().encode()
-    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+    async with broker_and_client(settings) as (_, client):
         await client.call(SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), 1)
         response = await client.call(SaslAuthenticateRequest(auth_bytes=first), 2)
         assert 0 == response.error_code

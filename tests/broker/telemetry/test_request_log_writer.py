@@ -17,6 +17,7 @@ import trio
 from trio.testing import MockClock
 
 from support import calls
+from support.brokers import broker_and_client
 from support.calls import (
     LATEST,
     append,
@@ -321,10 +322,7 @@ async def test_a_fetch_that_waited_for_who_has_gone_is_a_row(autojump_clock: Moc
 @pytest.mark.slow
 async def test_over_real_sockets_what_is_left_at_the_end_is_in_the_log(tmp_path: Path) -> None:
     settings = {**SETTINGS, "log.dirs": str(tmp_path), "request.log.linger.ms": 3_600_000}
-    async with (
-        open_broker(settings) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(settings) as (broker, client):
         await create_topic(client, "t")
         for _ in range(10):
             await append(client, b"x")
@@ -343,7 +341,7 @@ async def test_over_real_sockets_what_is_left_at_the_end_is_in_the_log(tmp_path:
 async def test_a_broker_that_is_cancelled_loses_no_row(tmp_path: Path) -> None:
     settings = {**SETTINGS, "log.dirs": str(tmp_path), "request.log.linger.ms": 3_600_000}
     with trio.CancelScope() as scope:
-        async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+        async with broker_and_client(settings) as (broker, client):
             await create_topic(client, "t")
             scope.cancel()
             await trio.lowlevel.checkpoint()
@@ -352,7 +350,7 @@ async def test_a_broker_that_is_cancelled_loses_no_row(tmp_path: Path) -> None:
 
 async def test_metrics_show_what_became_of_requests() -> None:
     settings = {**SETTINGS, "request.log.linger.ms": 0, "metrics.listener": "http://127.0.0.1:0"}
-    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+    async with broker_and_client(settings) as (broker, client):
         await create_topic(client, "t")
         await rows(client)
 
@@ -404,7 +402,7 @@ async def test_what_cannot_be_is_refused(settings: dict[str, object], says: str)
 
 
 async def test_without_a_topic_nothing_is_kept() -> None:
-    async with open_broker() as broker, connect(broker.bootstrap_servers) as client:
+    async with broker_and_client() as (broker, client):
         await create_topic(client, "t")
         assert broker.statistics().request_log is None
 
