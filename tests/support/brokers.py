@@ -8,11 +8,13 @@ from typing import Any
 
 import trio
 
+from support.calls import fetch, values_of
 from support.client import Client, connect
 from trionet import Broker, open_broker
 from trionet.broker import BrokerStatistics
 from trionet.broker.log import Log
 from trionet.net.wire._close_reason import CloseReason
+from trionet.protocol.error_codes import name_of
 
 
 async def settled(broker: Broker) -> BrokerStatistics:
@@ -46,3 +48,15 @@ async def broker_and_client(
         connect(broker.bootstrap_servers) as client,
     ):
         yield broker, client
+
+
+async def read_all(client: Client, topic: str = "t", partition: int = 0) -> list[bytes | None]:
+    """The values of all records of a partition."""
+    values: list[bytes | None] = []
+    while True:
+        data = await fetch(client, topic, len(values), partition=partition)
+        assert 0 == data.error_code, f"offset {len(values)}: {name_of(data.error_code)}"
+        more = values_of(data)
+        if not more:
+            return values
+        values += more

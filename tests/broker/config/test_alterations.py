@@ -100,10 +100,7 @@ def test_what_can_be_nothing_is_refused_as_a_whole(operations: list[Operation], 
     assert INVALID_REQUEST == raised.value.error_code
 
 
-@given(
-    before=st.dictionaries(_KEYS, _TEXTS),
-    values=st.dictionaries(_KEYS, st.none() | _TEXTS),
-)
+@given(before=st.dictionaries(_KEYS, _TEXTS), values=st.dictionaries(_KEYS, st.none() | _TEXTS))
 def test_setting_and_deleting_is_what_a_dictionary_does(
     before: dict[str, str], values: dict[str, str | None]
 ) -> None:

@@ -192,10 +192,7 @@ def test_the_folder_is_that_of_log_dirs_and_else_of_log_dir(
     [
         ({"log.dirs": "/a,/b"}, r"log\.dirs = '/a,/b' must name exactly one directory"),
         ({"log.dir": ""}, r"log\.dir = '' must name exactly one directory"),
-        (
-            {"process.roles": "controller"},
-            r"process\.roles = 'controller' must be broker or",
-        ),
+        ({"process.roles": "controller"}, r"process\.roles = 'controller' must be broker or"),
         ({"compression.type": "brotli"}, r"compression\.type = 'brotli' .* allowed: .*producer"),
         ({"compression.lz4.level": 18}, r"compression\.lz4\.level = 18 .* from 1 to 17"),
         ({"authorizer.class.name": "x.Y"}, r"authorizer\.class\.name = 'x\.Y' .*every client"),

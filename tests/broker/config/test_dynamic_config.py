@@ -127,17 +127,47 @@ def test_one_bad_setting_leaves_the_others_readable() -> None:
     assert "allowed: an integer from 0" in str(problems["message.max.bytes"])
 
 
+AT_THE_START = "cannot be changed while the broker is running"
+OF_NEW_LISTENERS = "cannot be changed while listeners are open"
+OF_OPEN_LISTENER = "cannot be changed while the listener is open; allowed: max.connection"
+NOT_THERE = "does not name an existing listener; allowed, in lower case: plaintext, secure"
+SECURE = "listener.name.secure"
+
+
 @pytest.mark.parametrize(
-    "key", ["node.id", "log.dirs", "log.retention.hours", "advertised.listeners", "num.partitions"]
+    ("key", "message"),
+    [
+        ("node.id", AT_THE_START),
+        ("log.dirs", AT_THE_START),
+        ("log.retention.hours", AT_THE_START),
+        ("advertised.listeners", AT_THE_START),
+        ("num.partitions", AT_THE_START),
+        ("mesage.max.bytes", "unknown key; the closest match is message.max.bytes"),
+        ("listeners", OF_NEW_LISTENERS),
+        ("principal.builder.class", OF_NEW_LISTENERS),
+        ("sasl.enabled.mechanisms", OF_NEW_LISTENERS),
+        ("sasl.jaas.config", OF_NEW_LISTENERS),
+        ("ssl.cipher.suites", OF_NEW_LISTENERS),
+        ("ssl.client.auth", OF_NEW_LISTENERS),
+        (f"{SECURE}.ssl.client.auth", OF_OPEN_LISTENER),
+        (f"{SECURE}.scram-sha-256.sasl.jaas.config", OF_OPEN_LISTENER),
+        (f"{SECURE}.connections.max.reauth.ms", OF_OPEN_LISTENER),
+        (f"{SECURE}.message.max.bytes", OF_OPEN_LISTENER),
+        (f"{SECURE}.no.such.key", OF_OPEN_LISTENER),
+        ("listener.name.other.max.connections", NOT_THERE),
+        ("listener.name.SECURE.max.connections", NOT_THERE),
+        ("metric.reporters", "no classes can be loaded"),
+        ("config.providers", "no classes can be loaded"),
+    ],
 )
-def test_what_kafka_reads_at_the_start_only_needs_a_start(key: str) -> None:
-    assert f"{key} cannot be changed while the broker is running" in problem(key, "1")
+def test_what_cannot_change_while_the_broker_runs_is_refused(key: str, message: str) -> None:
+    assert message in problem(key, "1")
 
 
-def test_an_unknown_key_is_an_error_that_names_the_nearest() -> None:
-    assert problem("mesage.max.bytes", "1") == (
-        "mesage.max.bytes: unknown key; the closest match is message.max.bytes"
-    )
+def test_of_classes_only_the_default_and_none_are_allowed() -> None:
+    assert () == value("metric.reporters", "")
+    default = BROKER_KEYS["metric.reporters"][2]
+    assert default == value("metric.reporters", "org.apache.kafka.common.metrics.JmxReporter")
 
 
 @pytest.mark.parametrize("key", sorted(STORES))
@@ -148,52 +178,6 @@ def test_certificates_are_those_of_one_listener_of_one_broker(key: str) -> None:
     assert f"set listener.name.LISTENER.{key}" in problem(key, "x")
     assert "cannot be set for all brokers" in problem(of_listener, "x", for_all_brokers=True)
     assert "the listener uses PLAINTEXT, not TLS" in problem(f"listener.name.plaintext.{key}", "x")
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        "listeners",
-        "principal.builder.class",
-        "sasl.enabled.mechanisms",
-        "sasl.jaas.config",
-        "ssl.cipher.suites",
-        "ssl.client.auth",
-    ],
-)
-def test_what_belongs_to_new_listeners_is_refused(key: str) -> None:
-    assert f"{key} cannot be changed while listeners are open" in problem(key, "x")
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        "ssl.client.auth",
-        "scram-sha-256.sasl.jaas.config",
-        "connections.max.reauth.ms",
-        "message.max.bytes",
-        "no.such.key",
-    ],
-)
-def test_of_a_listener_only_limits_and_certificates_change(key: str) -> None:
-    said = problem(f"listener.name.secure.{key}", "1")
-
-    assert "cannot be changed while the listener is open; allowed: max.connection" in said
-
-
-@pytest.mark.parametrize("name", ["other", "SECURE", "controller"])
-def test_a_listener_must_be_there_and_is_written_in_lower_case(name: str) -> None:
-    said = problem(f"listener.name.{name}.max.connections", "1")
-
-    assert "does not name an existing listener; allowed, in lower case: plaintext, secure" in said
-
-
-def test_classes_are_not_loaded() -> None:
-    assert "no classes can be loaded" in problem("metric.reporters", "com.example.Reporter")
-    assert "no classes can be loaded" in problem("config.providers", "file")
-    assert () == value("metric.reporters", "")
-    default = BROKER_KEYS["metric.reporters"][2]
-    assert default == value("metric.reporters", "org.apache.kafka.common.metrics.JmxReporter")
 
 
 def test_what_may_be_a_secret_is_not_shown() -> None:

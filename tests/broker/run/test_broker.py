@@ -12,7 +12,7 @@ import trio
 from trio.testing import MockClock
 
 import trionet
-from support.brokers import broker_and_client, close_reasons, log_of, settled, waiting
+from support.brokers import broker_and_client, close_reasons, log_of, read_all, settled, waiting
 from support.calls import (
     append,
     batch,
@@ -114,13 +114,9 @@ async def test_a_restart_keeps_the_cluster_the_topics_and_the_records(tmp_path: 
         segments = log_of(broker, partition=1).segment_count
 
     async with broker_and_client(log_dirs=str(tmp_path)) as (broker, client):
-        read: list[bytes | None] = []
-        while len(read) < 50:
-            read += values_of(await fetch(client, "t", len(read), partition=1))
-
         assert cluster_id == broker.cluster_id
         assert topics == await describe_topics(client)
-        assert values == read
+        assert values == await read_all(client, partition=1)
         assert segments == log_of(broker, partition=1).segment_count > 1
         assert broker._state.folder.was_clean
         assert 50 == (await produce(client, "t", batch(b"x"), partition=1)).base_offset
@@ -208,9 +204,7 @@ async def test_a_file_in_place_of_the_folder_is_an_error(tmp_path: Path) -> None
             pass
 
 
-async def test_an_address_in_use_is_an_error_and_the_folder_is_let_go_clean(
-    tmp_path: Path,
-) -> None:
+async def test_an_address_in_use_is_an_error_and_the_folder_is_let_go_clean(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         listener = f"PLAINTEXT://127.0.0.1:{taken.getsockname()[1]}"
         with nothing_left_behind(), pytest.raises(OSError, match=f"cannot listen on {listener}"):

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from support.brokers import broker_and_client
-from support.calls import batch, create_topic, describe_topics, fetch, produce, values_of
+from support.brokers import broker_and_client, read_all
+from support.calls import batch, create_topic, describe_topics, fetch, produce
 from support.client import Client, connect
 from support.leaks import nothing_left_behind
 from trionet import open_broker
@@ -83,16 +83,8 @@ async def use(path: Path, load: Load, count: int, at_the_end: Callable[[], None]
 
 async def stored(path: Path) -> list[bytes | None]:
     """All records, read by a broker that nobody cancels."""
-    values: list[bytes | None] = []
     async with broker_and_client(log_dirs=str(path)) as (_, client):
-        if not await describe_topics(client):
-            return values
-        while True:
-            data = await fetch(client, TOPIC, len(values))
-            assert 0 == data.error_code
-            if len(values) == data.high_watermark:
-                return values
-            values += values_of(data)
+        return await read_all(client, TOPIC) if await describe_topics(client) else []
 
 
 async def use_cancelled(path: Path, load: Load, count: int, limit: float, when: str) -> Steps:

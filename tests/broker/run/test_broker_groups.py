@@ -170,10 +170,7 @@ async def test_a_member_that_was_killed_with_the_broker_is_dropped(tmp_path: Pat
 
 
 async def test_offsets_expire_as_the_settings_say(autojump_clock: MockClock) -> None:
-    settings = {
-        "offsets.retention.minutes": 1,
-        "offsets.retention.check.interval.ms": 10_000,
-    }
+    settings = {"offsets.retention.minutes": 1, "offsets.retention.check.interval.ms": 10_000}
     async with broker_and_client(settings) as (broker, client):
         await create_topic(client, "t")
         await commit(client, {"t": {0: 5}})
@@ -190,9 +187,7 @@ async def test_offsets_expire_as_the_settings_say(autojump_clock: MockClock) -> 
         assert {("t", 0): 5} == await committed(client)
 
 
-async def test_groups_are_described_as_their_clients_come_and_go(
-    autojump_clock: MockClock,
-) -> None:
+async def test_groups_are_described_as_their_clients_come_and_go(autojump_clock: MockClock) -> None:
     async with broker_and_client() as (_, client):
         await join_alone(client, session_ms=6000)
 

@@ -49,9 +49,7 @@ async def connections(broker: Broker) -> int:
 
 
 @pytest.mark.slow
-async def test_a_thousand_peers_are_reset_while_they_wait(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_thousand_peers_are_reset_while_they_wait(caplog: pytest.LogCaptureFixture) -> None:
     async with attacked() as (broker, client, port):
         peers = [await Peer.connect(port) for _ in range(1000)]
         for peer in peers:

@@ -11,16 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from support.brokers import broker_and_client
-from support.calls import (
-    append,
-    batch,
-    create_topic,
-    describe_topics,
-    fetch,
-    produce,
-    values_of,
-)
+from support.brokers import broker_and_client, read_all
+from support.calls import append, batch, create_topic, describe_topics, fetch, produce
 from support.client import Client, connect
 from support.group_calls import commit, committed
 from support.small_disk import SmallDisk, small_disk
@@ -85,17 +77,6 @@ async def produce_until_full(client: Client) -> dict[int, list[bytes]]:
     return taken
 
 
-async def read_all(client: Client, partition: int) -> list[bytes | None]:
-    values: list[bytes | None] = []
-    while True:
-        data = await fetch(client, "t", len(values), partition=partition)
-        assert 0 == data.error_code
-        more = values_of(data)
-        if not more:
-            return values
-        values += more
-
-
 async def test_what_was_acknowledged_is_there_and_nothing_else(
     disk: SmallDisk, client: Client
 ) -> None:
@@ -103,7 +84,7 @@ async def test_what_was_acknowledged_is_there_and_nothing_else(
 
     assert all(taken.values())
     for partition, values in taken.items():
-        assert values == await read_all(client, partition)
+        assert values == await read_all(client, partition=partition)
 
 
 async def test_records_are_taken_again_when_there_is_room(disk: SmallDisk, client: Client) -> None:
@@ -116,7 +97,7 @@ async def test_records_are_taken_again_when_there_is_room(disk: SmallDisk, clien
 
     assert ballast / 2 < sum(map(len, more))
     for partition, values in taken.items():
-        assert values == await read_all(client, partition)
+        assert values == await read_all(client, partition=partition)
 
 
 async def produce_until_full_again(client: Client, taken: dict[int, list[bytes]]) -> list[bytes]:
@@ -231,7 +212,7 @@ async def test_a_broker_that_is_stopped_on_a_full_disk_says_so_in_one_line(
     with trionet_broker_process(data) as (address, process):
         async with connect(address) as client:
             for partition, values in taken.items():
-                assert values == await read_all(client, partition)
+                assert values == await read_all(client, partition=partition)
         process.terminate()
         assert 0 == process.wait()
 
@@ -253,5 +234,5 @@ async def test_a_broker_that_is_killed_on_a_full_disk_has_everything_when_it_com
     with trionet_broker_process(data) as (address, _):
         async with connect(address) as client:
             for partition, values in taken.items():
-                assert values == await read_all(client, partition)
+                assert values == await read_all(client, partition=partition)
                 await append(client, b"more", partition=partition)

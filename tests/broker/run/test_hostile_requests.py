@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from support.brokers import broker_and_client
+from support.brokers import broker_and_client, read_all
 from support.calls import (
     append,
     batch,
@@ -101,17 +101,6 @@ LATEST = -1
 COUNT_MAX = 2**31 - 1
 # 200 batches of 69 bytes that each claim as many records as the field can say, with valid CRCs.
 ATTACK = changed(batch(b"x"), count=COUNT_MAX, last_offset_delta=COUNT_MAX - 1) * 200
-
-
-async def read_all(client: Client) -> list[bytes | None]:
-    values: list[bytes | None] = []
-    while True:
-        data = await fetch(client, "t", len(values))
-        assert 0 == data.error_code, f"offset {len(values)}: {name_of(data.error_code)}"
-        more = values_of(data)
-        if not more:
-            return values
-        values += more
 
 
 async def attack_between(client: Client, first: list[bytes], second: list[bytes]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -388,21 +388,31 @@ async def test_another_limit_of_an_address_counts_for_the_next_connection(
     assert await is_served(broker.bootstrap_servers)
 
 
+class Resolver(trio.abc.HostnameResolver):
+    """Resolves host names to the address that a function returns."""
+
+    def __init__(self, resolve: Callable[[str], Awaitable[str]]) -> None:
+        self._resolve = resolve
+
+    async def getaddrinfo(self, host: bytes | None, *_: object, **__: object) -> Any:
+        address = await self._resolve((host or b"").decode())
+        return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", (address, 0))]
+
+    async def getnameinfo(self, sockaddr: object, flags: int) -> tuple[str, str]:
+        raise NotImplementedError
+
+
 async def test_host_names_are_looked_up_only_when_they_are_altered(
     broker: Broker, client: Client
 ) -> None:
     asked: list[str] = []
 
-    class Resolver(trio.abc.HostnameResolver):
-        async def getaddrinfo(self, host: bytes | None, *_: object, **__: object) -> Any:
-            await trio.lowlevel.checkpoint()
-            asked.append((host or b"").decode())
-            return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.7", 0))]
+    async def resolve(host: str) -> str:
+        await trio.lowlevel.checkpoint()
+        asked.append(host)
+        return "127.0.0.7"
 
-        async def getnameinfo(self, sockaddr: object, flags: int) -> tuple[str, str]:
-            raise NotImplementedError
-
-    trio.socket.set_custom_hostname_resolver(Resolver())
+    trio.socket.set_custom_hostname_resolver(Resolver(resolve))
     await put(client, BROKER, "1", max_connections_per_ip_overrides="db.example:5")
     await put(client, BROKER, "1", log_retention_ms=5000, max_connections_per_ip=7)
     assert ["db.example"] == asked
@@ -418,15 +428,12 @@ async def test_host_names_that_cannot_be_resolved_keep_no_other_alteration_waiti
 ) -> None:
     asked = trio.Event()
 
-    class Resolver(trio.abc.HostnameResolver):
-        async def getaddrinfo(self, host: bytes | None, *_: object, **__: object) -> Any:
-            asked.set()
-            await trio.sleep_forever()
+    async def resolve(_: str) -> str:
+        asked.set()
+        await trio.sleep_forever()
+        raise AssertionError
 
-        async def getnameinfo(self, sockaddr: object, flags: int) -> tuple[str, str]:
-            raise NotImplementedError
-
-    trio.socket.set_custom_hostname_resolver(Resolver())
+    trio.socket.set_custom_hostname_resolver(Resolver(resolve))
     names = ",".join(f"name{number}:5" for number in range(1000))
     operations = sets(max_connections_per_ip_overrides=names)
     await client.send(incremental_request((BROKER, "", operations)), 1)
@@ -477,6 +484,9 @@ async def test_limits_and_rates_reach_the_server(broker: Broker, client: Client)
 STORE = "listener.name.secure.ssl.keystore"
 
 
+TRUST = "listener.name.secure.ssl.truststore"
+
+
 @pytest.fixture
 async def secure(tmp_path: Path) -> AsyncIterator[tuple[Broker, Client]]:
     """A broker with a listener of each kind, and a client of the open one."""
@@ -485,17 +495,24 @@ async def secure(tmp_path: Path) -> AsyncIterator[tuple[Broker, Client]]:
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SECURE:SSL",
         f"{STORE}.type": "PEM",
         f"{STORE}.location": write_pem(tmp_path / "first.pem", certificate()),
+        f"{TRUST}.type": "PEM",
+        f"{TRUST}.certificates": authority("ca").cert_pem.bytes().decode(),
+        "listener.name.secure.ssl.client.auth": "requested",
     }
     async with broker_and_client(settings) as (broker, client):
         yield broker, client
 
 
-async def shown_by(broker: Broker, ca: str = "ca") -> bytes | None:
+async def stream_to(broker: Broker) -> trio.SSLStream[trio.SocketStream]:
+    """A stream to the secure listener, of a client of the tests' usual authority."""
+    stream = await trio.open_tcp_stream(*host_and_port(broker.endpoints[1].address))
+    context = client_context(leaf=certificate("client"))
+    return trio.SSLStream(stream, context, server_hostname="localhost")
+
+
+async def shown_by(broker: Broker) -> bytes | None:
     """The certificate that a new client of the secure listener is shown."""
-    [endpoint] = [each for each in broker.endpoints if each.listener_name == "SECURE"]
-    stream = await trio.open_tcp_stream(*host_and_port(endpoint.address))
-    tls = trio.SSLStream(stream, client_context(ca), server_hostname="localhost")
-    async with tls:
+    async with await stream_to(broker) as tls:
         await tls.do_handshake()
         shown: bytes | None = tls.getpeercert(binary_form=True)
         return shown
@@ -577,34 +594,23 @@ async def test_a_check_of_a_certificate_does_not_use_it(
     assert der_of(certificate()) == await shown_by(broker)
 
 
-async def test_another_trust_store_decides_about_new_clients(tmp_path: Path) -> None:
-    trust = "listener.name.secure.ssl.truststore"
-    settings = {
-        "listeners": "PLAINTEXT://127.0.0.1:0,SECURE://127.0.0.1:0",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SECURE:SSL",
-        f"{STORE}.type": "PEM",
-        f"{STORE}.location": write_pem(tmp_path / "first.pem", certificate()),
-        f"{trust}.type": "PEM",
-        f"{trust}.certificates": authority("ca").cert_pem.bytes().decode(),
-        "listener.name.secure.ssl.client.auth": "required",
-    }
-    async with broker_and_client(settings) as (broker, client):
-        assert await is_let_in(broker)
+async def test_another_trust_store_decides_about_new_clients(
+    secure: tuple[Broker, Client],
+) -> None:
+    broker, client = secure
+    assert await is_let_in(broker)
 
-        other_authority = authority("another").cert_pem.bytes().decode()
-        assert (0, "") == await alter(
-            client, BROKER, "1", (f"{trust}.certificates", SET, other_authority)
-        )
+    other_authority = authority("another").cert_pem.bytes().decode()
+    assert (0, "") == await alter(
+        client, BROKER, "1", (f"{TRUST}.certificates", SET, other_authority)
+    )
 
-        assert not await is_let_in(broker)
+    assert not await is_let_in(broker)
 
 
 async def is_let_in(broker: Broker) -> bool:
     """Whether a client with a certificate of the tests' usual authority is served."""
-    [endpoint] = [each for each in broker.endpoints if each.listener_name == "SECURE"]
-    stream = await trio.open_tcp_stream(*host_and_port(endpoint.address))
-    context = client_context(leaf=certificate("client"))
-    async with trio.SSLStream(stream, context, server_hostname="localhost") as tls:
+    async with await stream_to(broker) as tls:
         try:
             client = Client(tls)
             await client.call(ApiVersionsRequest(), 0)

@@ -69,8 +69,7 @@ async def test_that_they_are_is_written_down_at_once(clock: MockClock, tmp_path:
 
 
 async def test_logs_that_nothing_is_to_be_done_for_are_not_looked_at_again(
-    clock: MockClock,
-    tmp_path: Path,
+    clock: MockClock, tmp_path: Path
 ) -> None:
     async with broker_and_client(log_dirs=str(tmp_path)) as (broker, client):
         await create_topic(client, "t", flush_ms=0)

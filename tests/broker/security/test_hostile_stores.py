@@ -112,11 +112,7 @@ KINDS = [
 @pytest.mark.parametrize("store", [KEY_STORE, TRUST_STORE])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind[:20].replace("\0", "0"))
 async def test_a_path_to_what_is_no_store_is_refused_at_once_and_the_broker_goes_on(
-    client: Client,
-    broker_process: tuple[str, Popen[bytes]],
-    tmp_path: Path,
-    kind: str,
-    store: str,
+    client: Client, broker_process: tuple[str, Popen[bytes]], tmp_path: Path, kind: str, store: str
 ) -> None:
     _, process = broker_process
     before = memory_bytes(process.pid)
@@ -149,9 +145,7 @@ def endless_key() -> str:
     return pem.decode()
 
 
-async def test_a_key_that_takes_hours_to_decrypt_is_refused_at_once(
-    client: Client,
-) -> None:
+async def test_a_key_that_takes_hours_to_decrypt_is_refused_at_once(client: Client) -> None:
     """As often as there are threads for stores, and once more: none of them is lost to it."""
     settings = {
         f"{KEY_STORE}.key": endless_key(),

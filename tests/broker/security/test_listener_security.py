@@ -206,10 +206,7 @@ def test_unsecured_tokens_need_kafkas_class_for_them() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (
-            {},
-            "'GSSAPI' (the default): GSSAPI is not supported",
-        ),
+        ({}, "'GSSAPI' (the default): GSSAPI is not supported"),
         (
             {"sasl.enabled.mechanisms": "PLAIN,GSSAPI"},
             "listener SASL_PLAINTEXT: sasl.enabled.mechanisms = 'PLAIN,GSSAPI': GSSAPI is not",
@@ -546,10 +543,7 @@ AUDIENCE, ISSUER = "sasl.oauthbearer.expected.audience", "sasl.oauthbearer.expec
     ],
 )
 def test_tokens_that_prove_less_than_they_seem_to_are_reported(
-    mechanism: str,
-    settings: dict[str, str],
-    warnings: list[str],
-    caplog: pytest.LogCaptureFixture,
+    mechanism: str, settings: dict[str, str], warnings: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     security({"sasl.enabled.mechanisms": mechanism, **settings}).log_warnings()
 

@@ -159,9 +159,7 @@ async def test_scram_of_others(
         await rig.is_well()
 
 
-async def test_api_versions_that_are_not_supported_do_not_end_the_connection(
-    protocol: str,
-) -> None:
+async def test_api_versions_that_are_not_supported_do_not_end_the_connection(protocol: str) -> None:
     """A9, A10: a version that is not served, then bad content, then a good one; and in it gets."""
     unknown = bytearray(api_versions(0))
     unknown[2:4] = (99).to_bytes(2, "big")

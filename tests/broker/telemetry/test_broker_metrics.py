@@ -173,9 +173,7 @@ async def test_rates_go_on_without_being_read(autojump_clock: trio.testing.MockC
     assert 0 == later
 
 
-async def test_a_listener_for_other_machines_has_a_certificate_and_a_token(
-    tmp_path: Path,
-) -> None:
+async def test_a_listener_for_other_machines_has_a_certificate_and_a_token(tmp_path: Path) -> None:
     """Of its own or the broker's: as a listener of the name METRICS."""
     token = "0123456789abcdef"
     settings = {
@@ -254,21 +252,14 @@ async def test_what_was_said_of_the_settings_is_in_the_log_that_is_shown() -> No
     assert "settings not applied by this version: group.share.max.size=10" in texts
 
 
-async def test_a_start_that_fails_leaves_the_log_alone() -> None:
-    handlers = list(logging.getLogger("trionet").handlers)
-
-    with pytest.raises(ConfigError):
-        async with measured({"listeners": "SSL://127.0.0.1:0"}):
-            pass
-
-    assert handlers == logging.getLogger("trionet").handlers
-
-
-async def test_after_the_end_the_log_is_not_listened_to_any_more() -> None:
+async def test_the_log_is_listened_to_only_while_the_broker_runs() -> None:
     handlers = list(logging.getLogger("trionet").handlers)
 
     async with measured() as (_, metrics):
         assert metrics.log in logging.getLogger("trionet").handlers
+    with pytest.raises(ConfigError):
+        async with measured({"listeners": "SSL://127.0.0.1:0"}):
+            pass
 
     assert handlers == logging.getLogger("trionet").handlers
 

@@ -144,11 +144,7 @@ def client_frame(request: Any) -> bytes:
 
 
 async def test_every_request_is_accounted_for(autojump_clock: MockClock) -> None:
-    async with opened(request_log_partitions=3, request_log_sample=0.5) as (
-        broker,
-        client,
-        _,
-    ):
+    async with opened(request_log_partitions=3, request_log_sample=0.5) as (broker, client, _):
         await create_topic(client, "t")
         for _ in range(60):
             await append(client, b"x")
