@@ -22,6 +22,10 @@ def clock() -> MockClock:
     return MockClock(autojump_threshold=0.001)
 
 
+def checkpointing(path: Path, interval_ms: int) -> dict[str, object]:
+    return {"log.dirs": str(path), "log.flush.offset.checkpoint.interval.ms": interval_ms}
+
+
 async def until(is_so: Callable[[], bool]) -> None:
     """Let virtual time pass until something is so; fail if it never is."""
     for _ in range(10_000):
@@ -194,10 +198,7 @@ async def test_idle_producers_are_forgotten(clock: MockClock) -> None:
 
 
 async def test_checkpoints_are_written_at_their_interval(clock: MockClock, tmp_path: Path) -> None:
-    settings: dict[str, object] = {
-        "log.dirs": str(tmp_path),
-        "log.flush.offset.checkpoint.interval.ms": 2000,
-    }
+    settings = checkpointing(tmp_path, 2000)
     async with broker_and_client(settings) as (_, client):
         await create_topic(client, "t", flush_messages=1)
         await append(client, b"a", b"b", b"c")
@@ -207,10 +208,7 @@ async def test_checkpoints_are_written_at_their_interval(clock: MockClock, tmp_p
 
 
 async def test_an_interval_of_0_is_never(clock: MockClock, tmp_path: Path) -> None:
-    settings: dict[str, object] = {
-        "log.dirs": str(tmp_path),
-        "log.flush.offset.checkpoint.interval.ms": 0,
-    }
+    settings = checkpointing(tmp_path, 0)
     async with broker_and_client(settings) as (broker, client):
         await create_topic(client, "t", flush_messages=1)
         await append(client, b"a")
@@ -226,10 +224,7 @@ async def test_an_interval_of_0_is_never(clock: MockClock, tmp_path: Path) -> No
 async def test_a_failed_round_is_logged_and_the_next_one_comes(
     clock: MockClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings: dict[str, object] = {
-        "log.dirs": str(tmp_path),
-        "log.flush.offset.checkpoint.interval.ms": 1000,
-    }
+    settings = checkpointing(tmp_path, 1000)
     path = tmp_path / RECOVERY_POINTS
     draft = path.with_name(path.name + ".tmp")
     async with broker_and_client(settings) as (broker, client):
@@ -246,10 +241,7 @@ async def test_a_failed_round_is_logged_and_the_next_one_comes(
 
 
 async def test_checkpoints_are_written_on_a_full_disk(clock: MockClock, tmp_path: Path) -> None:
-    settings: dict[str, object] = {
-        "log.dirs": str(tmp_path),
-        "log.flush.offset.checkpoint.interval.ms": 1000,
-    }
+    settings = checkpointing(tmp_path, 1000)
     path = tmp_path / RECOVERY_POINTS
     with small_disk(tmp_path, 4 * 1024 * 1024) as disk:
         async with broker_and_client(settings) as (_, client):

@@ -50,6 +50,12 @@ def protocol(request: pytest.FixtureRequest) -> str:
     return param
 
 
+async def pass_the_delay(clock: MockClock) -> None:
+    """Let what was sent arrive, and then so much time pass that a failure gets its response."""
+    await wait_all_tasks_blocked()
+    clock.jump(1.1 * DELAY)
+
+
 async def test_plain(protocol: str) -> None:
     """A1, A8, A19: in both framings, asked for ApiVersions before or not; then it is served."""
     async with authenticating(protocol) as rig:
@@ -81,8 +87,7 @@ async def test_plain_of_others(protocol: str, data: bytes, mock_clock: MockClock
         peer = await rig.connect()
         await ask(peer, handshake("PLAIN"))
         await peer.send_frames(token(data))
-        await wait_all_tasks_blocked()
-        mock_clock.jump(1.1 * DELAY)
+        await pass_the_delay(mock_clock)
 
         told = decoded(await peer.receive_frame(), api_keys.SASL_AUTHENTICATE, 2)
 
@@ -148,8 +153,7 @@ async def test_scram_of_others(
     async with authenticating(protocol, mechanisms=scram_mechanisms()) as rig:
         peer = await rig.connect()
         await try_scram(peer, mechanism, name, password)
-        await wait_all_tasks_blocked()
-        mock_clock.jump(1.1 * DELAY)
+        await pass_the_delay(mock_clock)
 
         told = decoded(await peer.receive_frame(), api_keys.SASL_AUTHENTICATE, 2)
 
@@ -220,8 +224,7 @@ async def test_what_breaks_the_rules_ends_its_connection_and_no_other(
         for payload in before:
             await ask(peer, payload)
         await peer.send(sent)
-        await wait_all_tasks_blocked()
-        mock_clock.jump(1.1 * DELAY)
+        await pass_the_delay(mock_clock)
 
         assert b"" == await peer.receive_to_end()
 
@@ -235,8 +238,7 @@ async def test_a_mechanism_that_is_not_enabled(protocol: str, mock_clock: MockCl
     async with authenticating(protocol) as rig:
         peer = await rig.connect()
         await peer.send_frames(handshake("GSSAPI"))
-        await wait_all_tasks_blocked()
-        mock_clock.jump(1.1 * DELAY)
+        await pass_the_delay(mock_clock)
 
         told = decoded(await peer.receive_frame(), api_keys.SASL_HANDSHAKE, 1)
 
@@ -366,8 +368,7 @@ async def test_authenticating_again_as_another_user_or_otherwise_fails(
             peer = await rig.authenticated()
             await ask(peer, handshake(mechanism))
             await peer.send_frames(token(data))
-            await wait_all_tasks_blocked()
-            mock_clock.jump(1.1 * DELAY)
+            await pass_the_delay(mock_clock)
 
             answered = decoded(await peer.receive_frame(), api_keys.SASL_AUTHENTICATE, 2)
 
@@ -415,8 +416,7 @@ async def test_the_largest_frame_before_authentication(
             await other.send_frames(token(bytes(1100)))
         else:
             await other.send_frames(handshake("PLAIN" * 250))
-        await wait_all_tasks_blocked()
-        mock_clock.jump(1.1 * DELAY)
+        await pass_the_delay(mock_clock)
 
         assert b"" == await other.receive_to_end()
         assert {CloseReason.INVALID_RECEIVE: 1} == rig.serving.reasons()
@@ -441,8 +441,7 @@ async def test_the_largest_frame_while_a_client_authenticates_again(
         else:
             await ask(peer, handshake("PLAIN"))
             await peer.send(frame(too_large)[:4])  # before a byte of it is there
-        await wait_all_tasks_blocked()
-        mock_clock.jump(1.1 * DELAY)
+        await pass_the_delay(mock_clock)
 
         assert b"" == await peer.receive_to_end()
         assert {CloseReason.INVALID_RECEIVE: 1} == rig.serving.reasons()

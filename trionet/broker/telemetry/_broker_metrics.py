@@ -113,6 +113,7 @@ KAFKA_METRICS: tuple[Metric, ...] = (
 )
 
 
+@attrs.define(eq=False, slots=False)
 class BrokerMetrics:
     """The metrics of one node.
 
@@ -134,41 +135,33 @@ class BrokerMetrics:
             not open.
     """
 
-    def __init__(
-        self,
-        state: BrokerState,
-        server: SocketServer,
-        monitor: LoopMonitor,
-        requests: RequestSource,
-        recorder: RequestRecorder | None,
-        settings: MetricsSettings,
-        log: LogRing,
-    ) -> None:
-        self._state = state
-        self._server = server
-        self._monitor = monitor
-        self._requests = requests
-        self._recorder = recorder
-        self._settings = settings
-        self.log = log
-        self.sections: Mapping[str, Section] = {
-            **server_sections(server, log, _name_of),
-            "groups": groups_section(state.groups.groups.values, trio.current_time),
-            "fetch_sessions": fetch_sessions_section(
-                lambda: state.fetch_sessions.sessions, trio.current_time
-            ),
+    _state: BrokerState
+    _server: SocketServer
+    _monitor: LoopMonitor
+    _requests: RequestSource
+    _recorder: RequestRecorder | None
+    _settings: MetricsSettings
+    log: LogRing
+    registry: Registry = attrs.field(factory=Registry, init=False)
+    sections: Mapping[str, Section] = attrs.field(init=False)
+    endpoint: Endpoint | None = attrs.field(default=None, init=False)
+    url: str | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        state, now = self._state, trio.current_time
+        self.sections = {
+            **server_sections(self._server, self.log, _name_of),
+            "groups": groups_section(state.groups.groups.values, now),
+            "fetch_sessions": fetch_sessions_section(lambda: state.fetch_sessions.sessions, now),
         }
-        self.endpoint: Endpoint | None = None
-        self.url: str | None = None
         self._produce_conversions = Meter(*PRODUCE_CONVERSIONS)
         self._fetch_conversions = Meter(*FETCH_CONVERSIONS)
-        self.registry: Registry = Registry()
         collectors = server_collectors(
-            server,
-            monitor.statistics,
-            requests,
-            samples=settings.samples,
-            seconds=settings.sample_seconds,
+            self._server,
+            self._monitor.statistics,
+            self._requests,
+            samples=self._settings.samples,
+            seconds=self._settings.sample_seconds,
         )
         for collect in (*collectors, self._collect, collect_process):
             self.registry.register(collect)
