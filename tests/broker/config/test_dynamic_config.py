@@ -60,18 +60,6 @@ def test_what_was_altered_is_restored_from_its_texts() -> None:
     assert {"message.max.bytes": 3} == config.own
 
 
-def test_what_cannot_be_used_any_more_is_reported_and_left_out(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    gone = "listener.name.gone.max.connections"
-    with caplog.at_level(logging.WARNING, "trionet.broker"):
-        config = DynamicConfig.restore(STATIC, {"log.retention.ms": "9"}, {gone: "5"})
-
-    assert {} == config.own
-    assert 9 == config.current.integer("log.retention.ms")
-    assert f"ignoring an altered setting: {gone} does not name an existing listener" in caplog.text
-
-
 def test_if_they_do_not_fit_each_other_all_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "trionet.broker"):
         config = DynamicConfig.restore(

@@ -193,9 +193,11 @@ async def test_commits_that_do_not_fit_are_refused_and_the_last_one_counts(
     assert {("t", 0): 5000} == await committed(client)
 
 
-async def test_a_broker_that_is_stopped_on_a_full_disk_says_so_in_one_line(
-    disk: SmallDisk, tmp_path: Path
+@pytest.mark.parametrize("how", ["stopped", "killed"])
+async def test_a_broker_that_ends_on_a_full_disk_has_everything_when_it_comes_back(
+    disk: SmallDisk, tmp_path: Path, how: str
 ) -> None:
+    """If it is stopped, it says so in one line."""
     data, log = disk.path / "data", tmp_path / "log"
     (disk.path / "ballast").write_bytes(bytes(4_000_000))
     with trionet_broker_process(data, log=log) as (address, process):
@@ -203,36 +205,20 @@ async def test_a_broker_that_is_stopped_on_a_full_disk_says_so_in_one_line(
             await create_topic(client, "t", PARTITIONS, internal_segment_bytes=200_000)
             taken = await produce_until_full(client)
         disk.fill()
-        process.terminate()
-        assert 3 == process.wait()
-    [line] = [line for line in log.read_text().splitlines() if " ERROR " in line]
+        if how == "stopped":
+            process.terminate()
+            assert 3 == process.wait()
+            [line] = [line for line in log.read_text().splitlines() if " ERROR " in line]
+            assert "t-0, t-1, t-2 could not be flushed: No space left on device" in line
+        else:
+            process.kill()
+            process.wait()
     disk.give_back()
 
-    assert "t-0, t-1, t-2 could not be flushed: No space left on device" in line
     with trionet_broker_process(data) as (address, process):
-        async with connect(address) as client:
-            for partition, values in taken.items():
-                assert values == await read_all(client, partition=partition)
-        process.terminate()
-        assert 0 == process.wait()
-
-
-async def test_a_broker_that_is_killed_on_a_full_disk_has_everything_when_it_comes_back(
-    disk: SmallDisk,
-) -> None:
-    data = disk.path / "data"
-    (disk.path / "ballast").write_bytes(bytes(4_000_000))
-    with trionet_broker_process(data) as (address, process):
-        async with connect(address) as client:
-            await create_topic(client, "t", PARTITIONS, internal_segment_bytes=200_000)
-            taken = await produce_until_full(client)
-        disk.fill()
-        process.kill()
-        process.wait()
-    disk.give_back()
-
-    with trionet_broker_process(data) as (address, _):
         async with connect(address) as client:
             for partition, values in taken.items():
                 assert values == await read_all(client, partition=partition)
                 await append(client, b"more", partition=partition)
+        process.terminate()
+        assert 0 == process.wait()

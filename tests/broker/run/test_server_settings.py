@@ -271,7 +271,7 @@ async def test_partitions_in_memory_take_descriptors_when_they_are_written_to() 
 
     async with broker_and_client() as (_, client):
         before = files()
-        await create_topic(client, "big", partitions=500)
+        await create_topic(client, "big", partitions=50)
         created = files() - before
         await produce(client, "big", batch(b"a"), partition=3)
         assert [b"a"] == values_of(await fetch(client, "big", partition=3))

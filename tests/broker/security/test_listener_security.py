@@ -513,38 +513,30 @@ AUDIENCE, ISSUER = "sasl.oauthbearer.expected.audience", "sasl.oauthbearer.expec
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "settings", "warnings"),
+    ("mechanism", "settings", "warning"),
     [
         (
             "OAUTHBEARER",
             {HANDLER: UNSECURED},
-            [
-                (
-                    f"listener SASL_PLAINTEXT: {HANDLER} accepts unsigned tokens, so any client can"
-                    " authenticate as any user; use it only for testing"
-                )
-            ],
+            f"{HANDLER} accepts unsigned tokens, so any client can authenticate as any user; use it"
+            " only for testing",
         ),
         (
             "OAUTHBEARER",
             SIGNED,
-            [
-                (
-                    f"listener SASL_PLAINTEXT: without {AUDIENCE} and {ISSUER}, tokens issued for other"
-                    " services are accepted"
-                )
-            ],
+            f"without {AUDIENCE} and {ISSUER}, tokens issued for other services are accepted",
         ),
         *(
-            ("OAUTHBEARER", {**SIGNED, key: "us"}, [])
+            ("OAUTHBEARER", {**SIGNED, key: "us"}, "")
             for key in (AUDIENCE, ISSUER, OAUTH + AUDIENCE, OAUTH + ISSUER)
         ),
-        ("SCRAM-SHA-256", SIGNED, []),
+        ("SCRAM-SHA-256", SIGNED, ""),
     ],
 )
 def test_tokens_that_prove_less_than_they_seem_to_are_reported(
-    mechanism: str, settings: dict[str, str], warnings: list[str], caplog: pytest.LogCaptureFixture
+    mechanism: str, settings: dict[str, str], warning: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     security({"sasl.enabled.mechanisms": mechanism, **settings}).log_warnings()
 
-    assert warnings == caplog.messages
+    expected = [f"listener SASL_PLAINTEXT: {warning}"] if warning else []
+    assert expected == caplog.messages

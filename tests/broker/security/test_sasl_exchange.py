@@ -77,21 +77,6 @@ def test_plain_in_requests(asks_first: bool, version: int) -> None:
     assert begun.can_reauthenticate == (version >= 1)
 
 
-@pytest.mark.parametrize("asks_first", [True, False])
-def test_plain_in_bare_tokens(asks_first: bool) -> None:
-    """A8, A19: after a handshake of version 0 tokens are frames of their own."""
-    begun = exchange()
-    if asks_first:
-        step(begun, api_versions(0))
-    step(begun, handshake("PLAIN", 0))
-
-    ended = step(begun, plain("alice", "secret"))
-
-    assert (Progress.AUTHENTICATED, b"") == (ended.progress, sent(ended))
-    assert ended.send is not None
-    assert not begun.can_reauthenticate
-
-
 @pytest.mark.parametrize("has_headers", [True, False])
 def test_scram_takes_two_steps(has_headers: bool) -> None:
     """A3, A19: SCRAM in requests and in bare tokens."""

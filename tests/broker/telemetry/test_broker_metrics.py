@@ -1,4 +1,4 @@
-"""The metrics of a broker and its process, the listener that reports them, and who may read them."""
+"""The metrics of a broker and its process, their listener, and who may read them."""
 
 from __future__ import annotations
 
