@@ -518,8 +518,10 @@ AUDIENCE, ISSUER = "sasl.oauthbearer.expected.audience", "sasl.oauthbearer.expec
         (
             "OAUTHBEARER",
             {HANDLER: UNSECURED},
-            f"{HANDLER} accepts unsigned tokens, so any client can authenticate as any user; use it"
-            " only for testing",
+            (
+                f"{HANDLER} accepts unsigned tokens, so any client can authenticate as any user;"
+                " use it only for testing"
+            ),
         ),
         (
             "OAUTHBEARER",
