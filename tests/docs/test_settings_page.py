@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from trionet.broker.config._broker_keys import APPLIED, TRIONET_KEYS
-from trionet.broker.config._dynamic_keys import DYNAMIC, PER_BROKER
+from trionet.broker.config._dynamic_config import DYNAMIC, PER_BROKER
 from trionet.broker.config._topic_keys import TOPIC_KEYS
 from trionet.broker.log import LogConfig
 from trionet.protocol._config_types import value_text

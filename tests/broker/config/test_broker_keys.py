@@ -13,10 +13,17 @@ import trionet
 from support.cache import Unavailable
 from support.kafka_tools import kafka_tool
 from trionet.broker.config._broker_config import BROKER_KEYS
-from trionet.broker.config._broker_keys import APPLIED, DYNAMIC_ONLY, NO_EFFECT, TRIONET_KEYS
-from trionet.broker.config._broker_keys_not_applied import INTERNAL, NO_OP_VALUES, NOT_APPLIED
-from trionet.broker.config._dynamic_keys import DYNAMIC, PER_BROKER
-from trionet.broker.config._settings_report import EFFECTIVE_WITH_SEVERAL
+from trionet.broker.config._broker_keys import (
+    APPLIED,
+    DYNAMIC_ONLY,
+    INTERNAL,
+    NO_EFFECT,
+    NO_OP_VALUES,
+    NOT_APPLIED,
+    TRIONET_KEYS,
+)
+from trionet.broker.config._dynamic_config import DYNAMIC, PER_BROKER
+from trionet.broker.config._dynamic_config_store import EFFECTIVE_WITH_SEVERAL
 from trionet.broker.config._topic_keys import TOPIC_KEYS
 from trionet.broker.log.segments._log_config import LogConfig
 from trionet.broker.run._broker_keywords import BrokerKeywords, Names
@@ -114,7 +121,7 @@ def test_topic_keys_are_in_order_and_have_the_defaults_of_the_broker_keys() -> N
 def _sources() -> str:
     """The package's code, without the modules that know every key, and without who is a client."""
     package = Path(trionet.__file__).parent
-    tables = ("_broker_keys", "_topic_keys", "_dynamic_keys", "_describe.py")
+    tables = ("_broker_keys", "_topic_keys", "_dynamic_config.py", "_describe.py")
     return "\n".join(
         path.read_text("utf-8")
         for path in package.rglob("*.py")

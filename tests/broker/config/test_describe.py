@@ -39,155 +39,7 @@ BROKER = of_settings(
 )
 
 
-def topic_entry(name: str, **overrides: str) -> ConfigEntry:
-    own = {key.replace("_", "."): value for key, value in overrides.items()}
-    return {entry.name: entry for entry in describe_topic(BROKER, own)}[name]
-
-
-def broker_entry(name: str) -> ConfigEntry:
-    return {entry.name: entry for entry in describe_broker(BROKER)}[name]
-
-
-def test_a_default_of_a_topic_is_shown_with_its_broker_key() -> None:
-    assert topic_entry("cleanup.policy") == ConfigEntry(
-        name="cleanup.policy",
-        value="delete",
-        source=DEFAULT,
-        is_default=True,
-        is_sensitive=False,
-        read_only=False,
-        type=LIST,
-        documentation=None,
-        synonyms=(ConfigSynonym("log.cleanup.policy", "delete", DEFAULT),),
-    )
-
-
-def test_a_brokers_setting_is_the_source_of_its_topics_value() -> None:
-    entry = topic_entry("max.message.bytes")
-
-    assert (entry.value, entry.source, entry.is_default) == ("2000000", STATIC, False)
-    assert entry.synonyms == (
-        ConfigSynonym("message.max.bytes", "2000000", STATIC),
-        ConfigSynonym("message.max.bytes", "1048588", DEFAULT),
-    )
-
-
-def test_a_topics_own_setting_comes_first() -> None:
-    entry = topic_entry("max.message.bytes", max_message_bytes="77")
-
-    assert (entry.value, entry.source, entry.type) == ("77", TOPIC, INT)
-    assert entry.synonyms == (
-        ConfigSynonym("max.message.bytes", "77", TOPIC),
-        ConfigSynonym("message.max.bytes", "2000000", STATIC),
-        ConfigSynonym("message.max.bytes", "1048588", DEFAULT),
-    )
-
-
-def test_a_value_from_another_unit_is_reported_as_a_default_without_synonyms_as_kafka_does() -> (
-    None
-):
-    for name, value in (
-        ("retention.ms", "36000000"),
-        ("segment.ms", "86400000"),
-        ("flush.ms", "5000"),
-        ("segment.jitter.ms", "0"),
-    ):
-        entry = topic_entry(name)
-        assert (entry.value, entry.source, entry.synonyms) == (value, DEFAULT, ())
-    own = topic_entry("retention.ms", retention_ms="1000")
-    assert own.synonyms == (ConfigSynonym("retention.ms", "1000", TOPIC),)
-
-
-def test_keys_of_a_topic_alone_have_no_synonyms() -> None:
-    entry = topic_entry("remote.storage.enable")
-
-    assert (entry.value, entry.type, entry.synonyms) == ("false", BOOLEAN, ())
-
-
-def test_all_topic_keys_are_listed_and_the_internal_one_only_if_it_is_set() -> None:
-    told = [entry.name for entry in describe_topic(BROKER, {})]
-    told_if_set = [
-        entry.name for entry in describe_topic(BROKER, {"internal.segment.bytes": "1024"})
-    ]
-
-    assert told == [name for name in TOPIC_KEYS if name != "internal.segment.bytes"]
-    assert told_if_set == list(TOPIC_KEYS)
-
-
-def test_a_brokers_setting_is_shown_with_its_default() -> None:
-    entry = broker_entry("num.partitions")
-
-    assert (entry.value, entry.source, entry.is_default, entry.read_only) == (
-        "2",
-        STATIC,
-        False,
-        True,
-    )
-    assert entry.synonyms == (
-        ConfigSynonym("num.partitions", "2", STATIC),
-        ConfigSynonym("num.partitions", "1", DEFAULT),
-    )
-
-
-def test_settings_come_before_defaults_and_what_precedes_the_key_itself_is_left_out() -> None:
-    assert broker_entry("log.retention.ms").synonyms == ()
-    assert broker_entry("log.retention.minutes").synonyms == (
-        ConfigSynonym("log.retention.minutes", "600", STATIC),
-        ConfigSynonym("log.retention.hours", "168", DEFAULT),
-    )
-    assert broker_entry("log.retention.hours").synonyms == (
-        ConfigSynonym("log.retention.hours", "168", DEFAULT),
-    )
-    assert broker_entry("log.flush.scheduler.interval.ms").synonyms == (
-        ConfigSynonym("log.flush.scheduler.interval.ms", "5000", STATIC),
-        ConfigSynonym("log.flush.scheduler.interval.ms", "9223372036854775807", DEFAULT),
-    )
-
-
-def test_a_key_without_value_is_a_default() -> None:
-    entry = broker_entry("advertised.listeners")
-
-    assert (entry.value, entry.source, entry.is_default, entry.type) == (None, DEFAULT, True, LIST)
-
-
-def test_passwords_are_never_shown() -> None:
-    entry = broker_entry("ssl.key.password")
-
-    assert (entry.value, entry.is_sensitive, entry.source, entry.type) == (
-        None,
-        True,
-        STATIC,
-        PASSWORD,
-    )
-    assert entry.synonyms == (ConfigSynonym("ssl.key.password", None, STATIC),)
-    assert "hush-hush" not in str(describe_broker(BROKER))
-
-
-@pytest.mark.parametrize(
-    "key", ["producer.id.expiration.check.interval.ms", "log.initial.task.delay.ms"]
-)
-def test_internal_keys_of_the_broker_are_listed_only_if_they_are_set(key: str) -> None:
-    names = {entry.name for entry in describe_broker(BROKER)}
-    names_if_set = {entry.name for entry in describe_broker(of_settings({key: 1000}))}
-
-    assert key not in names
-    assert names < set(BROKER_KEYS)
-    assert names | {key} == names_if_set
-
-
-def test_a_listeners_own_setting_is_reported() -> None:
-    key = "listener.name.plaintext.connections.max.idle.ms"
-    entries = {entry.name: entry for entry in describe_broker(of_settings({key: 5}))}
-
-    assert (entries[key].value, entries[key].type, entries[key].source) == ("5", LONG, STATIC)
-    assert entries[key].synonyms[:1] == (ConfigSynonym(key, "5", STATIC),)
-    assert entries[key].synonyms[1:] == (
-        ConfigSynonym("connections.max.idle.ms", "600000", DEFAULT),
-    )
-
-
-# What follows was altered while the broker ran.
-
+# What was altered while the broker ran.
 ALTERED = of_settings(
     {"message.max.bytes": 1_500_000, "log.retention.hours": 24},
     cluster={
@@ -203,56 +55,176 @@ ALTERED = of_settings(
 )
 
 
-def altered_entry(name: str) -> ConfigEntry:
-    return {entry.name: entry for entry in describe_broker(ALTERED)}[name]
+MAX_BYTES = "message.max.bytes"
+FLUSH = "log.flush.scheduler.interval.ms"
+IDLE = "listener.name.plaintext.connections.max.idle.ms"
+CONNECTIONS = "listener.name.plaintext.max.connections"
+STORE_PASSWORD = "listener.name.plaintext.ssl.keystore.password"
 
 
-def test_one_brokers_setting_comes_before_that_of_all_and_before_the_static_one() -> None:
-    entry = altered_entry("message.max.bytes")
+def by_name(entries: list[ConfigEntry]) -> dict[str, ConfigEntry]:
+    return {entry.name: entry for entry in entries}
 
-    assert (entry.value, entry.source, entry.is_default) == ("3000000", OWN, False)
-    assert entry.synonyms == (
-        ConfigSynonym("message.max.bytes", "3000000", OWN),
-        ConfigSynonym("message.max.bytes", "2000000", ALL_BROKERS),
-        ConfigSynonym("message.max.bytes", "1500000", STATIC),
-        ConfigSynonym("message.max.bytes", "1048588", DEFAULT),
+
+def test_a_default_of_a_topic_is_shown_with_its_broker_key() -> None:
+    assert by_name(describe_topic(BROKER, {}))["cleanup.policy"] == ConfigEntry(
+        name="cleanup.policy",
+        value="delete",
+        source=DEFAULT,
+        is_default=True,
+        is_sensitive=False,
+        read_only=False,
+        type=LIST,
+        documentation=None,
+        synonyms=(ConfigSynonym("log.cleanup.policy", "delete", DEFAULT),),
     )
 
 
-def test_an_altered_setting_of_the_broker_is_the_source_of_its_topics_value() -> None:
-    entries = {entry.name: entry for entry in describe_topic(ALTERED, {"segment.ms": "7"})}
+@pytest.mark.parametrize(
+    ("broker", "name", "value", "kind", "synonyms"),
+    [
+        (BROKER, "remote.storage.enable", "false", BOOLEAN, []),
+        (
+            BROKER,
+            "max.message.bytes",
+            "2000000",
+            INT,
+            [(MAX_BYTES, "2000000", STATIC), (MAX_BYTES, "1048588", DEFAULT)],
+        ),
+        # As in Kafka, a value from another unit is a default without synonyms.
+        (BROKER, "retention.ms", "36000000", LONG, []),
+        (BROKER, "segment.ms", "86400000", LONG, []),
+        (BROKER, "flush.ms", "5000", LONG, []),
+        (BROKER, "segment.jitter.ms", "0", LONG, []),
+        (
+            ALTERED,
+            "retention.ms",
+            "60001",
+            LONG,
+            [
+                ("log.retention.ms", "60001", ALL_BROKERS),
+                ("log.retention.hours", "24", STATIC),
+                ("log.retention.hours", "168", DEFAULT),
+            ],
+        ),
+    ],
+)
+def test_a_topics_value_comes_from_the_brokers_or_from_its_own(
+    broker: DynamicConfig, name: str, value: str, kind: int, synonyms: list[tuple[str, str, int]]
+) -> None:
+    source = synonyms[0][2] if synonyms else DEFAULT
+    own = (name, "77000", TOPIC)
 
-    assert (entries["retention.ms"].value, entries["retention.ms"].source) == ("60001", ALL_BROKERS)
-    assert entries["retention.ms"].synonyms == (
-        ConfigSynonym("log.retention.ms", "60001", ALL_BROKERS),
-        ConfigSynonym("log.retention.hours", "24", STATIC),
-        ConfigSynonym("log.retention.hours", "168", DEFAULT),
+    entry = by_name(describe_topic(broker, {}))[name]
+    assert (value, source, source == DEFAULT, kind) == (
+        (entry.value, entry.source, entry.is_default, entry.type)
     )
-    assert (entries["max.message.bytes"].value, entries["max.message.bytes"].source) == (
-        "3000000",
-        OWN,
-    )
-    assert (entries["segment.ms"].value, entries["segment.ms"].source) == ("7", TOPIC)
-
-
-def test_an_altered_setting_of_a_listener_is_reported_with_those_after_it() -> None:
-    name = "listener.name.plaintext.max.connections"
-    entry = altered_entry(name)
-
-    assert (entry.value, entry.type, entry.read_only) == ("1000", INT, True)
-    assert entry.synonyms == (
-        ConfigSynonym(name, "1000", OWN),
-        ConfigSynonym(name, "1001", ALL_BROKERS),
-        ConfigSynonym("max.connections", "2147483647", DEFAULT),
+    assert synonyms == [*entry.synonyms]
+    altered = by_name(describe_topic(broker, {name: "77000"}))[name]
+    assert ("77000", TOPIC, [own, *synonyms]) == (
+        (altered.value, altered.source, [*altered.synonyms])
     )
 
 
-def test_an_altered_password_is_not_shown() -> None:
-    name = "listener.name.plaintext.ssl.keystore.password"
-    entry = altered_entry(name)
+def test_all_topic_keys_are_listed_and_the_internal_one_only_if_it_is_set() -> None:
+    internal = "internal.segment.bytes"
 
-    assert (entry.value, entry.is_sensitive, entry.type) == (None, True, PASSWORD)
-    assert entry.synonyms == (ConfigSynonym(name, None, OWN),)
+    assert [name for name in TOPIC_KEYS if name != internal] == [
+        *by_name(describe_topic(BROKER, {}))
+    ]
+    assert [*TOPIC_KEYS] == [*by_name(describe_topic(BROKER, {internal: "1024"}))]
+
+
+@pytest.mark.parametrize(
+    ("broker", "name", "value", "kind", "synonyms"),
+    [
+        (
+            BROKER,
+            "num.partitions",
+            "2",
+            INT,
+            [("num.partitions", "2", STATIC), ("num.partitions", "1", DEFAULT)],
+        ),
+        # Settings come before defaults, and what precedes the key itself is left out.
+        (BROKER, "log.retention.ms", None, LONG, []),
+        (
+            BROKER,
+            "log.retention.minutes",
+            "600",
+            INT,
+            [("log.retention.minutes", "600", STATIC), ("log.retention.hours", "168", DEFAULT)],
+        ),
+        (BROKER, "log.retention.hours", "168", INT, [("log.retention.hours", "168", DEFAULT)]),
+        (
+            BROKER,
+            FLUSH,
+            "5000",
+            LONG,
+            [(FLUSH, "5000", STATIC), (FLUSH, "9223372036854775807", DEFAULT)],
+        ),
+        (BROKER, "advertised.listeners", None, LIST, []),
+        (BROKER, "ssl.key.password", None, PASSWORD, [("ssl.key.password", None, STATIC)]),
+        (
+            of_settings({IDLE: 5}),
+            IDLE,
+            "5",
+            LONG,
+            [(IDLE, "5", STATIC), ("connections.max.idle.ms", "600000", DEFAULT)],
+        ),
+        (
+            ALTERED,
+            MAX_BYTES,
+            "3000000",
+            INT,
+            [
+                (MAX_BYTES, "3000000", OWN),
+                (MAX_BYTES, "2000000", ALL_BROKERS),
+                (MAX_BYTES, "1500000", STATIC),
+                (MAX_BYTES, "1048588", DEFAULT),
+            ],
+        ),
+        (
+            ALTERED,
+            CONNECTIONS,
+            "1000",
+            INT,
+            [
+                (CONNECTIONS, "1000", OWN),
+                (CONNECTIONS, "1001", ALL_BROKERS),
+                ("max.connections", "2147483647", DEFAULT),
+            ],
+        ),
+        (ALTERED, STORE_PASSWORD, None, PASSWORD, [(STORE_PASSWORD, None, OWN)]),
+    ],
+)
+def test_a_brokers_value_is_shown_with_what_it_would_be_otherwise(
+    broker: DynamicConfig,
+    name: str,
+    value: str | None,
+    kind: int,
+    synonyms: list[tuple[str, str | None, int]],
+) -> None:
+    entries = describe_broker(broker)
+    entry = by_name(entries)[name]
+
+    source = synonyms[0][2] if synonyms else DEFAULT
+    assert (value, source, source == DEFAULT, kind, kind == PASSWORD) == (
+        (entry.value, entry.source, entry.is_default, entry.type, entry.is_sensitive)
+    )
+    assert synonyms == [*entry.synonyms]
+    assert "hush-hush" not in str(entries)
+
+
+@pytest.mark.parametrize(
+    "key", ["producer.id.expiration.check.interval.ms", "log.initial.task.delay.ms"]
+)
+def test_internal_keys_of_the_broker_are_listed_only_if_they_are_set(key: str) -> None:
+    names = {entry.name for entry in describe_broker(BROKER)}
+    names_if_set = {entry.name for entry in describe_broker(of_settings({key: 1000}))}
+
+    assert key not in names
+    assert names < set(BROKER_KEYS)
+    assert names | {key} == names_if_set
 
 
 def test_what_was_altered_for_all_brokers_is_reported_by_itself() -> None:
@@ -267,10 +239,12 @@ def test_what_was_altered_for_all_brokers_is_reported_by_itself() -> None:
 
 
 def test_what_can_be_altered_is_not_read_only() -> None:
-    assert not altered_entry("message.max.bytes").read_only
-    assert not altered_entry("num.io.threads").read_only
-    assert altered_entry("log.retention.hours").read_only
-    assert altered_entry("log.dirs").read_only
+    can_be_altered = ("message.max.bytes", "num.io.threads")
+    cannot = ("num.partitions", "log.retention.hours", "log.dirs", CONNECTIONS)
+    read_only = {name: entry.read_only for name, entry in by_name(describe_broker(ALTERED)).items()}
+
+    assert [False, False] == [read_only[name] for name in can_be_altered]
+    assert [True] * len(cannot) == [read_only[name] for name in cannot]
 
 
 def test_only_the_keys_that_are_wanted_are_listed() -> None:

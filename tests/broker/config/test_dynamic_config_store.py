@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from support.brokers import log_of
+from support.brokers import broker_and_client, log_of
 from support.calls import create_topic
-from support.client import connect
 from support.config_calls import (
     BROKER,
     DEFAULT,
@@ -159,10 +158,7 @@ async def test_keys_that_are_named_count_as_altered_even_with_the_same_value(
 @pytest.fixture
 async def folder(tmp_path: Path) -> Path:
     """Of a broker that has stopped, with what was altered while it ran."""
-    async with (
-        open_broker(log_dir=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(log_dir=str(tmp_path)) as (_, client):
         await create_topic(client, "t", retention_ms=1, flush_ms=2)
         await put(client, TOPIC, "t", retention_ms=3, segment_ms=4)
         await delete(client, TOPIC, "t", "flush.ms")
@@ -173,10 +169,7 @@ async def folder(tmp_path: Path) -> Path:
 
 
 async def test_altered_settings_count_from_the_next_start_on(folder: Path) -> None:
-    async with (
-        open_broker(log_dir=str(folder)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(log_dir=str(folder)) as (broker, client):
         config = log_of(broker).config
         assert (3, 4, 7) == (config.retention_ms, config.segment_ms, config.max_message_bytes)
         assert 16 == len(broker._server._handlers or ())
@@ -193,10 +186,7 @@ async def test_the_settings_of_another_node_are_not_this_ones(folder: Path) -> N
         connection.execute("UPDATE broker_config SET broker = '2' WHERE broker = '1'")
     connection.close()
 
-    async with (
-        open_broker(log_dir=str(folder)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(log_dir=str(folder)) as (broker, client):
         assert 5 == broker.config.integer("message.max.bytes")
         assert ("5", OF_ALL_BROKERS) == await value_of(client, BROKER, "1", "message.max.bytes")
 
@@ -210,13 +200,10 @@ async def test_what_cannot_be_used_any_more_prevents_no_start_and_no_alteration(
     pem = write_pem(tmp_path / "key.pem", certificate())
     secure = {**listeners, **protocols, f"{store}.type": "PEM", f"{store}.location": pem}
     data = str(tmp_path / "data")
-    async with (
-        open_broker(secure, log_dir=data) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(secure, log_dir=data) as (broker, client):
         await alter(client, BROKER, "1", (f"{store}.location", SET, pem), *sets(log_roll_ms=5))
 
-    async with open_broker(log_dir=data) as broker, connect(broker.bootstrap_servers) as client:
+    async with broker_and_client(log_dir=data) as (broker, client):
         assert (
             f"ignoring an altered setting: {store}.location does not name an existing listener"
             in caplog.text
@@ -237,10 +224,7 @@ async def test_a_host_name_that_is_no_more_prevents_no_start_and_no_alteration(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its own limit is left out until it is altered, and the rest of what was altered counts."""
-    async with (
-        open_broker(log_dir=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(log_dir=str(tmp_path)) as (broker, client):
         settings = sets(max_connections_per_ip=0, num_io_threads=16)
         await alter(client, BROKER, "1", (OVERRIDES, SET, "localhost:9"), *settings)
     with sqlite3.connect(tmp_path / DATABASE_NAME) as connection:
@@ -249,10 +233,7 @@ async def test_a_host_name_that_is_no_more_prevents_no_start_and_no_alteration(
         )
     connection.close()
 
-    async with (
-        open_broker(log_dir=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(log_dir=str(tmp_path)) as (broker, client):
         assert "ignoring altered settings: max.connections.per.ip.overrides" in caplog.text
         assert 16 == len(broker._server._handlers or ())
         assert UNLIMITED == broker._server.quotas.limits.connections_per_ip_max
@@ -280,11 +261,11 @@ async def test_a_key_store_that_is_gone_keeps_no_broker_from_starting(
         "ssl.keystore.location": first,
         "log.dir": str(tmp_path / "data"),
     }
-    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+    async with broker_and_client(settings) as (broker, client):
         assert (0, "") == await alter(client, BROKER, "1", (location, SET, second))
     os.rename(second, tmp_path / "away.pem")
 
-    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+    async with broker_and_client(settings) as (broker, client):
         assert "ignoring altered settings: listener SSL: ssl.keystore.location" in caplog.text
         assert location not in await settings_of(client, BROKER, "1")
 
@@ -297,10 +278,7 @@ async def test_a_key_store_that_is_gone_keeps_no_broker_from_starting(
 
 async def test_what_the_broker_is_started_with_has_to_be_right(tmp_path: Path) -> None:
     settings = {"log.dir": str(tmp_path), OVERRIDES: "host.invalid:5"}
-    async with (
-        open_broker(log_dir=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(log_dir=str(tmp_path)) as (_, client):
         await put(client, BROKER, "1", num_io_threads=16)
 
     with pytest.raises(ConfigError, match=r"cannot resolve 'host\.invalid'"):
@@ -312,7 +290,7 @@ async def test_a_log_setting_of_one_broker_is_not_that_of_several(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     data = str(tmp_path)
-    async with open_broker(log_dir=data) as broker, connect(broker.bootstrap_servers) as client:
+    async with broker_and_client(log_dir=data) as (broker, client):
         await put(client, BROKER, "1", log_roll_ms=1000)
 
     async with open_broker(log_dir=data, brokers=3) as broker, connect_to(broker, 1, 2) as clients:
@@ -360,10 +338,7 @@ async def test_where_no_broker_was_nothing_is_made_to_be_forgotten(tmp_path: Pat
 
 @pytest.mark.slow
 async def test_settings_that_cannot_be_stored_do_not_count(folder: Path) -> None:
-    async with (
-        open_broker(log_dir=str(folder)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(log_dir=str(folder)) as (broker, client):
         with sqlite3.connect(folder / DATABASE_NAME) as other:
             other.execute("BEGIN IMMEDIATE")
             answers = [

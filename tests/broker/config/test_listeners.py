@@ -1,11 +1,18 @@
-"""From listeners' texts to endpoints."""
+"""From listeners' texts to endpoints, and which keys can be set for one listener."""
 
 from __future__ import annotations
 
 import pytest
 
 from trionet.broker.config._broker_config import BrokerConfig
+from trionet.broker.config._listeners import MECHANISMS
+from trionet.broker.security._listener_security import SUPPORTED
 from trionet.errors import ConfigError
+
+WILDCARD = (
+    " is a wildcard address, to which clients cannot connect; set advertised.listeners to the"
+    " address that clients use, such as advertised.listeners=PLAINTEXT://localhost:1"
+)
 
 
 def bound(settings: dict[str, object]) -> list[str]:
@@ -87,6 +94,20 @@ def test_listeners_that_can_be_served(settings: dict[str, object], expected: lis
             {"listener.security.protocol.map": "SSL"},
             "listener.security.protocol.map = 'SSL': 'SSL' is not allowed",
         ),
+        *(
+            ({"listeners": f"PLAINTEXT://{host}:1"}, f"listeners: PLAINTEXT://{host}:1{WILDCARD}")
+            for host in ("", "0.0.0.0", "[::]")
+        ),
+        *(
+            ({"advertised.listeners": text}, f"advertised.listeners{message}")
+            for text, message in (
+                ("SSL://h:1", ": SSL://h:1 has no listener of the same name"),
+                ("PLAINTEXT://0.0.0.0:1", ": clients cannot connect to PLAINTEXT://0"),
+                ("PLAINTEXT://:1", ": clients cannot connect to PLAINTEXT://:1"),
+                ("h:1", ": 'h:1' is not a listener"),
+                ("PLAINTEXT://h:1,PLAINTEXT://h:2", " = 'PLAINTEXT://h:1,PLAINTEXT"),
+            )
+        ),
     ],
 )
 def test_listeners_that_cannot_be_served(settings: dict[str, object], message: str) -> None:
@@ -94,17 +115,6 @@ def test_listeners_that_cannot_be_served(settings: dict[str, object], message: s
         BrokerConfig.from_settings(settings)
 
     assert str(caught.value).startswith(message)
-
-
-@pytest.mark.parametrize("host", ["", "0.0.0.0", "[::]"])
-def test_a_wildcard_listener_must_say_what_to_advertise(host: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        BrokerConfig.from_settings({"listeners": f"PLAINTEXT://{host}:9092"})
-
-    assert str(caught.value).endswith(
-        "set advertised.listeners to the address that clients use, such as"
-        " advertised.listeners=PLAINTEXT://localhost:9092"
-    )
 
 
 @pytest.mark.parametrize(
@@ -133,18 +143,78 @@ def test_clients_learn_the_advertised_address_and_else_the_bound_one(
         config.advertised("C")
 
 
+LISTENER = "listener.name.plaintext."
+
+
 @pytest.mark.parametrize(
-    ("advertised", "message"),
+    "key",
     [
-        ("SSL://h:1", "advertised.listeners: SSL://h:1 has no listener of the same name"),
-        ("PLAINTEXT://0.0.0.0:1", "advertised.listeners: clients cannot connect to PLAINTEXT://0"),
-        ("PLAINTEXT://:1", "advertised.listeners: clients cannot connect to PLAINTEXT://:1"),
-        ("h:1", "advertised.listeners: 'h:1' is not a listener"),
-        ("PLAINTEXT://h:1,PLAINTEXT://h:2", "advertised.listeners = 'PLAINTEXT://h:1,PLAINTEXT"),
+        "max.connections",
+        "max.connection.creation.rate",
+        "num.network.threads",
+        "connection.failed.authentication.delay.ms",
+        "connections.max.reauth.ms",
+        "sasl.server.max.receive.size",
+        "sasl.oauthbearer.clock.skew.seconds",
+        "ssl.keystore.location",
+        "plain.sasl.jaas.config",
+        "PLAIN.connections.max.reauth.ms",
+        "scram-sha-512.connections.max.reauth.ms",
+        "oauthbearer.sasl.server.callback.handler.class",
+        "oauthbearer.sasl.oauthbearer.clock.skew.seconds",
     ],
 )
-def test_addresses_that_cannot_be_advertised(advertised: str, message: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        BrokerConfig.from_settings({"advertised.listeners": advertised})
+def test_what_is_read_for_a_listener_is_applied(key: str) -> None:
+    assert BrokerConfig.from_settings({LISTENER + key: "1"}).not_applied == ()
 
-    assert str(caught.value).startswith(message)
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "max.connections.per.ip",
+        "max.connections.per.ip.overrides",
+        "connections.max.idle.ms",
+        "sasl.jaas.config",  # as in Kafka, it needs the name of its mechanism
+        "ssl.trustmanager.algorithm",
+        "plain.sasl.enabled.mechanisms",
+        "plain.sasl.server.max.receive.size",
+        "plain.sasl.oauthbearer.clock.skew.seconds",
+        "gssapi.sasl.kerberos.service.name",
+    ],
+)
+def test_what_is_not_read_for_a_listener_is_reported(key: str) -> None:
+    config = BrokerConfig.from_settings({LISTENER + key: "1"})
+
+    (told,) = config.not_applied
+    assert told.partition("=")[0] == LISTENER + key
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "xyzzy",
+        "foo.ssl.client.auth",
+        "plian.connections.max.reauth.ms",
+        "plain.ssl.client.auth",
+        "plain.max.connections",
+        "plain.plain.sasl.jaas.config",
+        "plain",
+        "plain.",
+        "",
+    ],
+)
+def test_what_no_listener_can_have_is_an_error(key: str) -> None:
+    """A wrong letter in the name of a mechanism must not leave the listener less safe."""
+    with pytest.raises(ConfigError) as caught:
+        BrokerConfig.from_settings({LISTENER + key: "required"})
+
+    assert str(caught.value) == (
+        f"{LISTENER}{key}: unknown key; allowed: {LISTENER}KEY with a broker key, and"
+        f" {LISTENER}MECHANISM.KEY with a SASL key and one of the mechanisms gssapi,"
+        " oauthbearer, plain,"
+        " scram-sha-256, scram-sha-512"
+    )
+
+
+def test_every_mechanism_that_a_listener_can_enable_can_have_keys() -> None:
+    assert {*SUPPORTED, "GSSAPI"} == MECHANISMS

@@ -12,7 +12,7 @@ import trio
 from trio.testing import MockClock
 
 import trionet
-from support.brokers import close_reasons, log_of, settled, waiting
+from support.brokers import broker_and_client, close_reasons, log_of, read_all, settled, waiting
 from support.calls import (
     append,
     batch,
@@ -106,27 +106,17 @@ async def test_it_is_what_the_package_exports() -> None:
 
 async def test_a_restart_keeps_the_cluster_the_topics_and_the_records(tmp_path: Path) -> None:
     values = [b"%d" % index for index in range(50)]
-    async with (
-        open_broker(log_dirs=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(log_dirs=str(tmp_path)) as (broker, client):
         cluster_id = broker.cluster_id
         await create_topic(client, "t", partitions=3, internal_segment_bytes=500)
         await append(client, *values, partition=1)
         topics = await describe_topics(client)
         segments = len(log_of(broker, partition=1)._segments.all)
 
-    async with (
-        open_broker(log_dirs=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
-        read: list[bytes | None] = []
-        while len(read) < 50:
-            read += values_of(await fetch(client, "t", len(read), partition=1))
-
+    async with broker_and_client(log_dirs=str(tmp_path)) as (broker, client):
         assert cluster_id == broker.cluster_id
         assert topics == await describe_topics(client)
-        assert values == read
+        assert values == await read_all(client, partition=1)
         assert segments == len(log_of(broker, partition=1)._segments.all) > 1
         assert broker._state.folder.was_clean
         assert 50 == (await produce(client, "t", batch(b"x"), partition=1)).base_offset
@@ -147,18 +137,12 @@ async def test_a_restart_keeps_what_producers_have_sent(tmp_path: Path) -> None:
         fields = {"producer_id": 9, "producer_epoch": 0, "base_sequence": sequence}
         return batch(b"x", timestamp=now_ms, **fields)
 
-    async with (
-        open_broker(log_dirs=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(log_dirs=str(tmp_path)) as (_, client):
         await create_topic(client, "t")
         for sequence in range(3):
             await produce(client, "t", numbered(sequence))
 
-    async with (
-        open_broker(log_dirs=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(log_dirs=str(tmp_path)) as (_, client):
         again = await produce(client, "t", numbered(2))
         gap = await produce(client, "t", numbered(9))
         following = await produce(client, "t", numbered(3))
@@ -172,10 +156,7 @@ async def test_a_restart_keeps_what_producers_have_sent(tmp_path: Path) -> None:
 
 
 async def test_a_second_broker_on_the_same_folder_is_refused(tmp_path: Path) -> None:
-    async with (
-        open_broker(log_dirs=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(log_dirs=str(tmp_path)) as (_, client):
         await create_topic(client, "t")
 
         with pytest.raises(ConfigError, match=rf"{re.escape(str(tmp_path))} is in use"):
@@ -198,10 +179,7 @@ async def test_partitions_that_no_database_speaks_of_are_refused_and_left_alone(
     tmp_path: Path,
 ) -> None:
     """A real Kafka's folder; or the database was lost, and all would count as deleted topics."""
-    async with (
-        open_broker(log_dirs=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(log_dirs=str(tmp_path)) as (_, client):
         await create_topic(client, "t")
         await append(client, b"precious")
     for name in os.listdir(tmp_path):
@@ -213,10 +191,7 @@ async def test_partitions_that_no_database_speaks_of_are_refused_and_left_alone(
             pass
 
     os.rename(tmp_path / "lost-trionet.sqlite", tmp_path / "trionet.sqlite")
-    async with (
-        open_broker(log_dirs=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(log_dirs=str(tmp_path)) as (_, client):
         assert [b"precious"] == values_of(await fetch(client, "t"))
 
 
@@ -229,9 +204,7 @@ async def test_a_file_in_place_of_the_folder_is_an_error(tmp_path: Path) -> None
             pass
 
 
-async def test_an_address_in_use_is_an_error_and_the_folder_is_let_go_clean(
-    tmp_path: Path,
-) -> None:
+async def test_an_address_in_use_is_an_error_and_the_folder_is_let_go_clean(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         listener = f"PLAINTEXT://127.0.0.1:{taken.getsockname()[1]}"
         with nothing_left_behind(), pytest.raises(OSError, match=f"cannot listen on {listener}"):
@@ -244,10 +217,7 @@ async def test_an_address_in_use_is_an_error_and_the_folder_is_let_go_clean(
 
 async def test_no_port_is_open_before_the_logs_are(tmp_path: Path) -> None:
     """KAFKA-14658: of a log that cannot be opened and an address in use, the log is met first."""
-    async with (
-        open_broker(log_dirs=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(log_dirs=str(tmp_path)) as (_, client):
         await create_topic(client, "t")
     [segment] = (tmp_path / "t-0").glob("*.log")
     segment.unlink()
@@ -389,9 +359,9 @@ async def test_connections_are_closed_and_the_port_is_free_again() -> None:
 @pytest.mark.parametrize("where", ["memory", "disk"])
 async def test_nothing_is_left_when_the_block_has_ended(tmp_path: Path, where: str) -> None:
     settings = {"log.dirs": str(tmp_path)} if where == "disk" else {}
-    for _ in range(3):
-        with nothing_left_behind():
-            async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+    with nothing_left_behind():
+        for _ in range(3):
+            async with broker_and_client(settings) as (_, client):
                 await describe_topics(client, "t", allow_auto_topic_creation=True)
                 await append(client, b"x" * 100_000)
                 await fetch(client, "t")
@@ -401,7 +371,7 @@ async def test_nothing_is_left_when_the_block_has_ended(tmp_path: Path, where: s
 
 
 async def test_statistics_count_what_happens() -> None:
-    async with open_broker() as broker, connect(broker.bootstrap_servers) as client:
+    async with broker_and_client() as (broker, client):
         await create_topic(client, "t", partitions=3)
         await append(client, b"a", b"b")
         await client.call(fetch_request({"t": {0: 0}}, session=(0, 0)), 12)

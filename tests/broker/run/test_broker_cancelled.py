@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from support.calls import batch, create_topic, describe_topics, fetch, produce, values_of
+from support.brokers import broker_and_client, read_all
+from support.calls import batch, create_topic, describe_topics, fetch, produce
 from support.client import Client, connect
 from support.leaks import nothing_left_behind
 from trionet import open_broker
@@ -82,19 +83,8 @@ async def use(path: Path, load: Load, count: int, at_the_end: Callable[[], None]
 
 async def stored(path: Path) -> list[bytes | None]:
     """All records, read by a broker that nobody cancels."""
-    values: list[bytes | None] = []
-    async with (
-        open_broker(log_dirs=str(path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
-        if not await describe_topics(client):
-            return values
-        while True:
-            data = await fetch(client, TOPIC, len(values))
-            assert 0 == data.error_code
-            if len(values) == data.high_watermark:
-                return values
-            values += values_of(data)
+    async with broker_and_client(log_dirs=str(path)) as (_, client):
+        return await read_all(client, TOPIC) if await describe_topics(client) else []
 
 
 async def use_cancelled(path: Path, load: Load, count: int, limit: float, when: str) -> Steps:
@@ -141,7 +131,7 @@ async def test_a_cancelled_broker_has_lost_nothing_and_left_nothing(
 @pytest.mark.parametrize("limit", range(1, 300, 15))
 async def test_a_broker_in_memory_can_be_cancelled_while_it_starts_or_stops(limit: int) -> None:
     with nothing_left_behind(), trio.CancelScope() as scope, counted(Steps(limit, scope)):
-        async with open_broker() as broker, connect(broker.bootstrap_servers) as client:
+        async with broker_and_client() as (_, client):
             await describe_topics(client, TOPIC, allow_auto_topic_creation=True)
 
 

@@ -10,7 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from support.brokers import settled
+from support.brokers import broker_and_client, settled
 from support.calls import create_topic
 from support.client import Client, connect
 from support.group_calls import (
@@ -106,20 +106,14 @@ async def test_a_broker_that_is_cancelled_sends_no_responses() -> None:
 
 
 async def test_a_restart_keeps_members_and_offsets(tmp_path: Path) -> None:
-    async with (
-        open_broker(log_dirs=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(log_dirs=str(tmp_path)) as (_, client):
         await create_topic(client, "t", partitions=2)
         joined = await join_alone(client, instance="i")
         again = await join(client, instance="i")
         await commit(client, {"t": {0: 5}}, joined=again, instance="i", metadata="m")
         await commit(client, {"t": {1: 6}}, group="simple")
 
-    async with (
-        open_broker(log_dirs=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(log_dirs=str(tmp_path)) as (_, client):
         assert [error_codes.FENCED_INSTANCE_ID, 0] == [
             await heartbeat(client, each, instance="i") for each in (joined, again)
         ]
@@ -153,25 +147,19 @@ async def test_who_has_left_before_a_stop_is_not_waited_for_after_it(tmp_path: P
         members = [MemberIdentity(member_id=joined.member_id)]
         await client.call(LeaveGroupRequest(group_id="g", members=members), 5)
 
-    async with (
-        open_broker(log_dirs=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(log_dirs=str(tmp_path)) as (broker, client):
         with trio.fail_after(3):
             assert 3 == (await join_alone(client)).generation_id
 
 
 async def test_a_member_that_was_killed_with_the_broker_is_dropped(tmp_path: Path) -> None:
-    async with (
-        open_broker(log_dirs=str(tmp_path), group_min_session_timeout_ms=1) as broker,
-        connect(broker.bootstrap_servers) as client,
+    async with broker_and_client(log_dirs=str(tmp_path), group_min_session_timeout_ms=1) as (
+        _,
+        client,
     ):
         await join_alone(client, session_ms=100)
 
-    async with (
-        open_broker(log_dirs=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(log_dirs=str(tmp_path)) as (_, client):
         with trio.fail_after(5):
             joined = await join(client)
 
@@ -182,11 +170,8 @@ async def test_a_member_that_was_killed_with_the_broker_is_dropped(tmp_path: Pat
 
 
 async def test_offsets_expire_as_the_settings_say(autojump_clock: MockClock) -> None:
-    settings = {
-        "offsets.retention.minutes": 1,
-        "offsets.retention.check.interval.ms": 10_000,
-    }
-    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+    settings = {"offsets.retention.minutes": 1, "offsets.retention.check.interval.ms": 10_000}
+    async with broker_and_client(settings) as (broker, client):
         await create_topic(client, "t")
         await commit(client, {"t": {0: 5}})
         await commit(client, {"t": {0: 5}}, retention_ms=0, version=4, group="short")
@@ -202,10 +187,8 @@ async def test_offsets_expire_as_the_settings_say(autojump_clock: MockClock) -> 
         assert {("t", 0): 5} == await committed(client)
 
 
-async def test_groups_are_described_as_their_clients_come_and_go(
-    autojump_clock: MockClock,
-) -> None:
-    async with open_broker() as broker, connect(broker.bootstrap_servers) as client:
+async def test_groups_are_described_as_their_clients_come_and_go(autojump_clock: MockClock) -> None:
+    async with broker_and_client() as (_, client):
         await join_alone(client, session_ms=6000)
 
         async def state() -> str:

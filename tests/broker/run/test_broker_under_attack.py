@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 import trio
 
-from support.brokers import close_reasons, settled, waiting
+from support.brokers import broker_and_client, close_reasons, settled, waiting
 from support.calls import (
     append,
     batch,
@@ -39,10 +39,7 @@ API_VERSIONS = encode_request(ApiVersionsRequest(), 0)
 async def attacked() -> AsyncIterator[tuple[Broker, Client, int]]:
     """A broker with topic t, a good client of it, and its port; nothing may be left of them."""
     with nothing_left_behind():
-        async with (
-            open_broker(socket_listen_backlog_size=2000) as broker,
-            connect(broker.bootstrap_servers) as client,
-        ):
+        async with broker_and_client(socket_listen_backlog_size=2000) as (broker, client):
             await create_topic(client, "t", max_message_bytes=20 * MEGABYTE)
             yield broker, client, host_and_port(broker.bootstrap_servers)[1]
 
@@ -52,9 +49,7 @@ async def connections(broker: Broker) -> int:
 
 
 @pytest.mark.slow
-async def test_a_thousand_peers_are_reset_while_they_wait(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_thousand_peers_are_reset_while_they_wait(caplog: pytest.LogCaptureFixture) -> None:
     async with attacked() as (broker, client, port):
         peers = [await Peer.connect(port) for _ in range(1000)]
         for peer in peers:

@@ -11,20 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from support.calls import (
-    append,
-    batch,
-    create_topic,
-    describe_topics,
-    fetch,
-    produce,
-    values_of,
-)
+from support.brokers import broker_and_client, read_all
+from support.calls import append, batch, create_topic, describe_topics, fetch, produce
 from support.client import Client, connect
 from support.group_calls import commit, committed
 from support.small_disk import SmallDisk, small_disk
 from support.trionet_process import trionet_broker_process
-from trionet import open_broker
 from trionet.protocol.error_codes import (
     COORDINATOR_NOT_AVAILABLE,
     KAFKA_STORAGE_ERROR,
@@ -62,10 +54,7 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SmallDisk]:
 @pytest.fixture
 async def client(disk: SmallDisk) -> AsyncIterator[Client]:
     """Of a broker whose data is on the disk, with a topic `t` of small segments."""
-    async with (
-        open_broker(log_dirs=str(disk.path / "data")) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(log_dirs=str(disk.path / "data")) as (_, client):
         await create_topic(client, "t", PARTITIONS, internal_segment_bytes=200_000)
         yield client
 
@@ -88,17 +77,6 @@ async def produce_until_full(client: Client) -> dict[int, list[bytes]]:
     return taken
 
 
-async def read_all(client: Client, partition: int) -> list[bytes | None]:
-    values: list[bytes | None] = []
-    while True:
-        data = await fetch(client, "t", len(values), partition=partition)
-        assert 0 == data.error_code
-        more = values_of(data)
-        if not more:
-            return values
-        values += more
-
-
 async def test_what_was_acknowledged_is_there_and_nothing_else(
     disk: SmallDisk, client: Client
 ) -> None:
@@ -106,7 +84,7 @@ async def test_what_was_acknowledged_is_there_and_nothing_else(
 
     assert all(taken.values())
     for partition, values in taken.items():
-        assert values == await read_all(client, partition)
+        assert values == await read_all(client, partition=partition)
 
 
 async def test_records_are_taken_again_when_there_is_room(disk: SmallDisk, client: Client) -> None:
@@ -119,7 +97,7 @@ async def test_records_are_taken_again_when_there_is_room(disk: SmallDisk, clien
 
     assert ballast / 2 < sum(map(len, more))
     for partition, values in taken.items():
-        assert values == await read_all(client, partition)
+        assert values == await read_all(client, partition=partition)
 
 
 async def produce_until_full_again(client: Client, taken: dict[int, list[bytes]]) -> list[bytes]:
@@ -215,9 +193,11 @@ async def test_commits_that_do_not_fit_are_refused_and_the_last_one_counts(
     assert {("t", 0): 5000} == await committed(client)
 
 
-async def test_a_broker_that_is_stopped_on_a_full_disk_says_so_in_one_line(
-    disk: SmallDisk, tmp_path: Path
+@pytest.mark.parametrize("how", ["stopped", "killed"])
+async def test_a_broker_that_ends_on_a_full_disk_has_everything_when_it_comes_back(
+    disk: SmallDisk, tmp_path: Path, how: str
 ) -> None:
+    """If it is stopped, it says so in one line."""
     data, log = disk.path / "data", tmp_path / "log"
     (disk.path / "ballast").write_bytes(bytes(4_000_000))
     with trionet_broker_process(data, log=log) as (address, process):
@@ -225,36 +205,20 @@ async def test_a_broker_that_is_stopped_on_a_full_disk_says_so_in_one_line(
             await create_topic(client, "t", PARTITIONS, internal_segment_bytes=200_000)
             taken = await produce_until_full(client)
         disk.fill()
-        process.terminate()
-        assert 3 == process.wait()
-    [line] = [line for line in log.read_text().splitlines() if " ERROR " in line]
+        if how == "stopped":
+            process.terminate()
+            assert 3 == process.wait()
+            [line] = [line for line in log.read_text().splitlines() if " ERROR " in line]
+            assert "t-0, t-1, t-2 could not be flushed: No space left on device" in line
+        else:
+            process.kill()
+            process.wait()
     disk.give_back()
 
-    assert "t-0, t-1, t-2 could not be flushed: No space left on device" in line
     with trionet_broker_process(data) as (address, process):
         async with connect(address) as client:
             for partition, values in taken.items():
-                assert values == await read_all(client, partition)
+                assert values == await read_all(client, partition=partition)
+                await append(client, b"more", partition=partition)
         process.terminate()
         assert 0 == process.wait()
-
-
-async def test_a_broker_that_is_killed_on_a_full_disk_has_everything_when_it_comes_back(
-    disk: SmallDisk,
-) -> None:
-    data = disk.path / "data"
-    (disk.path / "ballast").write_bytes(bytes(4_000_000))
-    with trionet_broker_process(data) as (address, process):
-        async with connect(address) as client:
-            await create_topic(client, "t", PARTITIONS, internal_segment_bytes=200_000)
-            taken = await produce_until_full(client)
-        disk.fill()
-        process.kill()
-        process.wait()
-    disk.give_back()
-
-    with trionet_broker_process(data) as (address, _):
-        async with connect(address) as client:
-            for partition, values in taken.items():
-                assert values == await read_all(client, partition)
-                await append(client, b"more", partition=partition)

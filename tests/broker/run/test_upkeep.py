@@ -7,9 +7,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from support.brokers import log_of
+from support.brokers import broker_and_client, log_of
 from support.calls import append, batch, create_topic, produce
-from support.client import connect
 from support.small_disk import small_disk
 from trionet import open_broker
 from trionet.protocol import error_codes
@@ -21,6 +20,10 @@ RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 def clock() -> MockClock:
     """Virtual time, which jumps when nothing has happened for a moment: threads may be at work."""
     return MockClock(autojump_threshold=0.001)
+
+
+def checkpointing(path: Path, interval_ms: int) -> dict[str, object]:
+    return {"log.dirs": str(path), "log.flush.offset.checkpoint.interval.ms": interval_ms}
 
 
 async def until(is_so: Callable[[], bool]) -> None:
@@ -35,10 +38,7 @@ async def until(is_so: Callable[[], bool]) -> None:
 async def test_records_are_on_the_disk_when_flush_ms_has_passed(
     clock: MockClock, tmp_path: Path
 ) -> None:
-    async with (
-        open_broker(log_dirs=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(log_dirs=str(tmp_path)) as (broker, client):
         await create_topic(client, "t", flush_ms=0)
         await create_topic(client, "other")
         await append(client, b"a", b"b")
@@ -50,10 +50,7 @@ async def test_records_are_on_the_disk_when_flush_ms_has_passed(
 
 
 async def test_rolled_segments_are_on_the_disk_soon(clock: MockClock, tmp_path: Path) -> None:
-    async with (
-        open_broker(log_dirs=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(log_dirs=str(tmp_path)) as (broker, client):
         await create_topic(client, "t", internal_segment_bytes=100)
         await append(client, b"a", b"b", b"c")
 
@@ -67,7 +64,7 @@ async def test_that_they_are_is_written_down_at_once(clock: MockClock, tmp_path:
         "log.flush.offset.checkpoint.interval.ms": 2**31 - 1,
         "log.initial.task.delay.ms": 2**31 - 1,
     }
-    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+    async with broker_and_client(settings) as (_, client):
         await create_topic(client, "t", internal_segment_bytes=100)
         await append(client, b"a", b"b", b"c")
 
@@ -76,13 +73,9 @@ async def test_that_they_are_is_written_down_at_once(clock: MockClock, tmp_path:
 
 
 async def test_logs_that_nothing_is_to_be_done_for_are_not_looked_at_again(
-    clock: MockClock,
-    tmp_path: Path,
+    clock: MockClock, tmp_path: Path
 ) -> None:
-    async with (
-        open_broker(log_dirs=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(log_dirs=str(tmp_path)) as (broker, client):
         await create_topic(client, "t", flush_ms=0)
         await append(client, b"a")
         assert [log_of(broker)] == list(broker._state.unflushed)
@@ -100,7 +93,7 @@ async def test_retention_removes_old_segments_and_says_so(
     settings: dict[str, object] = {"log.retention.check.interval.ms": 1000}
     if where == "disk":
         settings["log.dirs"] = str(tmp_path)
-    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+    async with broker_and_client(settings) as (broker, client):
         await create_topic(
             client, "t", internal_segment_bytes=100, retention_bytes=300, retention_ms=-1
         )
@@ -114,10 +107,7 @@ async def test_retention_removes_old_segments_and_says_so(
 
 
 async def test_retention_removes_what_is_older_than_a_week(clock: MockClock) -> None:
-    async with (
-        open_broker(log_retention_check_interval_ms=1000) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(log_retention_check_interval_ms=1000) as (broker, client):
         await create_topic(client, "t")
         await append(client, b"of 2023", b"of 2023 too")
 
@@ -135,7 +125,7 @@ async def test_retention_removes_what_is_older_than_a_week(clock: MockClock) -> 
 async def test_old_segments_are_looked_for_soon_after_the_start(
     clock: MockClock, settings: dict[str, object], seconds: float
 ) -> None:
-    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+    async with broker_and_client(settings) as (broker, client):
         started = trio.current_time()
         await create_topic(client, "t")
         await append(client, b"of 2023")
@@ -153,7 +143,7 @@ async def test_one_unreadable_log_stops_the_retention_of_no_other(
     topics = ("before", "it", "then")
     never = {"log.dirs": str(tmp_path), "log.retention.check.interval.ms": 2**31 - 1}
     never["log.initial.task.delay.ms"] = 2**31 - 1
-    async with open_broker(never) as broker, connect(broker.bootstrap_servers) as client:
+    async with broker_and_client(never) as (broker, client):
         for topic in topics:
             await create_topic(client, topic, internal_segment_bytes=100)
             await append(client, b"a", b"b", b"of 2023", topic=topic)
@@ -175,7 +165,7 @@ async def test_retention_that_fails_does_not_say_that_it_moved_anything(
         "log.dirs": str(tmp_path / "data"),
         "log.retention.check.interval.ms": 1000,
     }
-    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+    async with broker_and_client(settings) as (_, client):
         await create_topic(client, "t")
         await append(client, b"of 2023")
         # Without its folder no new segment can be made, and the active one has to stay.
@@ -193,7 +183,7 @@ async def test_idle_producers_are_forgotten(clock: MockClock) -> None:
         "producer.id.expiration.ms": 1000,
         "producer.id.expiration.check.interval.ms": 1000,
     }
-    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+    async with broker_and_client(settings) as (_, client):
         await create_topic(client, "t")
         first = batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0)
         ninth = batch(b"b", producer_id=1, producer_epoch=0, base_sequence=9)
@@ -208,11 +198,8 @@ async def test_idle_producers_are_forgotten(clock: MockClock) -> None:
 
 
 async def test_checkpoints_are_written_at_their_interval(clock: MockClock, tmp_path: Path) -> None:
-    settings: dict[str, object] = {
-        "log.dirs": str(tmp_path),
-        "log.flush.offset.checkpoint.interval.ms": 2000,
-    }
-    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+    settings = checkpointing(tmp_path, 2000)
+    async with broker_and_client(settings) as (_, client):
         await create_topic(client, "t", flush_messages=1)
         await append(client, b"a", b"b", b"c")
         path = tmp_path / RECOVERY_POINTS
@@ -221,11 +208,8 @@ async def test_checkpoints_are_written_at_their_interval(clock: MockClock, tmp_p
 
 
 async def test_an_interval_of_0_is_never(clock: MockClock, tmp_path: Path) -> None:
-    settings: dict[str, object] = {
-        "log.dirs": str(tmp_path),
-        "log.flush.offset.checkpoint.interval.ms": 0,
-    }
-    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+    settings = checkpointing(tmp_path, 0)
+    async with broker_and_client(settings) as (broker, client):
         await create_topic(client, "t", flush_messages=1)
         await append(client, b"a")
         before = (tmp_path / RECOVERY_POINTS).read_text()
@@ -240,13 +224,10 @@ async def test_an_interval_of_0_is_never(clock: MockClock, tmp_path: Path) -> No
 async def test_a_failed_round_is_logged_and_the_next_one_comes(
     clock: MockClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings: dict[str, object] = {
-        "log.dirs": str(tmp_path),
-        "log.flush.offset.checkpoint.interval.ms": 1000,
-    }
+    settings = checkpointing(tmp_path, 1000)
     path = tmp_path / RECOVERY_POINTS
     draft = path.with_name(path.name + ".tmp")
-    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+    async with broker_and_client(settings) as (broker, client):
         await create_topic(client, "t", flush_messages=1)
         await append(client, b"a")
         async with broker._cluster.folder._checkpointing._writing:  # or it is just being used
@@ -260,13 +241,10 @@ async def test_a_failed_round_is_logged_and_the_next_one_comes(
 
 
 async def test_checkpoints_are_written_on_a_full_disk(clock: MockClock, tmp_path: Path) -> None:
-    settings: dict[str, object] = {
-        "log.dirs": str(tmp_path),
-        "log.flush.offset.checkpoint.interval.ms": 1000,
-    }
+    settings = checkpointing(tmp_path, 1000)
     path = tmp_path / RECOVERY_POINTS
     with small_disk(tmp_path, 4 * 1024 * 1024) as disk:
-        async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+        async with broker_and_client(settings) as (_, client):
             await create_topic(client, "t", flush_messages=1)
             await append(client, b"a")
             disk.fill()

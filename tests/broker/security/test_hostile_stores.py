@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import socket
@@ -12,7 +11,6 @@ from pathlib import Path
 from subprocess import Popen
 
 import pytest
-import trio
 from asn1crypto.keys import EncryptedPrivateKeyInfo  # type: ignore[import-untyped]
 from asn1crypto.pem import armor  # type: ignore[import-untyped]
 from cryptography.hazmat.primitives.serialization import (
@@ -42,9 +40,13 @@ KEY_STORE = "listener.name.secure.ssl.keystore"
 TRUST_STORE = "listener.name.secure.ssl.truststore"
 
 
-@contextlib.contextmanager
-def broker_process(folder: Path) -> Iterator[tuple[str, Popen[bytes]]]:
-    """A broker with an open listener and one with TLS: the address of the open one, the process."""
+@pytest.fixture(scope="module")
+def broker_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Popen[bytes]]]:
+    """A broker with an open listener and one with TLS: the address of the open one, the process.
+
+    It serves all tests in turn, and stops at their end.
+    """
+    folder = tmp_path_factory.mktemp("broker")
     settings = {
         "listeners": "PLAINTEXT://127.0.0.1:0,SECURE://127.0.0.1:0",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SECURE:SSL",
@@ -58,13 +60,16 @@ def broker_process(folder: Path) -> Iterator[tuple[str, Popen[bytes]]]:
     with running(command, env=SAME_TRIONET) as process:
         addresses = first_line(process).removeprefix("trionet broker ready: ").split(",")
         yield addresses[0].removeprefix("PLAINTEXT://"), process
+        process.send_signal(signal.SIGTERM)
+        assert 0 == process.wait()
 
 
 @pytest.fixture
-async def attacked(tmp_path: Path) -> AsyncIterator[tuple[Client, Popen[bytes]]]:
-    with broker_process(tmp_path) as (address, process):
-        async with connect(address) as client:
-            yield client, process
+async def client(broker_process: tuple[str, Popen[bytes]]) -> AsyncIterator[Client]:
+    """Of a broker that still serves after the test, although its settings were attacked."""
+    async with connect(broker_process[0]) as client:
+        yield client
+        assert (0, "") == await alter(client, BROKER, "1", *sets(message_max_bytes=5))
 
 
 def hostile(kind: str, folder: Path) -> str:
@@ -107,9 +112,9 @@ KINDS = [
 @pytest.mark.parametrize("store", [KEY_STORE, TRUST_STORE])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind[:20].replace("\0", "0"))
 async def test_a_path_to_what_is_no_store_is_refused_at_once_and_the_broker_goes_on(
-    attacked: tuple[Client, Popen[bytes]], tmp_path: Path, kind: str, store: str
+    client: Client, broker_process: tuple[str, Popen[bytes]], tmp_path: Path, kind: str, store: str
 ) -> None:
-    client, process = attacked
+    _, process = broker_process
     before = memory_bytes(process.pid)
     path = hostile(kind, tmp_path)
 
@@ -125,9 +130,6 @@ async def test_a_path_to_what_is_no_store_is_refused_at_once_and_the_broker_goes
         assert INVALID_REQUEST == code
 
     assert memory_bytes(process.pid) - before < 32 * MEGABYTE
-    assert (0, "") == await alter(client, BROKER, "1", *sets(message_max_bytes=5))
-    process.send_signal(signal.SIGTERM)
-    assert 0 == await trio.to_thread.run_sync(process.wait)
 
 
 def endless_key() -> str:
@@ -143,11 +145,8 @@ def endless_key() -> str:
     return pem.decode()
 
 
-async def test_a_key_that_takes_hours_to_decrypt_is_refused_at_once(
-    attacked: tuple[Client, Popen[bytes]],
-) -> None:
+async def test_a_key_that_takes_hours_to_decrypt_is_refused_at_once(client: Client) -> None:
     """As often as there are threads for stores, and once more: none of them is lost to it."""
-    client, process = attacked
     settings = {
         f"{KEY_STORE}.key": endless_key(),
         f"{KEY_STORE}.certificate.chain": certificate().cert_chain_pems[0].bytes().decode(),
@@ -163,16 +162,11 @@ async def test_a_key_that_takes_hours_to_decrypt_is_refused_at_once(
         assert INVALID_REQUEST == code
         assert "too many iterations of key derivation" in message
 
-    assert (0, "") == await alter(client, BROKER, "1", *sets(message_max_bytes=5))
-    process.send_signal(signal.SIGTERM)
-    assert 0 == await trio.to_thread.run_sync(process.wait)
-
 
 async def test_an_alteration_of_many_megabytes_of_beginnings_is_refused_at_once(
-    attacked: tuple[Client, Popen[bytes]], tmp_path: Path
+    client: Client, tmp_path: Path
 ) -> None:
     """A regular expression would look from each of them to the end."""
-    client, _ = attacked
     for text in (b"-----BEGIN CERTIFICATE-----\n", b"-----BEGIN PRIVATE KEY-----\n"):
         path = tmp_path / "many.pem"
         path.write_bytes(text * (STORE_BYTES_MAX // len(text)))

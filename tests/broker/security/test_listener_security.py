@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import trio
@@ -33,10 +33,12 @@ from trionet.broker.security._listener_security import (
     SecuredListener,
     listener_security,
 )
+from trionet.broker.security._scram_credentials import ScramCredentials
+from trionet.broker.storage._database import Database
 from trionet.errors import AuthenticationError, ConfigError
 from trionet.net._authenticator import Authenticator, Progress
 from trionet.net._principal import Identity, Principal
-from trionet.net.sasl._scram import salted
+from trionet.net.sasl._scram import HASHES, salted
 from trionet.net.tls._certificate import distinguished_name
 from trionet.net.tls._tls_transport import TlsTransport
 from trionet.net.wire._endpoint import Endpoint, SecurityProtocol
@@ -51,7 +53,11 @@ PLAIN_USERS = (
     ' user_alice="secret" user_bob="hunter2";'
 )
 PLAIN_KEY = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
-SCRAM = {"alice": salted("SCRAM-SHA-256", "secret")}
+SCRAM = ScramCredentials(
+    {mechanism: {"alice": salted("SCRAM-SHA-256", "secret")} for mechanism in HASHES},
+    b"secret",
+    cast(Database, None),  # for changes only
+)
 ADDRESS = "127.0.0.1"
 
 
@@ -63,7 +69,7 @@ def security(
 ) -> SecuredListener:
     config = BrokerConfig.from_settings(settings)
     endpoint = Endpoint(name or protocol.value, protocol, ADDRESS, 0)
-    return listener_security(config, endpoint, lambda _: SCRAM.get, **options)
+    return listener_security(config, endpoint, SCRAM, **options)
 
 
 def begin(secure: SecuredListener) -> Authenticator:
@@ -200,10 +206,7 @@ def test_unsecured_tokens_need_kafkas_class_for_them() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (
-            {},
-            "'GSSAPI' (the default): GSSAPI is not supported",
-        ),
+        ({}, "'GSSAPI' (the default): GSSAPI is not supported"),
         (
             {"sasl.enabled.mechanisms": "PLAIN,GSSAPI"},
             "listener SASL_PLAINTEXT: sasl.enabled.mechanisms = 'PLAIN,GSSAPI': GSSAPI is not",
@@ -501,3 +504,41 @@ async def one_check(clock: trio.testing.MockClock) -> None:
     await wait_all_tasks_blocked()
     while trio.to_thread.current_default_thread_limiter().borrowed_tokens:
         await wait_all_tasks_blocked()
+
+
+OAUTH = "listener.name.sasl_plaintext.oauthbearer."
+HANDLER = f"{OAUTH}sasl.server.callback.handler.class"
+SIGNED = {"sasl.oauthbearer.jwks.endpoint.url": "https://issuer.example/keys"}
+AUDIENCE, ISSUER = "sasl.oauthbearer.expected.audience", "sasl.oauthbearer.expected.issuer"
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "settings", "warning"),
+    [
+        (
+            "OAUTHBEARER",
+            {HANDLER: UNSECURED},
+            (
+                f"{HANDLER} accepts unsigned tokens, so any client can authenticate as any user;"
+                " use it only for testing"
+            ),
+        ),
+        (
+            "OAUTHBEARER",
+            SIGNED,
+            f"without {AUDIENCE} and {ISSUER}, tokens issued for other services are accepted",
+        ),
+        *(
+            ("OAUTHBEARER", {**SIGNED, key: "us"}, "")
+            for key in (AUDIENCE, ISSUER, OAUTH + AUDIENCE, OAUTH + ISSUER)
+        ),
+        ("SCRAM-SHA-256", SIGNED, ""),
+    ],
+)
+def test_tokens_that_prove_less_than_they_seem_to_are_reported(
+    mechanism: str, settings: dict[str, str], warning: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    security({"sasl.enabled.mechanisms": mechanism, **settings}).log_warnings()
+
+    expected = [f"listener SASL_PLAINTEXT: {warning}"] if warning else []
+    assert expected == caplog.messages

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from support.sasl import (
     NOW_MS,
     api_versions,
+    authenticated,
     exchange,
     handshake,
     plain,
@@ -20,13 +21,13 @@ from support.sasl import (
     step,
     token,
 )
+from support.sasl_rig import METADATA
 from support.tokens import initial, signed
 from trionet.broker.security._sasl_exchange import SaslExchange
 from trionet.errors import AuthenticationError
-from trionet.net._authenticator import Progress, Step
+from trionet.net._authenticator import Gate, Progress, Step
 from trionet.net._principal import ANONYMOUS, Principal
 from trionet.net.sasl._plain import PlainServer, verify_with
-from trionet.net.sasl._scram import HASHES
 from trionet.net.wire._close_reason import CloseReason
 from trionet.protocol import api_keys, error_codes
 
@@ -74,21 +75,6 @@ def test_plain_in_requests(asks_first: bool, version: int) -> None:
         begun.session_expires_at,
     )
     assert begun.can_reauthenticate == (version >= 1)
-
-
-@pytest.mark.parametrize("asks_first", [True, False])
-def test_plain_in_bare_tokens(asks_first: bool) -> None:
-    """A8, A19: after a handshake of version 0 tokens are frames of their own."""
-    begun = exchange()
-    if asks_first:
-        step(begun, api_versions(0))
-    step(begun, handshake("PLAIN", 0))
-
-    ended = step(begun, plain("alice", "secret"))
-
-    assert (Progress.AUTHENTICATED, b"") == (ended.progress, sent(ended))
-    assert ended.send is not None
-    assert not begun.can_reauthenticate
 
 
 @pytest.mark.parametrize("has_headers", [True, False])
@@ -173,23 +159,6 @@ def test_a_failure_with_bare_tokens_only_closes() -> None:
     assert_closed(ended, begun, CloseReason.AUTHENTICATION_FAILED)
 
 
-def test_a_wrong_password_of_scram_is_reported_in_general_words() -> None:
-    """A3: the library's reasons stay in the log."""
-    begun = exchange()
-    client = scram("SCRAM-SHA-256", "alice", "wrong")
-    step(begun, handshake("SCRAM-SHA-256"))
-    first = response(
-        step(begun, token(client.get_client_first().encode())), api_keys.SASL_AUTHENTICATE, 2
-    )
-    client.set_server_first(bytes(first.auth_bytes).decode())
-
-    ended = step(begun, token(client.get_client_final().encode()))
-
-    answer = response(ended, api_keys.SASL_AUTHENTICATE, 2)
-    assert f"{GENERIC} SCRAM-SHA-256" == answer.error_message
-    assert "client keys" in ended.detail
-
-
 def test_a_refused_bearer_token_is_reported_and_logged() -> None:
     """A20: the client gets the status; the log gets the reason."""
     begun = exchange()
@@ -204,44 +173,6 @@ def test_a_refused_bearer_token_is_reported_and_logged() -> None:
     assert "DecodeError" in ended.detail
 
 
-def test_the_response_to_an_unknown_mechanism_lists_those_there_are() -> None:
-    """A16: a disabled or unknown mechanism gives the client a clear error."""
-    begun = exchange()
-
-    ended = step(begun, handshake("GSSAPI"))
-
-    answer = response(ended, api_keys.SASL_HANDSHAKE, 1)
-    assert error_codes.UNSUPPORTED_SASL_MECHANISM == answer.error_code
-    assert "PLAIN" in answer.mechanisms
-    assert 0.25 == ended.delay_seconds
-    assert_closed(ended, begun, CloseReason.AUTHENTICATION_FAILED, sent(ended))
-
-
-def test_api_versions_of_an_unknown_version_gets_a_response_and_is_asked_again() -> None:
-    """A9: the response has the form of version 0 and the supported range."""
-    begun = exchange()
-    unknown = bytearray(api_versions(0))
-    unknown[2:4] = (99).to_bytes(2, "big")
-
-    first = step(begun, bytes(unknown))
-
-    answer = response(first, api_keys.API_VERSIONS, 0)
-    assert (error_codes.UNSUPPORTED_VERSION, 1) == (answer.error_code, len(answer.api_keys))
-    assert Progress.GOES_ON is first.progress
-    again = response(step(begun, api_versions(3)), api_keys.API_VERSIONS, 3)
-    assert error_codes.NONE == again.error_code
-
-
-def test_api_versions_with_a_bad_name_gets_a_response_and_is_asked_again() -> None:
-    """A10: invalid content gets INVALID_REQUEST, valid content gets NONE."""
-    begun = exchange()
-
-    bad = response(step(begun, api_versions(name="- -")), api_keys.API_VERSIONS, 3)
-    good = response(step(begun, api_versions()), api_keys.API_VERSIONS, 3)
-
-    assert (error_codes.INVALID_REQUEST, error_codes.NONE) == (bad.error_code, good.error_code)
-
-
 def test_api_versions_gets_one_response() -> None:
     begun = exchange()
     step(begun, api_versions())
@@ -249,17 +180,6 @@ def test_api_versions_gets_one_response() -> None:
     ended = step(begun, api_versions())
 
     assert_closed(ended, begun, CloseReason.ILLEGAL_SASL_STATE)
-
-
-def test_a_handshake_of_an_unknown_version_closes() -> None:
-    """A11: SaslHandshake of an unsupported version."""
-    begun = exchange()
-    unknown = bytearray(handshake("PLAIN"))
-    unknown[2:4] = (2).to_bytes(2, "big")
-
-    ended = step(begun, bytes(unknown))
-
-    assert_closed(ended, begun, CloseReason.UNSUPPORTED_VERSION)
 
 
 @pytest.mark.parametrize("after_handshake", [True, False])
@@ -284,19 +204,6 @@ def test_api_versions_after_the_handshake_closes() -> None:
         ended = step(begun, api_versions())
 
         assert Progress.FAILED is ended.progress
-
-
-@pytest.mark.parametrize("handshake_first", [True, False])
-def test_other_requests_before_the_end_close(handshake_first: bool) -> None:
-    """A15: Metadata before authentication is not even decoded."""
-    begun = exchange()
-    if handshake_first:
-        step(begun, handshake("PLAIN"))
-
-    ended = step(begun, b"\0\x03\0\x01\0\0\0\x07\0\0garbage")
-
-    assert "unexpected Metadata" in ended.detail
-    assert_closed(ended, begun, CloseReason.ILLEGAL_SASL_STATE)
 
 
 def test_a_token_without_a_handshake_closes() -> None:
@@ -341,23 +248,6 @@ def test_whatever_arrives_no_client_gets_in(frames: list[bytes], prefix: int) ->
     assert ANONYMOUS == begun.principal
 
 
-def test_every_mechanism_of_scram_has_a_hash() -> None:
-    assert ["SCRAM-SHA-256", "SCRAM-SHA-512"] == list(HASHES)
-
-
-def test_a_bearer_token_gets_in_until_it_expires() -> None:
-    """A20: the session ends with the token."""
-    claims = {"sub": "alice", "iat": NOW_MS // 1000, "exp": NOW_MS // 1000 + 60}
-    begun = exchange()
-    step(begun, handshake("OAUTHBEARER"))
-
-    ended = step(begun, token(initial(signed(claims))), 100.0)
-
-    answer = response(ended, api_keys.SASL_AUTHENTICATE, 2)
-    assert 60_000 == answer.session_lifetime_ms
-    assert 160.0 == begun.session_expires_at
-
-
 def test_a_bearer_whose_name_cannot_be_written_down_is_refused() -> None:
     """No token makes a response that cannot be sent."""
     claims = {"sub": "\ud800", "iat": NOW_MS // 1000, "exp": NOW_MS // 1000 + 60}
@@ -384,3 +274,93 @@ def test_a_reason_that_no_response_holds_is_cut(version: int) -> None:
     told = response(ended, api_keys.SASL_AUTHENTICATE, version).error_message
     assert told.startswith("Authentication failed: Client requested an authorization id (bbb")
     assert 8000 == len(told)
+
+
+@pytest.mark.parametrize("has_headers", [True, False])
+def test_a_session_that_is_over_lets_no_request_pass(has_headers: bool) -> None:
+    """P27: past its life, the next request closes the connection, in both framings."""
+    begun = exchange(session_ms={"PLAIN": 60_000})
+    step(begun, handshake("PLAIN", 1 if has_headers else 0), 100.0)
+    message = plain("alice", "secret")
+    ended = step(begun, token(message) if has_headers else message, 100.0)
+
+    if has_headers:
+        answer = response(ended, api_keys.SASL_AUTHENTICATE, 2)
+        assert 60_000 == answer.session_lifetime_ms
+    assert Gate.PASS is begun.gate(METADATA, 160.0)
+    assert Gate.EXPIRED is begun.gate(METADATA, 160.1)
+    assert Gate.AUTHENTICATE is begun.gate(handshake("PLAIN"), 160.1)
+
+
+@pytest.mark.parametrize(
+    ("session_ms", "token_seconds", "expected_ms"),
+    [(0, 60, 60_000), (30_000, 60, 30_000), (90_000, 60, 60_000), (90_000, -1, 0)],
+)
+def test_a_session_ends_with_the_credential_or_the_setting_whichever_is_first(
+    session_ms: int, token_seconds: int, expected_ms: int
+) -> None:
+    """A20: the session ends with the token, unless the setting ends it earlier."""
+    now = NOW_MS // 1000
+    begun = exchange(session_ms={"OAUTHBEARER": session_ms})
+    step(begun, handshake("OAUTHBEARER"), 100.0)
+    claims = {"sub": "alice", "iat": now - 9, "exp": now + token_seconds}
+
+    ended = step(begun, token(initial(signed(claims))), 100.0)
+
+    answer = response(ended, api_keys.SASL_AUTHENTICATE, 2)
+    assert expected_ms == answer.session_lifetime_ms
+    assert 100 + expected_ms / 1000 == begun.session_expires_at
+
+
+def test_a_client_authenticates_again_five_times_in_a_row() -> None:
+    """A23: each time the session begins anew."""
+    begun = authenticated(now=100.0, session_ms={"PLAIN": 10_000})
+    for turn in range(1, 6):
+        now = 100.0 + 5 * turn
+        assert Gate.AUTHENTICATE is begun.gate(handshake("PLAIN"), now)
+        step(begun, handshake("PLAIN"), now)
+        assert (False, True) == (begun.is_complete, begun.is_reauthenticating)
+        assert "User:alice" == str(begun.principal)
+
+        ended = step(begun, token(plain("alice", "secret")), now + 0.5)
+
+        assert Progress.REAUTHENTICATED is ended.progress
+        assert (True, 0.5) == (begun.is_complete, begun.reauthentication_seconds)
+        assert not begun.is_reauthenticating
+        assert now + 10.5 == begun.session_expires_at
+
+
+def test_not_more_than_once_a_second() -> None:
+    """A22: a handshake within a second of the last one is a request like any other."""
+    begun = authenticated()
+    step(begun, handshake("PLAIN"), 200.0)
+    step(begun, token(plain("alice", "secret")), 200.1)
+
+    assert Gate.PASS is begun.gate(handshake("PLAIN"), 200.9)
+    assert Gate.AUTHENTICATE is begun.gate(handshake("PLAIN"), 201.0)
+
+
+def test_a_wrong_password_says_that_it_was_a_re_authentication() -> None:
+    begun = authenticated()
+    step(begun, handshake("PLAIN"))
+
+    ended = step(begun, token(b"garbage"))
+
+    told = response(ended, api_keys.SASL_AUTHENTICATE, 2).error_message
+    assert "during re-authentication due to invalid credentials" in told
+
+
+def test_other_requests_in_the_middle_of_it_close() -> None:
+    begun = authenticated()
+    step(begun, handshake("PLAIN"))
+
+    ended = step(begun, METADATA)
+
+    assert CloseReason.ILLEGAL_SASL_STATE is ended.close_reason
+
+
+def test_bare_tokens_can_do_it_too() -> None:
+    begun = authenticated()
+    step(begun, handshake("PLAIN", 0))
+
+    assert Progress.REAUTHENTICATED is step(begun, plain("alice", "secret")).progress

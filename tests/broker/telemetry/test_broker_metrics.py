@@ -1,9 +1,10 @@
-"""The metrics of a broker, and the listener that reports them."""
+"""The metrics of a broker and its process, their listener, and who may read them."""
 
 from __future__ import annotations
 
 import json
 import logging
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,7 +22,15 @@ from support.leaks import nothing_left_behind
 from support.tls import certificate, client_context, write_pem
 from support.wire import Peer
 from trionet import Broker, ConfigError, open_broker
-from trionet.broker.telemetry._broker_metrics import KAFKA_METRICS, BrokerMetrics
+from trionet.broker.config._broker_config import BrokerConfig
+from trionet.broker.telemetry import _broker_metrics
+from trionet.broker.telemetry._broker_metrics import (
+    KAFKA_METRICS,
+    BrokerMetrics,
+    MetricsSettings,
+    metrics_settings,
+)
+from trionet.metrics._registry import Registry
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
 
 
@@ -164,9 +173,7 @@ async def test_rates_go_on_without_being_read(autojump_clock: trio.testing.MockC
     assert 0 == later
 
 
-async def test_a_listener_for_other_machines_has_a_certificate_and_a_token(
-    tmp_path: Path,
-) -> None:
+async def test_a_listener_for_other_machines_has_a_certificate_and_a_token(tmp_path: Path) -> None:
     """Of its own or the broker's: as a listener of the name METRICS."""
     token = "0123456789abcdef"
     settings = {
@@ -245,9 +252,11 @@ async def test_what_was_said_of_the_settings_is_in_the_log_that_is_shown() -> No
     assert "settings not applied by this version: group.share.max.size=10" in texts
 
 
-async def test_a_start_that_fails_leaves_the_log_alone() -> None:
+async def test_the_log_is_listened_to_only_while_the_broker_runs() -> None:
     handlers = list(logging.getLogger("trionet").handlers)
 
+    async with measured() as (_, metrics):
+        assert metrics.log in logging.getLogger("trionet").handlers
     with pytest.raises(ConfigError):
         async with measured({"listeners": "SSL://127.0.0.1:0"}):
             pass
@@ -255,10 +264,111 @@ async def test_a_start_that_fails_leaves_the_log_alone() -> None:
     assert handlers == logging.getLogger("trionet").handlers
 
 
-async def test_after_the_end_the_log_is_not_listened_to_any_more() -> None:
-    handlers = list(logging.getLogger("trionet").handlers)
+TOKEN = "a token of 24 characters".replace(" ", "-")
 
-    async with measured() as (_, metrics):
-        assert metrics.log in logging.getLogger("trionet").handlers
 
-    assert handlers == logging.getLogger("trionet").handlers
+def read(**settings: object) -> MetricsSettings:
+    return metrics_settings(BrokerConfig.from_settings(settings))
+
+
+def test_without_a_listener_there_is_none() -> None:
+    assert MetricsSettings(None, None, 2, 30.0) == read()
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port"),
+    [
+        ("http://127.0.0.1:9404", "127.0.0.1", 9404),
+        ("HTTP://localhost:0", "localhost", 0),
+        ("http://[::1]:9404", "::1", 9404),
+        ("http://127.8.9.1:1", "127.8.9.1", 1),
+    ],
+)
+def test_this_machine_needs_neither_tls_nor_a_token(url: str, host: str, port: int) -> None:
+    settings = read(metrics_listener=url)
+
+    assert settings.endpoint is not None
+    assert (host, port) == (settings.endpoint.host, settings.endpoint.port)
+    assert (None, False) == (settings.token, settings.is_secure)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "", "192.0.2.1", "[::]", "metrics.example"])
+def test_other_machines_need_tls_and_a_token(host: str) -> None:
+    settings = read(metrics_listener=f"https://{host}:9404", metrics_listener_token=TOKEN)
+
+    assert settings.is_secure
+    assert TOKEN == settings.token
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "", "192.0.2.1", "[::]", "metrics.example"])
+@pytest.mark.parametrize(("scheme", "token"), [("http", TOKEN), ("https", None), ("http", None)])
+def test_what_other_machines_could_read_is_refused(
+    host: str, scheme: str, token: str | None
+) -> None:
+    with pytest.raises(ConfigError, match=r"can be reached from other machines.*use .*https"):
+        read(metrics_listener=f"{scheme}://{host}:9404", metrics_listener_token=token)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["127.0.0.1:9404", "ftp://127.0.0.1:1", "http://127.0.0.1", "http://127.0.0.1:x", "http:"],
+)
+def test_what_is_no_url_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"metrics\.listener = .* allowed: http://HOST:PORT"):
+        read(metrics_listener=url)
+
+
+@pytest.mark.parametrize("token", ["short", "with a space in the middle", "ä" * 20])
+def test_a_token_that_can_be_guessed_or_not_sent_is_refused_and_not_quoted(token: str) -> None:
+    with pytest.raises(ConfigError, match=r"metrics\.listener\.token is not allowed") as refused:
+        read(metrics_listener="http://127.0.0.1:0", metrics_listener_token=token)
+
+    assert token not in str(refused.value)
+
+
+def test_the_token_does_not_show() -> None:
+    settings = read(metrics_listener="https://[::]:0", metrics_listener_token=TOKEN)
+
+    assert TOKEN not in repr(settings)
+
+
+def test_without_h11_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "h11", None)
+
+    with pytest.raises(ConfigError, match=r"pip install trionet\[metrics\]"):
+        read(metrics_listener="http://127.0.0.1:0")
+
+
+def test_the_windows_of_rates_are_kafkas_settings() -> None:
+    settings = read(metrics_num_samples=3, metrics_sample_window_ms=10_000)
+
+    assert (3, 10.0) == (settings.samples, settings.sample_seconds)
+
+
+def numbers() -> dict[str, float]:
+    registry = Registry()
+    registry.register(_broker_metrics.collect_process)
+    return {name: family.of() for name, family in registry.snapshot(0).items()}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="told by Linux")
+def test_time_memory_and_descriptors_are_reported(tmp_path: Path) -> None:
+    before = numbers()
+    with (tmp_path / "file").open("w"):
+        after = numbers()
+
+    assert 0 < before["process_cpu_seconds_total"] <= after["process_cpu_seconds_total"]
+    assert 1_000_000 < after["process_resident_memory_bytes"] < 100_000_000_000
+    assert before["process_open_fds"] + 1 == after["process_open_fds"] < after["process_max_fds"]
+
+
+def test_what_the_system_does_not_report_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(_broker_metrics, "_STATM", str(tmp_path / "nothing"))
+
+    found = numbers()
+
+    assert "process_resident_memory_bytes" not in found
+    assert 0 == found["trionet_metrics_collector_errors_total"]
+    assert {"process_cpu_seconds_total", "process_max_fds"} <= set(found)

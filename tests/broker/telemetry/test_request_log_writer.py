@@ -5,6 +5,7 @@ In virtual time, unless it says otherwise.
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,6 +17,7 @@ import trio
 from trio.testing import MockClock
 
 from support import calls
+from support.brokers import broker_and_client
 from support.calls import (
     LATEST,
     append,
@@ -34,6 +36,7 @@ from support.eventually import eventually
 from support.virtual import connect_in_memory
 from trionet import Broker, ConfigError, open_broker
 from trionet.broker.telemetry._broker_metrics import REQUEST_LOG
+from trionet.broker.telemetry._request_recorder import RequestRecorder
 from trionet.protocol import api_keys, error_codes
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
 from trionet.protocol.request_log import (
@@ -141,11 +144,7 @@ def client_frame(request: Any) -> bytes:
 
 
 async def test_every_request_is_accounted_for(autojump_clock: MockClock) -> None:
-    async with opened(request_log_partitions=3, request_log_sample=0.5) as (
-        broker,
-        client,
-        _,
-    ):
+    async with opened(request_log_partitions=3, request_log_sample=0.5) as (broker, client, _):
         await create_topic(client, "t")
         for _ in range(60):
             await append(client, b"x")
@@ -319,10 +318,7 @@ async def test_a_fetch_that_waited_for_who_has_gone_is_a_row(autojump_clock: Moc
 @pytest.mark.slow
 async def test_over_real_sockets_what_is_left_at_the_end_is_in_the_log(tmp_path: Path) -> None:
     settings = {**SETTINGS, "log.dirs": str(tmp_path), "request.log.linger.ms": 3_600_000}
-    async with (
-        open_broker(settings) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
+    async with broker_and_client(settings) as (broker, client):
         await create_topic(client, "t")
         for _ in range(10):
             await append(client, b"x")
@@ -341,7 +337,7 @@ async def test_over_real_sockets_what_is_left_at_the_end_is_in_the_log(tmp_path:
 async def test_a_broker_that_is_cancelled_loses_no_row(tmp_path: Path) -> None:
     settings = {**SETTINGS, "log.dirs": str(tmp_path), "request.log.linger.ms": 3_600_000}
     with trio.CancelScope() as scope:
-        async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+        async with broker_and_client(settings) as (broker, client):
             await create_topic(client, "t")
             scope.cancel()
             await trio.lowlevel.checkpoint()
@@ -350,7 +346,7 @@ async def test_a_broker_that_is_cancelled_loses_no_row(tmp_path: Path) -> None:
 
 async def test_metrics_show_what_became_of_requests() -> None:
     settings = {**SETTINGS, "request.log.linger.ms": 0, "metrics.listener": "http://127.0.0.1:0"}
-    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+    async with broker_and_client(settings) as (broker, client):
         await create_topic(client, "t")
         await rows(client)
 
@@ -402,6 +398,39 @@ async def test_what_cannot_be_is_refused(settings: dict[str, object], says: str)
 
 
 async def test_without_a_topic_nothing_is_kept() -> None:
-    async with open_broker() as broker, connect(broker.bootstrap_servers) as client:
+    async with broker_and_client() as (broker, client):
         await create_topic(client, "t")
         assert broker.statistics().request_log is None
+
+
+def taken(sample_ppm: int, count: int, seed: int = 1) -> list[bool]:
+    """Of so many requests, which are logged."""
+    recorder = RequestRecorder(1, sample_ppm, 1, lambda: 0, random.Random(seed))
+    found = []
+    for _ in range(count):
+        is_taken = not recorder._gap
+        recorder._gap = recorder._next_gap() if is_taken else recorder._gap - 1
+        found.append(is_taken)
+    return found
+
+
+@pytest.mark.parametrize("sample_ppm", [500_000, 100_000, 10_000])
+def test_a_sample_is_as_large_as_it_is_to_be(sample_ppm: int) -> None:
+    count = 100_000
+    mean = count * sample_ppm / 1e6
+    assert abs(sum(taken(sample_ppm, count)) - mean) < 5 * mean**0.5
+
+
+def test_requests_that_come_in_turns_have_the_same_chance() -> None:
+    found = taken(250_000, 40_000)
+    for turn in range(4):
+        assert abs(sum(found[turn::4]) - 2500) < 250
+
+
+def test_a_seed_draws_the_same_sample() -> None:
+    assert taken(300_000, 1000) == taken(300_000, 1000) != taken(300_000, 1000, seed=2)
+
+
+def test_all_and_none() -> None:
+    assert all(taken(1_000_000, 10))
+    assert not any(taken(0, 10))

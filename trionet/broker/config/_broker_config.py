@@ -12,12 +12,36 @@ from collections.abc import Container, Iterable, Mapping
 from types import MappingProxyType
 
 from ...errors import ConfigError
+from ...net.sasl._jaas import LoginModule, parse_jaas
 from ...net.wire._endpoint import Endpoint
-from ...protocol._config_types import PASSWORD, Row, Value, nearest, parse_value, value_text
-from . import _listener_keys as listener_keys
-from ._broker_keys import APPLIED, DYNAMIC_ONLY, NO_EFFECT, TRIONET_KEYS
-from ._broker_keys_not_applied import INTERNAL, NO_OP_VALUES, NOT_APPLIED
-from ._listeners import advertised_listeners, bound_listeners, protocol_map
+from ...protocol._config_types import (
+    PASSWORD,
+    Password,
+    Row,
+    Value,
+    nearest,
+    parse_value,
+    value_text,
+)
+from ._broker_keys import (
+    APPLIED,
+    DYNAMIC_ONLY,
+    INTERNAL,
+    NO_EFFECT,
+    NO_OP_VALUES,
+    NOT_APPLIED,
+    TRIONET_KEYS,
+)
+from ._listeners import (
+    LISTENER_PREFIX,
+    MECHANISMS,
+    advertised_listeners,
+    bound_listeners,
+    can_be_set,
+    is_applied,
+    protocol_map,
+    split_listener_key,
+)
 
 BROKER_KEYS: dict[str, Row] = {
     row[0]: row
@@ -40,17 +64,6 @@ class BrokerConfig:
     ``TypeError`` if the value has another type or is ``None``. Like ``config[key]``, they raise
     ``KeyError`` if the key is neither known nor set.
     """
-
-    __slots__ = (
-        "_advertised",
-        "listeners",
-        "log_dir",
-        "node_id",
-        "not_applied",
-        "originals",
-        "unknown_listener_keys",
-        "without_effect",
-    )
 
     originals: Mapping[str, Value]
     """The settings by key. If ``node.id`` or ``broker.id`` is set, both are present."""
@@ -183,7 +196,7 @@ def find_key(name: str) -> Row:
         return BROKER_KEYS[key]
     if key.startswith(_PLUGIN_PREFIXES):
         return key, PASSWORD, None, None
-    if key.startswith(listener_keys.PREFIX):
+    if key.startswith(LISTENER_PREFIX):
         return _find_listener_key(key)
     if key.startswith(_REMOVED):
         raise ConfigError(f"{key}: this key was removed in Kafka 4; leave it out")
@@ -196,15 +209,15 @@ def is_not_applied(key: str) -> bool:
 
 
 def _find_listener_key(key: str) -> Row:
-    listener, mechanism, base = listener_keys.split(key)
-    if base in BROKER_KEYS and listener_keys.can_be_set(mechanism, base):
+    listener, mechanism, base = split_listener_key(key)
+    if base in BROKER_KEYS and can_be_set(mechanism, base):
         _, kind, _, rule = BROKER_KEYS[base]
         return key, kind, None, rule
-    prefix = f"{listener_keys.PREFIX}{listener.lower()}."
+    prefix = f"{LISTENER_PREFIX}{listener.lower()}."
     raise ConfigError(
         f"{key}: unknown key; allowed: {prefix}KEY with a broker key, and"
         f" {prefix}MECHANISM.KEY with a SASL key and one of the mechanisms"
-        f" {', '.join(sorted(listener_keys.MECHANISMS)).lower()}"
+        f" {', '.join(sorted(MECHANISMS)).lower()}"
     )
 
 
@@ -285,22 +298,22 @@ def _check_delay(originals: Mapping[str, Value]) -> None:
 
 def _is_ignored(key: str, controllers: frozenset[str]) -> bool:
     """Whether a key has no effect on a single node, or is for a controller listener."""
-    if not key.startswith(listener_keys.PREFIX):
+    if not key.startswith(LISTENER_PREFIX):
         return key in _NO_EFFECT_KEYS
-    return listener_keys.split(key)[0] in controllers
+    return split_listener_key(key)[0] in controllers
 
 
 def _is_of_none(key: str, names: Container[str]) -> bool:
     """Whether a key is for a listener whose name is not in ``names``."""
-    return key.startswith(listener_keys.PREFIX) and listener_keys.split(key)[0] not in names
+    return key.startswith(LISTENER_PREFIX) and split_listener_key(key)[0] not in names
 
 
 def _is_of_listener(key: str) -> bool:
     """Whether a key is for a listener and is applied by this version."""
-    if not key.startswith(listener_keys.PREFIX):
+    if not key.startswith(LISTENER_PREFIX):
         return False
-    _, mechanism, base = listener_keys.split(key)
-    return listener_keys.is_applied(mechanism, base)
+    _, mechanism, base = split_listener_key(key)
+    return is_applied(mechanism, base)
 
 
 def _not_applied(originals: Mapping[str, Value], ignored: Iterable[str]) -> Iterable[str]:
@@ -311,3 +324,68 @@ def _not_applied(originals: Mapping[str, Value], ignored: Iterable[str]) -> Iter
             continue
         if value not in NO_OP_VALUES.get(key, ()):
             yield f"{key}={value_text(value)}"
+
+
+class ListenerSettings:
+    """Reads the effective settings of one listener.
+
+    Args:
+        config: the broker's settings.
+        listener_name: the listener's name, in any case.
+    """
+
+    def __init__(self, config: BrokerConfig, listener_name: str) -> None:
+        self._config = config
+        self._prefix = prefix = f"{LISTENER_PREFIX}{listener_name.lower()}."
+        self._own = {
+            key.lower().removeprefix(prefix): value
+            for key, value in config.originals.items()
+            if key.lower().startswith(prefix)
+        }
+
+    def value(self, key: str, mechanism: str | None = None) -> Value:
+        """Return the most specific value of a key, or its default if it is not set."""
+        if mechanism is not None:
+            special = f"{mechanism.lower()}.{key}"
+            if special in self._own:
+                return self._own[special]
+        return self._own.get(key, self._config[key])
+
+    def is_set(self, key: str) -> bool:
+        """Return whether the key is set for all listeners or for this listener."""
+        return key in self._own or key in self._config.originals
+
+    def own(self, key: str) -> Value:
+        """Return the value that is set for this listener itself, or None."""
+        return self._own.get(key)
+
+    def name(self, key: str, mechanism: str) -> str:
+        """Return the full name of a mechanism's key."""
+        return f"{self._prefix}{mechanism.lower()}.{key}"
+
+    def text(self, key: str, mechanism: str | None = None) -> str | None:
+        """Return the value of a string or password key; None if unset or empty."""
+        value = self.value(key, mechanism)
+        if isinstance(value, Password):
+            value = value.text
+        assert value is None or isinstance(value, str)
+        return value or None
+
+    def integer(self, key: str, mechanism: str | None = None) -> int:
+        value = self.value(key, mechanism)
+        assert isinstance(value, int)
+        return value
+
+    def names(self, key: str, mechanism: str | None = None) -> tuple[str, ...]:
+        value = self.value(key, mechanism)
+        assert isinstance(value, tuple)
+        return value
+
+    def jaas(self, mechanism: str) -> LoginModule | None:
+        """Return a mechanism's login module, or None.
+
+        As in Kafka, ``sasl.jaas.config`` is read only if it is set for the listener's mechanism.
+        """
+        name = self.name("sasl.jaas.config", mechanism)
+        value = self.own(f"{mechanism.lower()}.sasl.jaas.config")
+        return parse_jaas(value.text, name) if isinstance(value, Password) else None

@@ -1,7 +1,7 @@
 """The configuration entries that DescribeConfigs returns (Kafka: ConfigHelper).
 
 Kafka's documentation texts are not included. The same entries as in Kafka are read-only. This
-version also refuses to change some of the other keys; see :mod:`._dynamic_keys`.
+version also refuses to change some of the other keys; see :mod:`._dynamic_config`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...protocol._config_types import PASSWORD, Value, value_text
-from . import _listener_keys as listener_keys
 from ._broker_config import BROKER_KEYS, find_key
-from ._broker_keys import DYNAMIC_ONLY, TRIONET_KEYS
-from ._broker_keys_not_applied import INTERNAL
-from ._dynamic_config import DynamicConfig
-from ._dynamic_keys import DYNAMIC
+from ._broker_keys import DYNAMIC_ONLY, INTERNAL, TRIONET_KEYS
+from ._dynamic_config import DYNAMIC, DynamicConfig
+from ._listeners import LISTENER_PREFIX, split_listener_key
 from ._topic_keys import INTERNAL_SEGMENT_BYTES, TOPIC_KEYS, broker_value
 
 # The source of a value (Kafka: DescribeConfigsResponse.ConfigSource).
@@ -168,8 +166,8 @@ def _broker_synonyms(key: str) -> tuple[str, ...]:
 
     For a key of a listener, they include the broker key that it overrides.
     """
-    if key.startswith(listener_keys.PREFIX):
-        return key, listener_keys.split(key)[2]
+    if key.startswith(LISTENER_PREFIX):
+        return key, split_listener_key(key)[2]
     return _BROKER_SYNONYMS.get(key, (key,))
 
 
@@ -182,17 +180,10 @@ def _entry(
     read_only: bool,
 ) -> ConfigEntry:
     source = synonyms[0].source if synonyms else DEFAULT_CONFIG
-    is_sensitive = kind == PASSWORD
+    is_sensitive, is_default = kind == PASSWORD, source == DEFAULT_CONFIG
+    shown = None if is_sensitive else value
     return ConfigEntry(
-        name,
-        None if is_sensitive else value,
-        source,
-        source == DEFAULT_CONFIG,
-        is_sensitive,
-        read_only,
-        kind,
-        None,
-        synonyms,
+        name, shown, source, is_default, is_sensitive, read_only, kind, None, synonyms
     )
 
 

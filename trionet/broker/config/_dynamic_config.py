@@ -1,20 +1,25 @@
-"""A broker's settings in layers: static settings, and settings altered at run time.
+"""A broker's settings in layers, and which of them can be changed at run time.
 
-(Kafka: DynamicBrokerConfig.) Settings altered for one broker take precedence over settings altered
-for all brokers, which take precedence over the settings that the broker was started with.
+(Kafka 4.3: DynamicBrokerConfig.) Settings altered for one broker take precedence over settings
+altered for all brokers, which take precedence over the settings that the broker was started with.
+
+If a key is dynamic in Kafka, a change is either applied, or accepted and logged as having no effect
+(as at startup), or rejected because it would take effect only after a restart.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 import attrs
 
 from ...errors import ConfigError
-from ...protocol._config_types import Value
-from ._broker_config import BrokerConfig
-from ._dynamic_keys import check_group, read_settings
+from ...protocol._config_types import HIDDEN, PASSWORD, Value, nearest, parse_value
+from ._broker_config import BROKER_KEYS, BrokerConfig, find_key
+from ._broker_keys import DYNAMIC_ONLY, NO_OP_VALUES
+from ._listeners import LISTENER_PREFIX, split_listener_key
+from ._topic_keys import TOPIC_KEYS
 
 logger = logging.getLogger("trionet.broker")
 
@@ -50,7 +55,7 @@ class DynamicConfig:
         """Return the settings without the altered settings of one group of keys.
 
         Args:
-            group: the group's identifier; see :func:`._dynamic_keys.check_group`.
+            group: the group's identifier; see :func:`._dynamic_config.check_group`.
         """
         return DynamicConfig(self.static, _without(self.cluster, group), _without(self.own, group))
 
@@ -82,3 +87,215 @@ class DynamicConfig:
 
 def _without(settings: Mapping[str, Value], group: str) -> dict[str, Value]:
     return {key: value for key, value in settings.items() if check_group(key) != group}
+
+
+TOPIC_DEFAULTS = frozenset(row.synonyms[0].key for row in TOPIC_KEYS.values() if row.synonyms)
+"""The broker keys that provide the defaults of topic keys (Kafka: DynamicLogConfig).
+
+Of several synonyms, only the key in milliseconds is included."""
+
+LISTENER_LIMITS = frozenset(
+    ("max.connection.creation.rate", "max.connections", "num.network.threads")
+)
+"""The limits that can be set for single listeners, for one broker or for all."""
+
+THREADS = (
+    "background.threads",
+    "num.io.threads",
+    "num.recovery.threads.per.data.dir",
+    "num.replica.fetchers",
+)
+"""The thread counts, which one change may at most halve or double (Kafka: DynamicThreadPool)."""
+
+STORES = frozenset(
+    key for key in BROKER_KEYS if key.startswith(("ssl.key.", "ssl.keystore.", "ssl.truststore."))
+)
+"""The keys of a listener's keystore and truststore (SslConfigs.RECONFIGURABLE_CONFIGS)."""
+
+ADDRESS_LIMITS = "max.connections.per.ip"
+"""The common prefix of the two keys that limit connections per address; see :func:`check_group`."""
+
+# Kafka changes these only together with an added listener, which KRaft does not support.
+_OF_NEW_LISTENERS = frozenset(
+    (
+        "listener.security.protocol.map",
+        "listeners",
+        "principal.builder.class",
+        "sasl.enabled.mechanisms",
+        "sasl.jaas.config",
+        "sasl.mechanism.inter.broker.protocol",
+        *(
+            key
+            for key in BROKER_KEYS
+            if key.startswith(("sasl.kerberos.", "sasl.login.refresh.", "ssl."))
+        ),
+    )
+) - {
+    "ssl.allow.dn.changes",
+    "ssl.allow.san.changes",
+    "ssl.principal.mapping.rules",
+    "ssl.store.max.bytes",
+    *STORES,
+}
+
+# These name classes, and Kafka rejects a class that it cannot load.
+_CLASSES = frozenset(("config.providers", "metric.reporters"))
+
+_OTHERS = frozenset(
+    (
+        "cordoned.log.dirs",
+        "follower.fetch.last.tiered.offset.enable",
+        "group.consumer.assignment.interval.ms",
+        "group.coordinator.cached.buffer.max.bytes",
+        "group.share.assignment.interval.ms",
+        "group.streams.assignment.interval.ms",
+        "log.cleaner.backoff.ms",
+        "log.cleaner.dedupe.buffer.size",
+        "log.cleaner.io.buffer.load.factor",
+        "log.cleaner.io.buffer.size",
+        "log.cleaner.io.max.bytes.per.second",
+        "log.cleaner.threads",
+        "max.connections.per.ip",
+        "max.connections.per.ip.overrides",
+        "producer.id.expiration.ms",
+        "remote.fetch.max.wait.ms",
+        "remote.list.offsets.request.timeout.ms",
+        "remote.log.index.file.cache.total.size.bytes",
+        "remote.log.manager.copier.thread.pool.size",
+        "remote.log.manager.copy.max.bytes.per.second",
+        "remote.log.manager.expiration.thread.pool.size",
+        "remote.log.manager.fetch.max.bytes.per.second",
+        "remote.log.manager.follower.thread.pool.size",
+        "remote.log.reader.threads",
+        "share.coordinator.cached.buffer.max.bytes",
+        "transaction.partition.verification.enable",
+    )
+)
+
+DYNAMIC = frozenset().union(
+    TOPIC_DEFAULTS,
+    LISTENER_LIMITS,
+    THREADS,
+    STORES,
+    _OF_NEW_LISTENERS,
+    _CLASSES,
+    _OTHERS,
+    (row[0] for row in DYNAMIC_ONLY),
+)
+"""The keys that DescribeConfigs does not report as read-only (ALL_DYNAMIC_CONFIGS)."""
+
+PER_BROKER = _OF_NEW_LISTENERS | STORES | {"cordoned.log.dirs"}
+"""The keys that cannot be set for all brokers (PER_BROKER_CONFIGS)."""
+
+
+def read_settings(
+    broker: BrokerConfig,
+    texts: Mapping[str, str],
+    *,
+    for_all_brokers: bool,
+    altered: Container[str] = (),
+) -> tuple[dict[str, Value], dict[str, ConfigError]]:
+    """Parse dynamic settings, and return the valid values and an error for each invalid key.
+
+    Args:
+        broker: the settings that the broker was started with.
+        texts: the dynamic settings by key.
+        for_all_brokers: whether the settings are for all brokers rather than for a single one.
+        altered: the keys that must be valid.
+
+    Raises:
+        ConfigError: a setting in ``altered`` is not allowed. Parsing stops at the first such
+            setting, because finding similar keys for a thousand unknown keys would take seconds.
+    """
+    values: dict[str, Value] = {}
+    problems: dict[str, ConfigError] = {}
+    for key, text in texts.items():
+        try:
+            values[key] = _read(broker, key, text, for_all_brokers=for_all_brokers)
+        except ConfigError as error:
+            if key in altered:
+                raise
+            problems[key] = error
+    return values, problems
+
+
+def check_group(key: str) -> str:
+    """Return the identifier of the group of keys that are validated together with a key.
+
+    A listener's keystore and truststore settings form one group. So do the two connection limits
+    per address. Any other key is its own group.
+    """
+    if key.startswith(LISTENER_PREFIX) and split_listener_key(key)[2] in STORES:
+        return store_group(split_listener_key(key)[0])
+    return ADDRESS_LIMITS if key.startswith(ADDRESS_LIMITS) else key
+
+
+def store_group(listener: str) -> str:
+    """Return the group identifier of a listener's keystore and truststore settings."""
+    return f"{LISTENER_PREFIX}{listener.lower()}.ssl"
+
+
+def redacted(key: str, text: str) -> str:
+    """Return a setting's value for the log, redacted if it could be a secret."""
+    try:
+        return HIDDEN if find_key(key)[1] == PASSWORD else text
+    except ConfigError:
+        return HIDDEN
+
+
+def _read(broker: BrokerConfig, key: str, text: str, *, for_all_brokers: bool) -> Value:
+    if key.startswith(LISTENER_PREFIX):
+        base = _listener_base(broker, key)
+    else:
+        base = key
+        _check_key(key)
+    if for_all_brokers and base in PER_BROKER:
+        raise ConfigError(
+            f"{key} cannot be set for all brokers; set it for each broker separately, by node id"
+        )
+    _, kind, default, rule = find_key(key)
+    value = parse_value(key, kind, rule, text)
+    if key in _CLASSES and value not in (default, *NO_OP_VALUES.get(key, ())):
+        raise ConfigError(
+            f"{key} = {text!r} is not supported, since no classes can be loaded; leave the key out"
+        )
+    return value
+
+
+def _check_key(key: str) -> None:
+    if key not in BROKER_KEYS:
+        raise ConfigError(f"{key}: unknown key{nearest(key, DYNAMIC)}")
+    if key not in DYNAMIC:
+        raise ConfigError(
+            f"{key} cannot be changed while the broker is running; change it in the broker's"
+            " settings and restart the broker"
+        )
+    if key in STORES:
+        raise ConfigError(
+            f"{key} can only be changed for a single listener; set listener.name.LISTENER.{key}"
+        )
+    if key in _OF_NEW_LISTENERS:
+        raise ConfigError(
+            f"{key} cannot be changed while listeners are open; change it in the broker's settings"
+            " and restart the broker"
+        )
+
+
+def _listener_base(broker: BrokerConfig, key: str) -> str:
+    """Return the broker key that a listener's key overrides; raise if it cannot be changed."""
+    listener, mechanism, base = split_listener_key(key)
+    protocols = {each.listener_name: each.security_protocol for each in broker.listeners}
+    is_lower = key.startswith(f"{LISTENER_PREFIX}{listener.lower()}.")
+    if listener not in protocols or not is_lower:
+        raise ConfigError(
+            f"{key} does not name an existing listener; allowed, in lower case:"
+            f" {', '.join(protocols).lower()}"
+        )
+    if mechanism is not None or base not in LISTENER_LIMITS | STORES:
+        raise ConfigError(
+            f"{key} cannot be changed while the listener is open; allowed:"
+            f" {', '.join(sorted(LISTENER_LIMITS | STORES))}"
+        )
+    if base in STORES and "SSL" not in protocols[listener].name:
+        raise ConfigError(f"{key}: the listener uses {protocols[listener].name}, not TLS")
+    return base

@@ -1,7 +1,7 @@
 """Broker settings that were altered at run time; a change is stored and takes effect immediately.
 
 All nodes that share a database share one store. Each affected node validates a change before it is
-stored, and applies it afterwards.
+stored, and applies it afterwards. Accepted settings that have no effect are logged.
 """
 
 from __future__ import annotations
@@ -11,23 +11,25 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import attrs
 import trio
 
 from ...errors import ApiError, ConfigError
+from ...protocol._config_types import Value, value_text
 from ...protocol.error_codes import INVALID_REQUEST
 from ..storage._database import DATABASE_NAME, Database
 from ..storage._disk import open_stopped
 from ._alterations import Change
 from ._broker_config import BrokerConfig
-from ._dynamic_config import DynamicConfig
-from ._dynamic_keys import check_group, read_settings, redacted
-from ._settings_report import report_settings
+from ._broker_keys import OFFSETS_PARTITIONS
+from ._dynamic_config import DynamicConfig, check_group, read_settings, redacted
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
+
 
 logger = logging.getLogger("trionet.broker")
 
@@ -266,4 +268,60 @@ def _replace(connection: Connection, broker: str, settings: Mapping[str, str]) -
     connection.executemany(
         "INSERT INTO broker_config VALUES (?, ?, ?)",
         [(broker, name, value) for name, value in settings.items()],
+    )
+
+
+# Settings without effect on a single node that are applied with several nodes.
+EFFECTIVE_WITH_SEVERAL = ("min.insync.replicas",)
+
+# Settings that are not applied with several nodes either, and the values that match the actual
+# behavior; None if no value does.
+_NOT_SIMULATED: Mapping[str, Value] = MappingProxyType(
+    {
+        "auto.leader.rebalance.enable": False,
+        "leader.imbalance.check.interval.seconds": None,
+        "offsets.topic.num.partitions": OFFSETS_PARTITIONS,
+        "offsets.topic.replication.factor": None,
+        "replica.selector.class": None,
+    }
+)
+
+
+def report_settings(
+    config: BrokerConfig, before: BrokerConfig | None = None, *, nodes: int = 1
+) -> None:
+    """Log the settings that have no effect or are not applied.
+
+    Args:
+        config: the current settings.
+        before: the settings before a change, which have already been reported; None at startup.
+        nodes: the number of nodes.
+    """
+
+    def added(now: tuple[str, ...], then: tuple[str, ...]) -> str:
+        return ", ".join(each for each in now if each not in then)
+
+    ignored, not_applied = _without_effect(config, nodes)
+    ignored_before, not_applied_before = _without_effect(before, nodes) if before else ((), ())
+    if text := added(ignored, ignored_before):
+        logger.info("settings without effect on a single node: %s", text)
+    if text := added(not_applied, not_applied_before):
+        logger.warning("settings not applied by this version: %s", text)
+    if text := added(config.unknown_listener_keys, before.unknown_listener_keys if before else ()):
+        logger.warning("settings for listeners that do not exist: %s", text)
+
+
+def _without_effect(config: BrokerConfig, nodes: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the keys without effect, and ``key=value`` of each setting that is not applied."""
+    if nodes == 1:
+        return config.without_effect, config.not_applied
+    ignored = [key for key in config.without_effect if key not in EFFECTIVE_WITH_SEVERAL]
+    not_simulated = [
+        f"{key}={value_text(config.originals[key])}"
+        for key in ignored
+        if key in _NOT_SIMULATED and config.originals[key] != _NOT_SIMULATED[key]
+    ]
+    return (
+        tuple(key for key in ignored if key not in _NOT_SIMULATED),
+        (*config.not_applied, *not_simulated),
     )

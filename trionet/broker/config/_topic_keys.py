@@ -12,32 +12,22 @@ from typing import NamedTuple
 from ...errors import ApiError, ConfigError
 from ...protocol._config_types import (
     BOOLEAN,
-    DOUBLE,
-    FROM_0,
-    FROM_1,
-    FROM_MINUS_1,
     INT,
     LIST,
-    LONG,
-    LONG_MAX,
-    STRING,
     Rule,
     Value,
-    at_least,
-    between,
     nearest,
     parse_value,
     value_text,
 )
 from ...protocol.error_codes import INVALID_CONFIG
-from ._broker_config import BrokerConfig, is_not_applied
-from ._broker_keys import COMPRESSIONS, GZIP_LEVELS
-from ._broker_keys_not_applied import CLEANUP_POLICIES, FROM_MINUS_2, NO_OP_VALUES
-
-MINUTE_MS = 60_000
-HOUR_MS = 60 * MINUTE_MS
+from ._broker_config import BROKER_KEYS, BrokerConfig, is_not_applied
+from ._broker_keys import NO_OP_VALUES
 
 _DIGITS = frozenset("0123456789")
+
+# The milliseconds in a broker key's unit, which is the last part of its name.
+_UNITS = {"hours": 3_600_000, "minutes": 60_000}
 
 
 class Synonym(NamedTuple):
@@ -54,81 +44,72 @@ class TopicKey(NamedTuple):
     kind: int
     default: Value
     rule: Rule
-    synonyms: tuple[Synonym, ...]
+    synonyms: tuple[Synonym, ...] = ()
 
 
-def _row(name: str, kind: int, default: Value, rule: Rule, *synonyms: str) -> TopicKey:
-    return TopicKey(name, kind, default, rule, tuple(Synonym(*_unit(key)) for key in synonyms))
+# The broker keys that provide a topic key's default, by descending precedence. A topic key has the
+# type and the rule of the first one, and the default of the last one.
+_SYNONYMS = {
+    "cleanup.policy": ("log.cleanup.policy",),
+    "compression.gzip.level": ("compression.gzip.level",),
+    "compression.lz4.level": ("compression.lz4.level",),
+    "compression.type": ("compression.type",),
+    "compression.zstd.level": ("compression.zstd.level",),
+    "delete.retention.ms": ("log.cleaner.delete.retention.ms",),
+    "file.delete.delay.ms": ("log.segment.delete.delay.ms",),
+    "flush.messages": ("log.flush.interval.messages",),
+    "flush.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+    "index.interval.bytes": ("log.index.interval.bytes",),
+    "local.retention.bytes": ("log.local.retention.bytes",),
+    "local.retention.ms": ("log.local.retention.ms",),
+    "max.compaction.lag.ms": ("log.cleaner.max.compaction.lag.ms",),
+    "max.message.bytes": ("message.max.bytes",),
+    "message.timestamp.after.max.ms": ("log.message.timestamp.after.max.ms",),
+    "message.timestamp.before.max.ms": ("log.message.timestamp.before.max.ms",),
+    "message.timestamp.type": ("log.message.timestamp.type",),
+    "min.cleanable.dirty.ratio": ("log.cleaner.min.cleanable.ratio",),
+    "min.compaction.lag.ms": ("log.cleaner.min.compaction.lag.ms",),
+    "min.insync.replicas": ("min.insync.replicas",),
+    "preallocate": ("log.preallocate",),
+    "retention.bytes": ("log.retention.bytes",),
+    "retention.ms": ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    "segment.bytes": ("log.segment.bytes",),
+    "segment.index.bytes": ("log.index.size.max.bytes",),
+    "segment.jitter.ms": ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    "segment.ms": ("log.roll.ms", "log.roll.hours"),
+    "unclean.leader.election.enable": ("unclean.leader.election.enable",),
+}
 
-
-def _unit(key: str) -> tuple[str, int]:
-    factors = {"hours": HOUR_MS, "minutes": MINUTE_MS}
-    return key, factors.get(key.rpartition(".")[2], 1)
-
-
-_RETENTION = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
-_FLUSH = ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
-_WEEK_MS = 7 * 24 * HOUR_MS
-_DAY_MS = 24 * HOUR_MS
-
-_ROWS = (
-    _row("cleanup.policy", LIST, ("delete",), CLEANUP_POLICIES, "log.cleanup.policy"),
-    _row("compression.gzip.level", INT, -1, GZIP_LEVELS, "compression.gzip.level"),
-    _row("compression.lz4.level", INT, 9, between(1, 17), "compression.lz4.level"),
-    _row("compression.type", STRING, "producer", COMPRESSIONS, "compression.type"),
-    _row("compression.zstd.level", INT, 3, between(-131_072, 22), "compression.zstd.level"),
-    _row("delete.retention.ms", LONG, _DAY_MS, FROM_0, "log.cleaner.delete.retention.ms"),
-    _row("file.delete.delay.ms", LONG, 60_000, FROM_0, "log.segment.delete.delay.ms"),
-    _row("flush.messages", LONG, LONG_MAX, FROM_1, "log.flush.interval.messages"),
-    _row("flush.ms", LONG, LONG_MAX, FROM_0, *_FLUSH),
-    _row("follower.replication.throttled.replicas", LIST, (), None),
-    _row("index.interval.bytes", INT, 4096, FROM_0, "log.index.interval.bytes"),
-    _row("internal.segment.bytes", INT, None, None),
-    _row("leader.replication.throttled.replicas", LIST, (), None),
-    _row("local.retention.bytes", LONG, -2, FROM_MINUS_2, "log.local.retention.bytes"),
-    _row("local.retention.ms", LONG, -2, FROM_MINUS_2, "log.local.retention.ms"),
-    _row("max.compaction.lag.ms", LONG, LONG_MAX, FROM_1, "log.cleaner.max.compaction.lag.ms"),
-    _row("max.message.bytes", INT, 1_048_588, FROM_0, "message.max.bytes"),
-    _row(
-        "message.timestamp.after.max.ms",
-        LONG,
-        HOUR_MS,
-        FROM_0,
-        "log.message.timestamp.after.max.ms",
-    ),
-    _row(
-        "message.timestamp.before.max.ms",
-        LONG,
-        LONG_MAX,
-        FROM_0,
-        "log.message.timestamp.before.max.ms",
-    ),
-    _row(
-        "message.timestamp.type",
-        STRING,
-        "CreateTime",
-        ("CreateTime", "LogAppendTime"),
-        "log.message.timestamp.type",
-    ),
-    _row(
-        "min.cleanable.dirty.ratio", DOUBLE, 0.5, between(0, 1), "log.cleaner.min.cleanable.ratio"
-    ),
-    _row("min.compaction.lag.ms", LONG, 0, FROM_0, "log.cleaner.min.compaction.lag.ms"),
-    _row("min.insync.replicas", INT, 1, FROM_1, "min.insync.replicas"),
-    _row("preallocate", BOOLEAN, False, None, "log.preallocate"),
-    _row("remote.log.copy.disable", BOOLEAN, False, None),
-    _row("remote.log.delete.on.disable", BOOLEAN, False, None),
-    _row("remote.storage.enable", BOOLEAN, False, None),
-    _row("retention.bytes", LONG, -1, None, "log.retention.bytes"),
-    _row("retention.ms", LONG, _WEEK_MS, FROM_MINUS_1, *_RETENTION),
-    _row("segment.bytes", INT, 1_073_741_824, at_least(1_048_576), "log.segment.bytes"),
-    _row("segment.index.bytes", INT, 10_485_760, at_least(4), "log.index.size.max.bytes"),
-    _row("segment.jitter.ms", LONG, 0, FROM_0, "log.roll.jitter.ms", "log.roll.jitter.hours"),
-    _row("segment.ms", LONG, _WEEK_MS, FROM_1, "log.roll.ms", "log.roll.hours"),
-    _row("unclean.leader.election.enable", BOOLEAN, False, None, "unclean.leader.election.enable"),
+_WITHOUT_SYNONYMS = (
+    TopicKey("follower.replication.throttled.replicas", LIST, (), None),
+    TopicKey("internal.segment.bytes", INT, None, None),
+    TopicKey("leader.replication.throttled.replicas", LIST, (), None),
+    TopicKey("remote.log.copy.disable", BOOLEAN, False, None),
+    TopicKey("remote.log.delete.on.disable", BOOLEAN, False, None),
+    TopicKey("remote.storage.enable", BOOLEAN, False, None),
 )
 
-TOPIC_KEYS: dict[str, TopicKey] = {row.name: row for row in _ROWS}
+
+def _topic_key(name: str, keys: tuple[str, ...]) -> TopicKey:
+    _, kind, _, rule = BROKER_KEYS[keys[0]]
+    synonyms = tuple(Synonym(key, _UNITS.get(key.rpartition(".")[2], 1)) for key in keys)
+    default = _converted(BROKER_KEYS[keys[-1]][2], synonyms[-1].factor)
+    return TopicKey(name, kind, default, rule, synonyms)
+
+
+def _converted(value: Value, factor: int) -> Value:
+    """Convert a value's unit; negative values are special, such as -1 hours for no limit."""
+    scales = factor != 1 and isinstance(value, int) and value > 0
+    return value * factor if scales and isinstance(value, int) else value
+
+
+TOPIC_KEYS: dict[str, TopicKey] = {
+    row.name: row
+    for row in sorted(
+        [*_WITHOUT_SYNONYMS, *(_topic_key(*item) for item in _SYNONYMS.items())],
+        key=lambda row: row.name,
+    )
+}
 
 # Overrides segment.bytes and may be below its minimum, for tests that need many segments.
 INTERNAL_SEGMENT_BYTES = "internal.segment.bytes"
@@ -140,11 +121,8 @@ def broker_value(broker: BrokerConfig, row: TopicKey) -> Value:
     """Return the value of the first synonym that has one, converted, or the key's default."""
     for key, factor in row.synonyms:
         value = broker[key]
-        if value is None:
-            continue
-        # Negative values are special, such as -1 hours for unlimited retention.
-        scales = factor != 1 and isinstance(value, int) and value > 0
-        return value * factor if scales and isinstance(value, int) else value
+        if value is not None:
+            return _converted(value, factor)
     return row.default
 
 
@@ -157,7 +135,7 @@ def topic_config(broker: BrokerConfig, overrides: Mapping[str, str]) -> dict[str
         broker: the broker's configuration.
         overrides: the settings of the topic, as returned by :func:`check_topic_overrides`.
     """
-    values = {row.name: broker_value(broker, row) for row in _ROWS}
+    values = {name: broker_value(broker, row) for name, row in TOPIC_KEYS.items()}
     for name, text in overrides.items():
         values[name] = _parse(TOPIC_KEYS[name], text)
     segment_bytes = values.pop(INTERNAL_SEGMENT_BYTES)

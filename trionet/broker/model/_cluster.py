@@ -30,10 +30,9 @@ import trio
 from ...errors import ApiError
 from ...net._network import SYSTEM, Network
 from ...protocol import error_codes
-from ..config._alterations import Change
+from ..config._alterations import BrokerLoggers, Change
 from ..config._broker_config import BrokerConfig
 from ..config._dynamic_config_store import BrokerConfigs
-from ..config._logger_levels import BrokerLoggers
 from ..config._topic_keys import check_topic_overrides, topic_config, topic_keys_not_applied
 from ..groups._group_store import GroupStore
 from ..groups._offsets_partition import PARTITIONS, partition_of

@@ -11,6 +11,7 @@ from contextlib import (
     ExitStack,
     asynccontextmanager,
     contextmanager,
+    nullcontext,
 )
 from typing import TYPE_CHECKING, Unpack, final
 
@@ -28,8 +29,7 @@ from ...server._server_statistics import ServerStatistics, combined
 from ...server._socket_server import SocketServer
 from ..api._dispatch import Apis
 from ..config._broker_config import BrokerConfig
-from ..config._dynamic_config_store import BrokerConfigs
-from ..config._settings_report import report_settings
+from ..config._dynamic_config_store import BrokerConfigs, report_settings
 from ..log import Directory, MemoryDirectory, open_log_folder
 from ..model._broker_state import BrokerState
 from ..model._cluster import Cluster
@@ -45,8 +45,7 @@ from ..telemetry._request_log_writer import (
 )
 from ..telemetry._request_recorder import RequestRecorder
 from ._broker_keywords import BrokerKeywords
-from ._node import Node, NodeContext
-from ._node_configs import node_configs
+from ._node import Node, node_configs
 from ._reconfiguration import LOG_KEYS, LogReconfiguration
 from ._served_apis import served_apis
 from ._upkeep import start_upkeep
@@ -360,13 +359,8 @@ class Broker:
         if metrics is not None:
             yield metrics
             return
-        with ExitStack() as stack:
-            if log is None:
-                log = LogRing()
-                root = logging.getLogger("trionet")
-                root.addHandler(log)
-                stack.callback(root.removeHandler, log)
-            yield self._nodes[self._state.node_id].create_metrics(log)
+        with _recent_log_lines() if log is None else nullcontext(log) as lines:
+            yield self._nodes[self._state.node_id].create_metrics(lines)
 
     def __repr__(self) -> str:
         return f"<Broker {', '.join(map(str, self._nodes))} at {self.bootstrap_servers}>"
@@ -423,15 +417,21 @@ async def open_broker(
         if network.is_virtual:
             _check_virtual(each, disk)
     with raise_single_error() as caller, ExitStack() as last:
-        log = _keep_recent_log_lines(config, last)
+        log = last.enter_context(_recent_log_lines()) if config["metrics.listener"] else None
         report_settings(config, nodes=brokers)
         async with AsyncExitStack() as stack:
             cluster, states, recorders = await _open_cluster(configs, stack, network, disk)
             last.callback(cluster.release_logs)
             monitor = stack.enter_context(LoopMonitor())
-            context = NodeContext(principal_builder, monitor, log)
             nodes = [
-                Node(state, served_apis(state), recorders.get(state.node_id), context)
+                Node(
+                    state,
+                    served_apis(state),
+                    recorders.get(state.node_id),
+                    principal_builder,
+                    monitor,
+                    log,
+                )
                 for state in states
             ]
             start_upkeep(cluster.nursery, cluster, [node.apis for node in nodes])
@@ -454,7 +454,7 @@ def _with_replicas(config: BrokerConfig, brokers: int) -> BrokerConfig:
 def _check_metrics(config: BrokerConfig) -> None:
     """Validate the metrics settings, before any resources are opened."""
     if "metrics.listener" in config.originals or "metrics.listener.token" in config.originals:
-        from ..telemetry._metrics_settings import metrics_settings
+        from ..telemetry._broker_metrics import metrics_settings
 
         metrics_settings(config)
 
@@ -478,14 +478,15 @@ def _check_virtual(config: BrokerConfig, disk: Disk) -> None:
             )
 
 
-def _keep_recent_log_lines(config: BrokerConfig, stack: ExitStack) -> LogRing | None:
-    """Start retaining recent log lines, if there is a metrics listener to report them."""
-    if not config["metrics.listener"]:
-        return None
+@contextmanager
+def _recent_log_lines() -> Iterator[LogRing]:
+    """Retain the recent lines that are logged while the context is active."""
     ring, root = LogRing(), logging.getLogger("trionet")
     root.addHandler(ring)
-    stack.callback(root.removeHandler, ring)
-    return ring
+    try:
+        yield ring
+    finally:
+        root.removeHandler(ring)
 
 
 async def _open_cluster(

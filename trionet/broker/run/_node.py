@@ -1,4 +1,4 @@
-"""A node of a broker, with its state and, while it is running, its network and metrics."""
+"""A node of a broker: its settings, its state and, while it is running, its network and metrics."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from ...metrics._log_ring import LogRing
 from ...metrics._loop import LoopMonitor
 from ...net._principal import PrincipalBuilder
 from ...net.wire._close_reason import CloseReason
-from ...net.wire._endpoint import Endpoint, SecurityProtocol
+from ...net.wire._endpoint import PORT_MAX, Endpoint, SecurityProtocol
+from ...protocol._config_types import Value
 from ...server._closed_connections import ClosedConnection
 from ...server._socket_server import SocketServer
 from ..api._dispatch import Apis
 from ..config._broker_config import BrokerConfig
-from ..config._dynamic_keys import ADDRESS_LIMITS, store_group
+from ..config._dynamic_config import ADDRESS_LIMITS, store_group
 from ..model._broker_state import BrokerState
 from ..telemetry._request_recorder import RequestRecorder
-from ._file_descriptors import log_connections_max
 from ._reconfiguration import NodeReconfiguration
-from ._server_reconfiguration import ServerChanges
-from ._server_settings import server_config
+from ._server_settings import log_connections_max, server_config
 
 if TYPE_CHECKING:
     from ..security._listener_security import SecuredListener
     from ..security._scram_credentials import ScramCredentials
     from ..telemetry._broker_metrics import BrokerMetrics
+
 
 T = TypeVar("T")
 
@@ -47,23 +47,14 @@ _FAILED_AUTHENTICATION = (
 )
 
 
-@attrs.frozen
-class NodeContext:
-    """The objects, apart from the cluster, that all nodes of a broker share.
+@attrs.define(eq=False)
+class Node:
+    """A node of a broker, which can be run and stopped repeatedly.
 
-    Attributes:
+    Args:
         principal_builder: builds principals, instead of ``ssl.principal.mapping.rules``.
         monitor: the monitor of the event loop.
         log: the recent log lines for the metrics listener; None without a metrics listener.
-    """
-
-    principal_builder: PrincipalBuilder | None
-    monitor: LoopMonitor
-    log: LogRing | None
-
-
-class Node:
-    """A node of a broker, which can be run and stopped repeatedly.
 
     Attributes:
         state: the state that the handlers of the node share.
@@ -74,24 +65,22 @@ class Node:
         metrics: the metrics of the node; None without ``metrics.listener``.
     """
 
-    server: SocketServer
+    state: BrokerState
+    apis: Apis
+    recorder: RequestRecorder | None
+    _principal_builder: PrincipalBuilder | None
+    _monitor: LoopMonitor
+    _log: LogRing | None
+    endpoints: Sequence[Endpoint] = attrs.field(init=False)
+    server: SocketServer = attrs.field(init=False)
+    metrics: BrokerMetrics | None = attrs.field(default=None, init=False)
+    _scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
+    _ended: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _reserved: list[socket.socket] = attrs.field(factory=list, init=False)
 
-    def __init__(
-        self,
-        state: BrokerState,
-        apis: Apis,
-        recorder: RequestRecorder | None,
-        context: NodeContext,
-    ) -> None:
-        self.state = state
-        self.apis = apis
-        self.recorder = recorder
-        self.endpoints: Sequence[Endpoint] = state.config.listeners
-        self.metrics: BrokerMetrics | None = None
-        self._context = context
-        self._scope = trio.CancelScope()
-        self._ended = trio.Event()
-        self._reserved: list[socket.socket] = []
+    @endpoints.default
+    def _configured_endpoints(self) -> Sequence[Endpoint]:
+        return self.state.config.listeners
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve requests until stopped or cancelled; report ``started`` once the node is listening.
@@ -143,7 +132,7 @@ class Node:
             server.closed_connections.listeners.append(log_failed_authentication)
             self.release_ports()
             endpoints: Any = await serving.start(server.run, name="socket-server")
-            changes = NodeReconfiguration(state, ServerChanges(server, secured, nodes))
+            changes = NodeReconfiguration(state, server, secured, nodes)
             configs.register(state.node_id, changes)
         self.endpoints = endpoints
         state.set_bound(endpoints)
@@ -235,7 +224,7 @@ class Node:
             secure = partial(self._secure, endpoint, credentials)
             listener = await self._with_usable(secure, store_group(endpoint.listener_name))
             await listener.load()
-            listener.log_warnings(has_scram_users=bool(credentials.users()))
+            listener.log_warnings(has_scram_users=credentials.has_users)
             nursery.start_soon(listener.keep_fresh, name=f"security of {endpoint.listener_name}")
             opened[endpoint.listener_name] = listener
         return opened
@@ -247,20 +236,15 @@ class Node:
         from ..security._listener_security import listener_security
 
         return await in_store_thread(
-            listener_security,
-            config,
-            endpoint,
-            credentials.lookup,
-            self._context.principal_builder,
-            credentials.secret,
+            listener_security, config, endpoint, credentials, self._principal_builder
         )
 
     async def _start_metrics(self, nursery: trio.Nursery) -> None:
         """Start collecting and serving metrics, if there is a metrics listener."""
         await trio.lowlevel.checkpoint()
-        if self._context.log is None:
+        if self._log is None:
             return
-        self.metrics = self.create_metrics(self._context.log)
+        self.metrics = self.create_metrics(self._log)
         await nursery.start(self.metrics.run, name="metrics")
 
     def create_metrics(self, log: LogRing) -> BrokerMetrics:
@@ -270,13 +254,11 @@ class Node:
             log: the log lines to report.
         """
         # Imported here, since most brokers are not monitored, and it takes 15 ms to load.
-        from ..telemetry._broker_metrics import BrokerMetrics
-        from ..telemetry._metrics_settings import metrics_settings
+        from ..telemetry._broker_metrics import BrokerMetrics, metrics_settings
 
-        state, monitor = self.state, self._context.monitor
-        settings = metrics_settings(state.config)
+        settings = metrics_settings(self.state.config)
         return BrokerMetrics(
-            state, self.server, monitor, self.apis.counts, self.recorder, settings, log
+            self.state, self.server, self._monitor, self.apis.counts, self.recorder, settings, log
         )
 
 
@@ -290,3 +272,80 @@ def log_failed_authentication(connection: ClosedConnection) -> None:
             # Parts of the text come from the peer.
             single_line(connection.detail or connection.reason.value),
         )
+
+
+BROKERS_MAX = 100
+"""The maximum number of nodes; each node has its own listeners, processors and handlers."""
+
+# The keys for lists of addresses and for a single address, which nodes cannot share.
+_LISTS = ("listeners", "advertised.listeners")
+_SINGLE = "metrics.listener"
+
+
+def node_configs(config: BrokerConfig, brokers: int) -> list[BrokerConfig]:
+    """Return the settings of each node.
+
+    The first node has the broker's settings. For each further node, the id and the ports increase
+    by one. Port 0 means a free port for every node.
+
+    Args:
+        config: the broker's settings.
+        brokers: the number of nodes.
+
+    Raises:
+        ConfigError: the number of nodes is not allowed, two nodes would have the same port, or a
+            port would be too high.
+    """
+    if not 1 <= brokers <= BROKERS_MAX:
+        raise ConfigError(f"brokers = {brokers} is not allowed; allowed: 1 to {BROKERS_MAX}")
+    configs = [config, *(_shifted(config, number) for number in range(1, brokers))]
+    _check_ports(configs)
+    return configs
+
+
+def _shifted(config: BrokerConfig, number: int) -> BrokerConfig:
+    settings = dict(config.originals)
+    settings["node.id"] = settings["broker.id"] = config.node_id + number
+    for key in _LISTS:
+        texts = config[key]
+        if isinstance(texts, tuple):
+            settings[key] = tuple(_at(key, text, number) for text in texts)
+    single: Value = settings.get(_SINGLE)
+    if isinstance(single, str) and single:
+        settings[_SINGLE] = _at(_SINGLE, single, number)
+    return BrokerConfig(settings)
+
+
+def _at(key: str, text: str, number: int) -> str:
+    """Return an address with its port increased by ``number``, unless the port is 0."""
+    head, _, port = text.rpartition(":")
+    if not port.isdigit() or not int(port):
+        return text
+    if int(port) + number > PORT_MAX:
+        raise ConfigError(
+            f"{key}: node {number + 1} would have port {int(port) + number}; the maximum is"
+            f" {PORT_MAX}, and the ports of each node are one higher than those of the previous"
+            " node"
+        )
+    return f"{head}:{int(port) + number}"
+
+
+def _check_ports(configs: list[BrokerConfig]) -> None:
+    taken: dict[int, int] = {}
+    for config in configs:
+        for port in _ports(config):
+            if port in taken:
+                raise ConfigError(
+                    f"listeners, metrics.listener: nodes {taken[port]} and {config.node_id} would"
+                    f" both have port {port}; ports must be 0 or at least {len(configs)} apart,"
+                    " since the ports of each node are one higher than those of the previous node"
+                )
+            taken[port] = config.node_id
+
+
+def _ports(config: BrokerConfig) -> set[int]:
+    """Return the ports of a node, except port 0."""
+    ports = {endpoint.port for endpoint in config.listeners if endpoint.port}
+    url = config[_SINGLE]
+    port = url.rpartition(":")[2] if isinstance(url, str) else ""
+    return ports | {int(port)} if port.isdigit() and int(port) else ports

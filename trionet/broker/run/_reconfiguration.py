@@ -18,17 +18,30 @@ Reconsider if applying a change must wait for I/O, since it would no longer be a
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import TYPE_CHECKING, Final
 
+import attrs
 import trio
 
-from ..config._dynamic_config import DynamicConfig
+from ...errors import ConfigError, LocalProtocolError
+from ...server._connection_quotas import ServerLimits
+from ...server._socket_server import SocketServer, check_resize
+from ..config._broker_config import BrokerConfig, ListenerSettings
+from ..config._dynamic_config import STORES, THREADS, TOPIC_DEFAULTS, DynamicConfig
 from ..config._dynamic_config_store import Apply
-from ..config._dynamic_keys import TOPIC_DEFAULTS
+from ..config._listeners import LISTENER_PREFIX
 from ..log import LogConfig
 from ..model._broker_state import BrokerState
 from ..model._cluster import Cluster
-from ._server_reconfiguration import ServerChanges
+from ._server_settings import OVERRIDES, listener_limits, server_limits
+
+if TYPE_CHECKING:
+    from ..security._listener_security import SecuredListener
+
+#: The maximum time to resolve the host names of a change; all other changes wait meanwhile.
+LOOKUP_SECONDS_MAX: Final = 10.0
 
 # How many topics are configured before other tasks run.
 TOPICS_AT_ONCE = 20
@@ -37,6 +50,7 @@ LOG_KEYS = TOPIC_DEFAULTS | {"producer.id.expiration.ms"}
 """The keys that apply to logs; with several nodes, they cannot be set for a single node."""
 
 
+@attrs.define(eq=False)
 class LogReconfiguration:
     """The :class:`.Reconfigurable` that applies altered settings to the logs.
 
@@ -45,9 +59,8 @@ class LogReconfiguration:
         settings: the settings of the cluster's first node.
     """
 
-    def __init__(self, cluster: Cluster, settings: DynamicConfig) -> None:
-        self._cluster = cluster
-        self.settings = settings
+    _cluster: Cluster
+    settings: DynamicConfig
 
     async def prepare(self, settings: DynamicConfig, altered: frozenset[str]) -> Apply:
         """Return a function that applies the settings; logs accept all valid settings."""
@@ -81,17 +94,23 @@ class LogReconfiguration:
             cluster.configure_logs(topic, config)
 
 
+@attrs.define(eq=False)
 class NodeReconfiguration:
-    """The :class:`.Reconfigurable` that applies altered settings to one node.
+    """The :class:`.Reconfigurable` that applies altered settings to one node and its server.
+
+    (Kafka: SocketServer, DynamicThreadPool and SslFactory as Reconfigurable.)
 
     Args:
         state: the node's state.
-        server: applies settings to the node's network.
+        server: the node's running server.
+        secured: the server's listeners with TLS or SASL, by name.
+        nodes: the number of nodes in the process; None if connections use no file descriptors.
     """
 
-    def __init__(self, state: BrokerState, server: ServerChanges) -> None:
-        self._state = state
-        self._server = server
+    _state: BrokerState
+    _server: SocketServer
+    _secured: Mapping[str, SecuredListener]
+    _nodes: int | None
 
     @property
     def settings(self) -> DynamicConfig:
@@ -101,12 +120,77 @@ class NodeReconfiguration:
     async def prepare(self, settings: DynamicConfig, altered: frozenset[str]) -> Apply:
         """Validate new settings, and return a function that applies them.
 
+        Args:
+            settings: the new settings.
+            altered: the altered keys; a store that any of them concerns is read again.
+
         Raises:
             ConfigError: the settings are not allowed.
         """
-        change_server = await self._server.prepare(self._state.config, settings.current, altered)
-        return partial(self._apply, settings, change_server)
+        old, new = self._state.config, settings.current
+        for key in THREADS:
+            check_resize(key, old.integer(key), new.integer(key))
+        processors = _processors(old, new)
+        overrides: Mapping[str, int] | None = None
+        if OVERRIDES not in altered and old[OVERRIDES] == new[OVERRIDES]:
+            overrides = self._server.quotas.limits.overrides  # resolving names may take long
+        limits = await self._limits(new, overrides)
+        of_listeners = {
+            endpoint.listener_name: listener_limits(ListenerSettings(new, endpoint.listener_name))
+            for endpoint in new.listeners
+        }
+        renewals = await self._prepare_certificates(new, altered)
 
-    async def _apply(self, settings: DynamicConfig, change_server: Apply) -> None:
-        self._state.reconfigure(settings)
-        await change_server()
+        async def apply() -> None:
+            self._state.reconfigure(settings)
+            for renew in renewals:
+                renew()
+            quotas = self._server.quotas
+            quotas.set_limits(limits)
+            for name, of_listener in of_listeners.items():
+                quotas.set_listener_limits(name, of_listener)
+            try:
+                self._server.resize_handlers(new.integer("num.io.threads"))
+                for name, count in processors.items():
+                    await self._server.resize_processors(count, name)
+            except LocalProtocolError:  # the server is stopping, and its successor applies these
+                await trio.lowlevel.checkpoint()
+
+        return apply
+
+    async def _limits(self, new: BrokerConfig, overrides: Mapping[str, int] | None) -> ServerLimits:
+        with trio.move_on_after(LOOKUP_SECONDS_MAX):
+            return await server_limits(new, overrides, nodes=self._nodes)
+        raise ConfigError(
+            f"{OVERRIDES}: the host names could not be resolved within {LOOKUP_SECONDS_MAX:.0f} s;"
+            " use fewer host names, or use addresses"
+        )
+
+    async def _prepare_certificates(
+        self, new: BrokerConfig, altered: frozenset[str]
+    ) -> list[Callable[[], None]]:
+        renewals = []
+        for name, listener in self._secured.items():
+            keys = {f"{LISTENER_PREFIX}{name.lower()}.{key}" for key in STORES}
+            if listener.tls is not None and not keys.isdisjoint(altered):
+                renewals.append(await listener.prepare_certificates(new))
+        await trio.lowlevel.checkpoint()
+        return renewals
+
+
+def _processors(old: BrokerConfig, new: BrokerConfig) -> dict[str, int]:
+    """Return the new number of processors of each listener for which the number changes.
+
+    Raises:
+        ConfigError: a new number is less than half or more than twice the current number.
+    """
+    key = "num.network.threads"
+    changed = {}
+    for endpoint in new.listeners:
+        name = endpoint.listener_name
+        before = ListenerSettings(old, name).integer(key)
+        count = ListenerSettings(new, name).integer(key)
+        check_resize(key, before, count)
+        if count != before:
+            changed[name] = count
+    return changed

@@ -32,9 +32,9 @@ from ...net.tls._key_stores import in_bounded_time
 from ...net.tls._tls_context import TlsContexts, TlsSettings
 from ...net.wire._endpoint import Endpoint, SecurityProtocol
 from ...server._channel_builder import ListenerSecurity
-from ..config._broker_config import BrokerConfig
-from ..config._listener_settings import ListenerSettings
+from ..config._broker_config import BrokerConfig, ListenerSettings
 from ._sasl_exchange import RespondToApiVersions, SaslExchange, SaslSettings
+from ._scram_credentials import ScramCredentials
 
 logger = logging.getLogger("trionet.broker")
 
@@ -56,10 +56,7 @@ _SECURED = f"{_OAUTH}.OAuthBearerValidatorCallbackHandler"
 _PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
-ScramLookup = Callable[[str], scram.Lookup]
-"""Returns the lookup function of a mechanism; see :meth:`.ScramCredentials.lookup`."""
-
-
+@attrs.define(eq=False)
 class SecuredListener:
     """The security of a listener, whose certificates and keys can be reloaded.
 
@@ -70,24 +67,13 @@ class SecuredListener:
         jwks: the keys of the token issuer; None without signed tokens.
     """
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        tls: TlsContexts | None,
-        sasl: SaslSettings | None,
-        jwks: Jwks | None,
-        build_principal: PrincipalBuilder,
-        *,
-        is_client_auth_ignored: bool = False,
-        token_warning: str = "",
-    ) -> None:
-        self.endpoint = endpoint
-        self.tls = tls
-        self.sasl = sasl
-        self.jwks = jwks
-        self._build_principal = build_principal
-        self._is_client_auth_ignored = is_client_auth_ignored
-        self._token_warning = token_warning
+    endpoint: Endpoint
+    tls: TlsContexts | None
+    sasl: SaslSettings | None
+    jwks: Jwks | None
+    _build_principal: PrincipalBuilder
+    _is_client_auth_ignored: bool
+    _token_warning: str
 
     def for_server(self, respond_to_api_versions: RespondToApiVersions) -> ListenerSecurity:
         """Return the listener's security in the form that the SocketServer needs."""
@@ -216,9 +202,8 @@ class SecuredListener:
 def listener_security(
     config: BrokerConfig,
     endpoint: Endpoint,
-    scram_lookup: ScramLookup,
+    credentials: ScramCredentials | None,
     principal_builder: PrincipalBuilder | None = None,
-    scram_secret: bytes | None = None,
 ) -> SecuredListener:
     """Create the security of a listener from its settings.
 
@@ -227,10 +212,8 @@ def listener_security(
     Args:
         config: the broker's settings.
         endpoint: the endpoint of the listener.
-        scram_lookup: returns the lookup function for SCRAM users.
+        credentials: the SCRAM users; may be None for a listener without SASL.
         principal_builder: builds principals, instead of ``ssl.principal.mapping.rules``.
-        scram_secret: the secret from which the salts of unknown users are derived; by default, one
-            that lasts as long as this process.
 
     Raises:
         ConfigError: a setting is missing or not allowed, or a keystore or truststore cannot be
@@ -247,18 +230,13 @@ def listener_security(
             raise ConfigError(f"listener {endpoint.listener_name}: {error}") from error
     sasl, jwks = None, None
     if protocol in SASL_PROTOCOLS:
-        sasl, jwks = _sasl(settings, endpoint.listener_name, scram_lookup, scram_secret)
+        sasl, jwks = _sasl(settings, endpoint.listener_name, credentials)
     client_auth = settings.text("ssl.client.auth") or "none"
+    is_client_auth_ignored = tls is not None and client_auth != tls.settings.client_auth
+    warning = _token_warning(settings) if sasl and oauthbearer.NAME in sasl.mechanisms else ""
+    build_principal = principal_builder or mapping
     return SecuredListener(
-        endpoint,
-        tls,
-        sasl,
-        jwks,
-        principal_builder or mapping,
-        is_client_auth_ignored=tls is not None and client_auth != tls.settings.client_auth,
-        token_warning=_token_warning(settings)
-        if sasl and oauthbearer.NAME in sasl.mechanisms
-        else "",
+        endpoint, tls, sasl, jwks, build_principal, is_client_auth_ignored, warning
     )
 
 
@@ -291,8 +269,7 @@ def _tls(settings: ListenerSettings, protocol: SecurityProtocol) -> TlsSettings:
 def _sasl(
     settings: ListenerSettings,
     listener_name: str,
-    scram_lookup: ScramLookup,
-    scram_secret: bytes | None,
+    credentials: ScramCredentials | None,
 ) -> tuple[SaslSettings, Jwks | None]:
     names = settings.names("sasl.enabled.mechanisms")
     for name in names:
@@ -325,9 +302,9 @@ def _sasl(
             mechanisms[name], jwks = _oauthbearer(settings, is_unsecured=handler == _UNSECURED)
         else:
             scram.require_scramp()
-            known = (name, scram_lookup(name))
-            secret = () if scram_secret is None else (scram_secret,)
-            mechanisms[name] = partial(scram.ScramServer, *known, *secret)
+            assert credentials is not None
+            found = credentials.lookup(name)
+            mechanisms[name] = partial(scram.ScramServer, name, found, credentials.secret)
     delay_ms = settings.integer("connection.failed.authentication.delay.ms")
     sasl = SaslSettings(
         mechanisms,

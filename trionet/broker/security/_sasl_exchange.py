@@ -86,8 +86,6 @@ class _State(Enum):
 class _RequestHead:
     """A decoded request header, with methods to decode the request body and encode a response."""
 
-    __slots__ = ("codec", "correlation_id", "key", "position", "version")
-
     def __init__(self, payload: Frame) -> None:
         key, version, correlation_id, _, position = decode_request_header(payload)
         self.key = key
@@ -108,6 +106,7 @@ class _RequestHead:
         return Send(cast("list[Chunk]", frame(chunks)))
 
 
+@attrs.define(eq=False)
 class SaslExchange:
     """The :class:`trionet.net.authenticator.Authenticator` of one connection.
 
@@ -122,49 +121,29 @@ class SaslExchange:
         mechanism: the mechanism that the last handshake selected; empty before the first one.
     """
 
-    __slots__ = (
-        "_begun_at",
-        "_has_headers",
-        "_is_mechanism_changed",
-        "_make_principal",
-        "_previous",
-        "_respond_to_api_versions",
-        "_server",
-        "_settings",
-        "_state",
-        "can_reauthenticate",
-        "client_software",
-        "frame_bytes_max",
-        "is_complete",
-        "mechanism",
-        "principal",
-        "reauthentication_seconds",
-        "session_expires_at",
-    )
+    _settings: SaslSettings
+    _respond_to_api_versions: RespondToApiVersions
+    _make_principal: Callable[[str, str], Principal]
+    frame_bytes_max: int = attrs.field(init=False)
+    is_complete: bool = attrs.field(default=False, init=False)
+    principal: Principal = attrs.field(default=ANONYMOUS, init=False)
+    session_expires_at: float | None = attrs.field(default=None, init=False)
+    can_reauthenticate: bool = attrs.field(default=False, init=False)
+    reauthentication_seconds: float = attrs.field(default=0.0, init=False)
+    client_software: tuple[str, str] = attrs.field(default=("", ""), init=False)
+    mechanism: str = attrs.field(default="", init=False)
+    _state: _State = attrs.field(default=_State.FIRST, init=False)
+    _server: SaslServer | None = attrs.field(default=None, init=False)
+    _has_headers: bool = attrs.field(default=False, init=False)
+    # When the last re-authentication began.
+    _begun_at: float | None = attrs.field(default=None, init=False)
+    # The mechanism and the principal before a re-authentication, during it.
+    _previous: tuple[str, Principal] | None = attrs.field(default=None, init=False)
+    _is_mechanism_changed: bool = attrs.field(default=False, init=False)
 
-    def __init__(
-        self,
-        settings: SaslSettings,
-        respond_to_api_versions: RespondToApiVersions,
-        make_principal: Callable[[str, str], Principal],
-    ) -> None:
-        self._settings = settings
-        self._respond_to_api_versions = respond_to_api_versions
-        self._make_principal = make_principal
-        self._state = _State.FIRST
-        self._server: SaslServer | None = None
-        self._has_headers = False
-        self._begun_at: float | None = None  # when the last re-authentication began
-        self._previous: tuple[str, Principal] | None = None  # during a re-authentication
-        self._is_mechanism_changed = False
-        self.frame_bytes_max = settings.frame_bytes_max
-        self.is_complete = False
-        self.principal = ANONYMOUS
-        self.session_expires_at: float | None = None
-        self.can_reauthenticate = False
-        self.reauthentication_seconds = 0.0
-        self.client_software = ("", "")
-        self.mechanism = ""
+    @frame_bytes_max.default
+    def _frame_bytes_max(self) -> int:
+        return self._settings.frame_bytes_max
 
     @property
     def is_reauthenticating(self) -> bool:
@@ -372,14 +351,8 @@ class SaslExchange:
         )
 
     def _failed(self, reason: CloseReason, detail: str, send: Send | None = None) -> Step:
-        delay = self._settings.failure_delay_seconds
-        return Step.failed(
-            reason,
-            detail,
-            send=send,
-            delay_seconds=delay,
-            linger_seconds=self._settings.failure_linger_seconds,
-        )
+        delay, linger = self._settings.failure_delay_seconds, self._settings.failure_linger_seconds
+        return Step.failed(reason, detail, send=send, delay_seconds=delay, linger_seconds=linger)
 
 
 def _detail(error: AuthenticationError) -> str:

@@ -7,17 +7,17 @@ then discarded. The stored hashes cannot be used to log in.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+import attrs
 import trio
 
 from ...errors import ConfigError
 from ...net.sasl._mechanism import USER_NAME_CHARACTERS_MAX
 from ...net.sasl._scram import (
     HASHES,
-    ITERATIONS_MAX,
-    ITERATIONS_MIN,
     SECRET_BYTES,
     Lookup,
     ScramCredential,
@@ -34,23 +34,19 @@ if TYPE_CHECKING:
 _PROPERTY = "scram.secret"  # name in the table of properties
 
 
+@attrs.define(eq=False)
 class ScramCredentials:
-    """The credentials of SCRAM users; created by :meth:`load`.
+    """The credentials of SCRAM users.
 
     Attributes:
+        by_mechanism: the credentials by mechanism and user name.
         secret: the secret from which the salts of unknown users are derived. It is persistent,
             since a salt that changed at a restart would reveal that the user does not exist.
     """
 
-    def __init__(
-        self, database: Database, found: dict[tuple[str, str], ScramCredential], secret: bytes
-    ) -> None:
-        self._database = database
-        self.secret = secret
-        self._by_mechanism: dict[str, dict[str, ScramCredential]] = {name: {} for name in HASHES}
-        for (mechanism, user_name), credential in found.items():
-            self._by_mechanism[mechanism][user_name] = credential
-        self._changing = trio.Lock()
+    by_mechanism: dict[str, dict[str, ScramCredential]]
+    secret: bytes = attrs.field(repr=False)
+    _database: Database
 
     @classmethod
     async def load(cls, database: Database) -> ScramCredentials:
@@ -60,86 +56,61 @@ class ScramCredentials:
             DatabaseError: the database cannot be read.
         """
         found, secret = await database.read(lambda each: (_read(each), _secret(each)))
-        return cls(database, found, secret)
+        return cls(found, secret, database)
+
+    @property
+    def has_users(self) -> bool:
+        return any(self.by_mechanism.values())
 
     def lookup(self, mechanism: str) -> Lookup:
         """Return the function with which a ScramServer looks up the users of a mechanism."""
-        return self._by_mechanism[mechanism].get
+        return self.by_mechanism[mechanism].get
 
-    def users(self) -> dict[str, dict[str, int]]:
-        """Return the iteration counts of all credentials, by user name and mechanism.
-
-        (Kafka: DescribeUserScramCredentials.)
-        """
-        found: dict[str, dict[str, int]] = {}
-        for mechanism, users in self._by_mechanism.items():
-            for user_name, credential in users.items():
-                found.setdefault(user_name, {})[mechanism] = credential.iterations
-        return found
-
-    async def set_password(
-        self, user_name: str, password: str, mechanisms: tuple[str, ...] = tuple(HASHES)
-    ) -> None:
-        """Create a user, or replace the password of an existing user.
+    async def put(self, user_name: str, credentials: Mapping[str, ScramCredential]) -> None:
+        """Create or replace a user's credentials (KIP-554: upsertion).
 
         Args:
-            user_name: the user name, 1 to 255 characters long.
-            password: the password, which must not be empty.
-            mechanisms: the mechanisms, each one of :data:`trionet.net.sasl.scram.HASHES`.
+            user_name: a user name that :func:`check_user_name` allows.
+            credentials: the credentials by mechanism.
 
         Raises:
-            ConfigError: the user name is not allowed, or the password is empty.
             DatabaseError: the database cannot be written. Nothing was changed.
 
         Cancellation: if cancelled, nothing was changed.
         """
-        check_user_name(user_name)
+        await self._database.transaction(partial(_write, user_name, credentials))
+        for mechanism, credential in credentials.items():
+            self.by_mechanism[mechanism][user_name] = credential
+
+
+async def add_scram_user(folder: str, user_name: str, password: str) -> None:
+    """Add a user with credentials for all SCRAM mechanisms to a broker's data directory.
+
+    If the user exists, the password is replaced. The broker must not be running.
+
+    Args:
+        folder: the path of the data directory, which is created if it does not exist.
+        user_name: the user name, 1 to 255 characters long.
+        password: the password, which must not be empty.
+
+    Raises:
+        ConfigError: the directory is in use or belongs to another broker, or the user name or
+            password is not allowed.
+        DatabaseError: the database cannot be opened or written.
+        OSError: the directory cannot be accessed.
+
+    Cancellation: the user is either added completely, or not at all.
+    """
+    check_user_name(user_name)
+    # A running broker would not read the new user from the database.
+    async with open_stopped(folder) as database:
         if not password:
             raise ConfigError(f"the password of {user_name!r} must not be empty")
         made = {
             mechanism: await trio.to_thread.run_sync(partial(salted, mechanism, password))
-            for mechanism in mechanisms
+            for mechanism in HASHES
         }
-        await self.put(user_name, made)
-
-    async def put(self, user_name: str, credentials: dict[str, ScramCredential]) -> None:
-        """Create or replace a user's credentials (KIP-554: upsertion).
-
-        Args:
-            user_name: the user name, 1 to 255 characters long.
-            credentials: the credentials by mechanism.
-
-        Raises:
-            ConfigError: the user name or an iteration count is not allowed.
-            DatabaseError: the database cannot be written. Nothing was changed.
-
-        Cancellation: if cancelled, nothing was changed.
-        """
-        check_user_name(user_name)
-        for credential in credentials.values():
-            if not ITERATIONS_MIN <= credential.iterations <= ITERATIONS_MAX:
-                raise ConfigError(
-                    f"a SCRAM credential must have {ITERATIONS_MIN} to {ITERATIONS_MAX} iterations,"
-                    f" not {credential.iterations}"
-                )
-        async with self._changing:
-            await self._database.transaction(partial(_write, user_name, credentials))
-            for mechanism, credential in credentials.items():
-                self._by_mechanism[mechanism][user_name] = credential
-
-    async def remove(self, user_name: str, mechanism: str) -> bool:
-        """Delete a user's credential for one mechanism, and return whether it existed.
-
-        Raises:
-            DatabaseError: the database cannot be written. Nothing was changed.
-
-        Cancellation: if cancelled, nothing was changed.
-        """
-        async with self._changing:
-            was_there = user_name in self._by_mechanism[mechanism]
-            await self._database.transaction(partial(_delete, user_name, mechanism))
-            self._by_mechanism[mechanism].pop(user_name, None)
-        return was_there
+        await (await ScramCredentials.load(database)).put(user_name, made)
 
 
 def check_user_name(user_name: str) -> None:
@@ -160,12 +131,15 @@ def check_user_name(user_name: str) -> None:
         )
 
 
-def _read(connection: Connection) -> dict[tuple[str, str], ScramCredential]:
+def _read(connection: Connection) -> dict[str, dict[str, ScramCredential]]:
     rows = connection.execute(
         "SELECT mechanism, user_name, salt, stored_key, server_key, iterations"
         " FROM scram_credential"
     )
-    return {(row[0], row[1]): ScramCredential(*row[2:]) for row in rows}
+    found: dict[str, dict[str, ScramCredential]] = {name: {} for name in HASHES}
+    for mechanism, user_name, *credential in rows:
+        found[mechanism][user_name] = ScramCredential(*credential)
+    return found
 
 
 def _secret(connection: Connection) -> bytes:
@@ -178,7 +152,9 @@ def _secret(connection: Connection) -> bytes:
     return secret
 
 
-def _write(user_name: str, credentials: dict[str, ScramCredential], connection: Connection) -> None:
+def _write(
+    user_name: str, credentials: Mapping[str, ScramCredential], connection: Connection
+) -> None:
     for mechanism, credential in credentials.items():
         connection.execute(
             "INSERT OR REPLACE INTO scram_credential VALUES (?, ?, ?, ?, ?, ?)",
@@ -191,35 +167,3 @@ def _write(user_name: str, credentials: dict[str, ScramCredential], connection: 
                 credential.iterations,
             ),
         )
-
-
-def _delete(user_name: str, mechanism: str, connection: Connection) -> None:
-    connection.execute(
-        "DELETE FROM scram_credential WHERE user_name = ? AND mechanism = ?",
-        (user_name, mechanism),
-    )
-
-
-async def add_scram_user(folder: str, user_name: str, password: str) -> None:
-    """Add a user with credentials for all SCRAM mechanisms to a broker's data directory.
-
-    The broker must not be running.
-
-    Args:
-        folder: the path of the data directory, which is created if it does not exist.
-        user_name: the user name, 1 to 255 characters long.
-        password: the password, which must not be empty.
-
-    Raises:
-        ConfigError: the directory is in use or belongs to another broker, or the user name or
-            password is not allowed.
-        DatabaseError: the database cannot be opened or written.
-        OSError: the directory cannot be accessed.
-
-    Cancellation: the user is either added completely, or not at all.
-    """
-    check_user_name(user_name)
-    # A running broker would not read the new user from the database.
-    async with open_stopped(folder) as database:
-        credentials = await ScramCredentials.load(database)
-        await credentials.set_password(user_name, password)

@@ -1,30 +1,36 @@
-"""The metrics of a broker, and the HTTP listener that serves them."""
+"""The metrics of a broker and its process, and the HTTP listener that serves them."""
 
 from __future__ import annotations
 
+import importlib.util
+import ipaddress
 import logging
-from collections.abc import Callable, Iterator, Mapping
+import os
+import time
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import cast
 
+import attrs
 import trio
 
 from ... import __version__
+from ...errors import ConfigError
 from ...metrics._log_ring import LogRing
 from ...metrics._loop import LoopMonitor
 from ...metrics._prometheus import gauge, meter
 from ...metrics._registry import Family, Kind, Metric, Registry, Sample, Snapshot, single
 from ...metrics._request_metrics import RequestSource
 from ...metrics._sensors import Meter, gauges
-from ...net.wire._endpoint import Endpoint
+from ...net.wire._endpoint import Endpoint, SecurityProtocol
 from ...protocol._codec import ApiVersionCodec
+from ...protocol._config_types import Password
 from ...server._request_channel import Request
 from ...server._socket_server import SocketServer
 from ...server.metrics._server_metrics import server_collectors, server_sections, server_state
 from ...server.metrics._snapshot_sections import Section
+from ..config._broker_config import BrokerConfig
 from ..model._broker_state import BrokerState
-from . import _process_metrics as process_metrics
-from ._metrics_settings import MetricsSettings
 from ._request_recorder import RequestRecorder
 from ._snapshot_sections import fetch_sessions_section, groups_section
 
@@ -71,51 +77,27 @@ LOOP_LAG = Metric(
     "Duration of the trio loop's iterations since the start, which delays all tasks.",
     ("quantile",),
 )
+_WHY_DROPPED = "because the request log's buffer was full or a write failed."
+_REQUEST_LOG_COUNTERS = (
+    ("logged", "Requests in request.log.topic."),
+    ("dropped", f"Requests dropped {_WHY_DROPPED}"),
+    ("left_out", "Requests not logged because they concern request.log.topic itself."),
+    ("sampled_out", "Requests not logged because of request.log.sample."),
+    ("connections_logged", "Closed connections in request.log.topic."),
+    ("connections_dropped", f"Closed connections dropped {_WHY_DROPPED}"),
+)
 REQUEST_LOG: dict[str, Metric] = {
-    field: Metric(f"trionet_request_log_{name}", kind, help)
-    for field, name, kind, help in (
-        ("logged", "logged_total", Kind.COUNTER, "Requests in request.log.topic."),
-        (
-            "dropped",
-            "dropped_total",
-            Kind.COUNTER,
-            "Requests dropped because the request log's buffer was full or a write failed.",
-        ),
-        (
-            "left_out",
-            "left_out_total",
-            Kind.COUNTER,
-            "Requests not logged because they concern request.log.topic itself.",
-        ),
-        (
-            "sampled_out",
-            "sampled_out_total",
-            Kind.COUNTER,
-            "Requests not logged because of request.log.sample.",
-        ),
-        (
-            "buffered",
-            "buffered",
-            Kind.GAUGE,
-            "Requests waiting to be written to request.log.topic.",
-        ),
-        (
-            "connections_logged",
-            "connections_logged_total",
-            Kind.COUNTER,
-            "Closed connections in request.log.topic.",
-        ),
-        (
-            "connections_dropped",
-            "connections_dropped_total",
-            Kind.COUNTER,
-            (
-                "Closed connections dropped because the request log's buffer was full or a write"
-                " failed."
-            ),
-        ),
+    field: Metric(f"trionet_request_log_{field}_total", Kind.COUNTER, help)
+    for field, help in _REQUEST_LOG_COUNTERS
+} | {
+    "buffered": Metric(
+        "trionet_request_log_buffered",
+        Kind.GAUGE,
+        "Requests waiting to be written to request.log.topic.",
     )
 }
+"""The metrics of the request log, by the attribute of its recorder."""
+
 BUILD_INFO = Metric(
     "trionet_build_info", Kind.GAUGE, "The running version; always 1.", ("version",)
 )
@@ -131,6 +113,7 @@ KAFKA_METRICS: tuple[Metric, ...] = (
 )
 
 
+@attrs.define(eq=False, slots=False)
 class BrokerMetrics:
     """The metrics of one node.
 
@@ -152,43 +135,35 @@ class BrokerMetrics:
             not open.
     """
 
-    def __init__(
-        self,
-        state: BrokerState,
-        server: SocketServer,
-        monitor: LoopMonitor,
-        requests: RequestSource,
-        recorder: RequestRecorder | None,
-        settings: MetricsSettings,
-        log: LogRing,
-    ) -> None:
-        self._state = state
-        self._server = server
-        self._monitor = monitor
-        self._requests = requests
-        self._recorder = recorder
-        self._settings = settings
-        self.log = log
-        self.sections: Mapping[str, Section] = {
-            **server_sections(server, log, _name_of),
-            "groups": groups_section(state.groups.groups.values, trio.current_time),
-            "fetch_sessions": fetch_sessions_section(
-                lambda: state.fetch_sessions.sessions, trio.current_time
-            ),
+    _state: BrokerState
+    _server: SocketServer
+    _monitor: LoopMonitor
+    _requests: RequestSource
+    _recorder: RequestRecorder | None
+    _settings: MetricsSettings
+    log: LogRing
+    registry: Registry = attrs.field(factory=Registry, init=False)
+    sections: Mapping[str, Section] = attrs.field(init=False)
+    endpoint: Endpoint | None = attrs.field(default=None, init=False)
+    url: str | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        state, now = self._state, trio.current_time
+        self.sections = {
+            **server_sections(self._server, self.log, _name_of),
+            "groups": groups_section(state.groups.groups.values, now),
+            "fetch_sessions": fetch_sessions_section(lambda: state.fetch_sessions.sessions, now),
         }
-        self.endpoint: Endpoint | None = None
-        self.url: str | None = None
         self._produce_conversions = Meter(*PRODUCE_CONVERSIONS)
         self._fetch_conversions = Meter(*FETCH_CONVERSIONS)
-        self.registry: Registry = Registry()
         collectors = server_collectors(
-            server,
-            monitor.statistics,
-            requests,
-            samples=settings.samples,
-            seconds=settings.sample_seconds,
+            self._server,
+            self._monitor.statistics,
+            self._requests,
+            samples=self._settings.samples,
+            seconds=self._settings.sample_seconds,
         )
-        for collect in (*collectors, self._collect, process_metrics.collect):
+        for collect in (*collectors, self._collect, collect_process):
             self.registry.register(collect)
         self._of_requests = collectors[-1]
 
@@ -232,9 +207,7 @@ class BrokerMetrics:
             from ...net.tls._key_stores import in_store_thread
             from ..security._listener_security import listener_security
 
-            secured = await in_store_thread(
-                listener_security, self._state.config, endpoint, _no_users
-            )
+            secured = await in_store_thread(listener_security, self._state.config, endpoint, None)
             secured.log_warnings()
             nursery.start_soon(secured.keep_fresh, name="metrics-certificates")
             tls = secured.tls
@@ -313,5 +286,136 @@ def _name_of(request: Request) -> str | None:
     return None if request.kind is None else cast(ApiVersionCodec, request.kind).name
 
 
-def _no_users(mechanism: str) -> Callable[[str], None]:  # noqa: ARG001 - there is no SASL
-    return lambda name: None  # noqa: ARG005
+CPU_SECONDS = Metric(
+    "process_cpu_seconds_total", Kind.COUNTER, "User and system CPU time spent, in seconds."
+)
+RESIDENT_BYTES = Metric(
+    "process_resident_memory_bytes", Kind.GAUGE, "Resident memory size, in bytes."
+)
+OPEN_DESCRIPTORS = Metric("process_open_fds", Kind.GAUGE, "Open file descriptors.")
+MAX_DESCRIPTORS = Metric("process_max_fds", Kind.GAUGE, "Maximum number of open file descriptors.")
+
+_STATM = "/proc/self/statm"
+_DESCRIPTORS = "/proc/self/fd"
+
+
+def collect_process(now: float) -> Iterator[Family]:  # noqa: ARG001 - required of collectors
+    """Collect the metrics; see :data:`trionet.metrics.registry.Collect`."""
+    yield single(CPU_SECONDS, time.process_time())
+    try:
+        with open(_STATM, encoding="ascii") as file:
+            pages = int(file.read().split()[1])
+        yield single(RESIDENT_BYTES, pages * os.sysconf("SC_PAGE_SIZE"))
+        yield single(OPEN_DESCRIPTORS, _open_descriptors())
+    except (OSError, ValueError):
+        pass  # not Linux
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    yield single(MAX_DESCRIPTORS, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+def _open_descriptors() -> int:
+    # Since Linux 6.2, the size of the folder is the number of file descriptors. Listing thousands
+    # takes milliseconds.
+    return os.stat(_DESCRIPTORS).st_size or len(os.listdir(_DESCRIPTORS)) - 1
+
+
+# The metrics listener's name in keys, such as `listener.name.metrics.ssl.keystore.location`.
+LISTENER_NAME = "METRICS"
+_PROTOCOLS = {"http": SecurityProtocol.PLAINTEXT, "https": SecurityProtocol.SSL}
+_FORM = "http://HOST:PORT or https://HOST:PORT, such as http://127.0.0.1:9404"
+# Shorter tokens could be guessed.
+TOKEN_CHARS_MIN = 16
+
+
+@attrs.frozen
+class MetricsSettings:
+    """The settings of the metrics and of the metrics listener.
+
+    Attributes:
+        endpoint: the address of the metrics listener; None without a metrics listener.
+        token: the token that HTTP clients must send; None if no token is required.
+        samples: the value of ``metrics.num.samples``.
+        sample_seconds: the value of ``metrics.sample.window.ms``, in seconds.
+    """
+
+    endpoint: Endpoint | None
+    token: str | None = attrs.field(repr=False)
+    samples: int
+    sample_seconds: float
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether the metrics listener uses TLS."""
+        return self.endpoint is not None and self.endpoint.security_protocol is SecurityProtocol.SSL
+
+
+def metrics_settings(config: BrokerConfig) -> MetricsSettings:
+    """Validate the metrics settings of a broker, and return them.
+
+    Raises:
+        ConfigError: ``metrics.listener`` is not a valid URL, or other machines could reach it
+            without TLS and a token; the token is too short or has invalid characters; or h11 is not
+            installed.
+    """
+    url = config["metrics.listener"]
+    token = config["metrics.listener.token"]
+    text = token.text if isinstance(token, Password) else None
+    if text is not None and (len(text) < TOKEN_CHARS_MIN or not text.isascii() or " " in text):
+        raise ConfigError(
+            f"metrics.listener.token is not allowed; it must have at least {TOKEN_CHARS_MIN} ASCII"
+            " characters and no spaces"
+        )
+    endpoint = _endpoint(url) if isinstance(url, str) and url else None
+    if endpoint is not None:
+        _check(endpoint, has_token=text is not None)
+    return MetricsSettings(
+        endpoint,
+        text,
+        config.integer("metrics.num.samples"),
+        config.integer("metrics.sample.window.ms") / 1000,
+    )
+
+
+def _endpoint(url: str) -> Endpoint:
+    scheme, separator, rest = url.partition("://")
+    protocol = _PROTOCOLS.get(scheme.lower())
+    if not separator or protocol is None:
+        raise ConfigError(f"metrics.listener = {url!r} is not allowed; allowed: {_FORM}")
+    try:
+        found = Endpoint.parse(f"{LISTENER_NAME}://{rest}", {LISTENER_NAME: protocol})
+    except ConfigError:
+        raise ConfigError(f"metrics.listener = {url!r} is not allowed; allowed: {_FORM}") from None
+    return found
+
+
+def _check(endpoint: Endpoint, *, has_token: bool) -> None:
+    is_secure = endpoint.security_protocol is SecurityProtocol.SSL
+    if not _is_loopback(endpoint.host) and not (is_secure and has_token):
+        raise ConfigError(
+            f"metrics.listener: {endpoint.address} can be reached from other machines, and metrics"
+            " identify the broker's clients; use a loopback address such as 127.0.0.1, or https"
+            " with metrics.listener.token"
+        )
+    if not _is_installed("h11"):
+        raise ConfigError(
+            "metrics.listener requires h11; install it with: pip install trionet[metrics]"
+        )
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ValueError:  # sys.modules has None for it, after an import that failed
+        return False
+
+
+def _is_loopback(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

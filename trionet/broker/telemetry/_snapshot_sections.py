@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Generic, TypeVar
 
 from ...server.metrics._snapshot_sections import Row, Section, SectionPage
 from ..groups._group import Group, GroupState
 from ..groups._members import Member
 from ..model._fetch_sessions import FetchSession
 
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
 
-class Numbers:
+
+class Numbers(Generic[K]):
     """Assigns ascending numbers to keys; a key keeps its number for as long as it exists."""
 
     def __init__(self) -> None:
-        self._numbers: dict[object, int] = {}
+        self._numbers: dict[K, int] = {}
         self._next = 0
 
-    def of(self, keys: Iterable[object]) -> list[tuple[int, object]]:
+    def of(self, keys: Iterable[K]) -> list[tuple[int, K]]:
         """Return each key as ``(number, key)``, sorted by number, and forget all other keys."""
         current = dict.fromkeys(keys)
         known = self._numbers
@@ -39,14 +43,37 @@ def groups_section(groups: Callable[[], Iterable[Group]], clock: Callable[[], fl
         groups: returns the groups that the node coordinates.
         clock: returns the current time on the event loop's clock, in seconds.
     """
-    numbers = Numbers()
+    return _section(lambda: {group.id: group for group in groups()}, _group_row, clock)
+
+
+def fetch_sessions_section(
+    sessions: Callable[[], Iterable[FetchSession]], clock: Callable[[], float]
+) -> Section:
+    """Return the section of incremental fetch sessions (KIP-227).
+
+    Args:
+        sessions: returns the cached sessions.
+        clock: returns the current time on the event loop's clock, in seconds.
+    """
+    return _section(lambda: {each.id: each for each in sessions()}, _session_row, clock)
+
+
+def _section(
+    items: Callable[[], Mapping[K, T]], row: Callable[[T, float], Row], clock: Callable[[], float]
+) -> Section:
+    """Return the section of items by id, the newest first; ``row`` takes an item and the time."""
+    numbers: Numbers[K] = Numbers()
 
     def page(count_max: int, before: int | None) -> SectionPage:
-        now = clock()
-        by_id: dict[object, Group] = {group.id: group for group in groups()}
-        current = _page_of(numbers.of(by_id), count_max, before)
-        rows = [{"number": number, **_group_row(by_id[id], now)} for number, id in current]
-        return SectionPage(len(by_id), list(rows))
+        now, by_id = clock(), items()
+        numbered = numbers.of(by_id)
+        end = len(numbered)
+        if before is not None:
+            end = bisect_left(numbered, before, key=lambda item: item[0])
+        shown = numbered[max(0, end - count_max) : end][::-1]
+        return SectionPage(
+            len(by_id), [{"number": number, **row(by_id[id], now)} for number, id in shown]
+        )
 
     return page
 
@@ -91,43 +118,11 @@ def _phase(member: Member, group: Group) -> str:
     return "stable"
 
 
-def fetch_sessions_section(
-    sessions: Callable[[], Iterable[FetchSession]], clock: Callable[[], float]
-) -> Section:
-    """Return the section of incremental fetch sessions (KIP-227).
-
-    Args:
-        sessions: returns the cached sessions.
-        clock: returns the current time on the event loop's clock, in seconds.
-    """
-    numbers = Numbers()
-
-    def page(count_max: int, before: int | None) -> SectionPage:
-        now = clock()
-        by_id: dict[object, FetchSession] = {session.id: session for session in sessions()}
-        rows: list[Row] = []
-        for number, id in _page_of(numbers.of(by_id), count_max, before):
-            session = by_id[id]
-            rows.append(
-                {
-                    "number": number,
-                    "id": session.id,
-                    "epoch": session.epoch,
-                    "partitions": len(session.partitions),
-                    "uses_topic_ids": session.uses_topic_ids,
-                    "idle_seconds": now - session.last_used,
-                }
-            )
-        return SectionPage(len(by_id), rows)
-
-    return page
-
-
-def _page_of(
-    numbered: list[tuple[int, object]], count_max: int, before: int | None
-) -> list[tuple[int, object]]:
-    """Return one page of keys, in descending order of their numbers."""
-    end = len(numbered)
-    if before is not None:
-        end = bisect_left(numbered, before, key=lambda item: item[0])
-    return numbered[max(0, end - count_max) : end][::-1]
+def _session_row(session: FetchSession, now: float) -> Row:
+    return {
+        "id": session.id,
+        "epoch": session.epoch,
+        "partitions": len(session.partitions),
+        "uses_topic_ids": session.uses_topic_ids,
+        "idle_seconds": now - session.last_used,
+    }

@@ -1,4 +1,4 @@
-"""The greatest and smallest numbers, in every field of every API, disturb nobody but their sender.
+"""Requests with extreme numbers or false counts disturb nobody but their sender.
 
 A number that fits into its field on the wire may be too large for what is made of it: a sum, a row
 of the database, an entry of an index. What is refused for that must not cost others anything.
@@ -8,22 +8,32 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import trio
 
-from support.calls import append, create_topic, describe_topics, fetch, values_of
+from support.brokers import broker_and_client, read_all
+from support.calls import (
+    append,
+    batch,
+    create_topic,
+    describe_topics,
+    fetch,
+    list_offset,
+    produce,
+    values_of,
+)
 from support.client import Client, encode_request
 from support.extreme_messages import ExtremeMessages
 from support.group_calls import commit, committed
+from support.hostile_batches import changed
 from support.virtual import connect_in_memory
 from trionet import open_broker
 from trionet.broker.run._served_apis import APIS
-from trionet.protocol.error_codes import NONE
+from trionet.protocol.error_codes import INVALID_RECORD, NONE, name_of
 from trionet.protocol.messages.registry import APIS as REGISTRY
 from trionet.testing import MemoryNetwork, run_virtual
-
-pytestmark = pytest.mark.slow
 
 # Longer than any request may be let wait that has to get a response; in virtual time.
 WAIT_SECONDS = 100
@@ -58,6 +68,7 @@ async def use(good: Client, number: int) -> None:
     assert [b"%d" % each for each in range(number + 1)] == values_of(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_extreme_numbers_disturb_no_other(seed: int, caplog: pytest.LogCaptureFixture) -> None:
     async def main(network: MemoryNetwork) -> None:
@@ -84,3 +95,44 @@ def test_extreme_numbers_disturb_no_other(seed: int, caplog: pytest.LogCaptureFi
                     await use(good, number // 50)
 
     run_virtual(main, seed=seed)
+
+
+LATEST = -1
+COUNT_MAX = 2**31 - 1
+# 200 batches of 69 bytes that each claim as many records as the field can say, with valid CRCs.
+ATTACK = changed(batch(b"x"), count=COUNT_MAX, last_offset_delta=COUNT_MAX - 1) * 200
+
+
+async def attack_between(client: Client, first: list[bytes], second: list[bytes]) -> None:
+    """Others' records, the attack, and records of others again; all but the attack are taken."""
+    await create_topic(client, "t", flush_messages=1)
+    await append(client, *first)
+    answer = await produce(client, "t", ATTACK)
+    assert name_of(INVALID_RECORD) == name_of(answer.error_code)
+    await append(client, *second)
+
+
+@pytest.mark.parametrize("count", [5, 20])
+async def test_records_of_others_outlive_batches_that_claim_two_billion_records_each(
+    tmp_path: Path, count: int
+) -> None:
+    first = [b"before %d" % number for number in range(count)]
+    second = [b"after %d" % number for number in range(60)]
+    async with broker_and_client(log_dirs=str(tmp_path)) as (_, client):
+        await attack_between(client, first, second)
+        assert first + second == await read_all(client)
+    # A graceful stop: the next start trusts the indexes and scans nothing.
+    async with broker_and_client(log_dirs=str(tmp_path)) as (_, client):
+        assert first + second == await read_all(client)
+        assert count + 60 == (await list_offset(client, "t", LATEST)).offset
+        await append(client, b"one more")
+        assert [*first, *second, b"one more"] == await read_all(client)
+
+
+async def test_in_memory_records_of_others_stay_readable_too() -> None:
+    first = [b"before %d" % number for number in range(20)]
+    second = [b"after %d" % number for number in range(60)]
+    async with broker_and_client() as (_, client):
+        await attack_between(client, first, second)
+
+        assert first + second == await read_all(client)

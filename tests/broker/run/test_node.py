@@ -1,0 +1,83 @@
+"""The settings of each node: the ids and the ports count upward."""
+
+from __future__ import annotations
+
+import pytest
+
+from trionet.broker.config._broker_config import BrokerConfig
+from trionet.broker.run._node import BROKERS_MAX, node_configs
+from trionet.errors import ConfigError
+
+
+def configs(brokers: int, **settings: object) -> list[BrokerConfig]:
+    given = {"listeners": "PLAINTEXT://127.0.0.1:0", **settings}
+    return node_configs(BrokerConfig.from_settings(given), brokers)
+
+
+def ports(found: list[BrokerConfig]) -> list[list[int]]:
+    return [[endpoint.port for endpoint in config.listeners] for config in found]
+
+
+TWO = {"listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT"}
+
+
+def test_ids_and_ports_count_upward_and_all_else_is_the_same() -> None:
+    found = configs(3, listeners="A://127.0.0.1:9092,B://127.0.0.1:0", num_partitions=5, **TWO)
+
+    assert [1, 2, 3] == [config.node_id for config in found]
+    assert [7, 8] == [config.node_id for config in configs(2, node_id=7)]
+    assert [[9092, 0], [9093, 0], [9094, 0]] == ports(found)
+    assert [5, 5, 5] == [config.integer("num.partitions") for config in found]
+
+
+def test_one_broker_has_the_settings_as_they_are() -> None:
+    config = BrokerConfig.from_settings({"listeners": "PLAINTEXT://127.0.0.1:9092"})
+
+    assert [config] == node_configs(config, 1)
+
+
+def test_what_is_advertised_counts_with_them_and_so_do_the_metrics_listeners() -> None:
+    found = configs(
+        2,
+        listeners="PLAINTEXT://0.0.0.0:9092,CONTROLLER://:9990",
+        advertised_listeners="PLAINTEXT://broker.example:19092",
+        controller_listener_names="CONTROLLER",
+        metrics_listener="http://127.0.0.1:9404",
+    )
+
+    assert [
+        ("broker.example:19092", "http://127.0.0.1:9404"),
+        ("broker.example:19093", "http://127.0.0.1:9405"),
+    ] == [(each.advertised("PLAINTEXT").address, each["metrics.listener"]) for each in found]
+    assert [[9092], [9093]] == ports(found)
+
+
+@pytest.mark.parametrize("brokers", [0, -1, BROKERS_MAX + 1])
+def test_there_is_a_number_of_brokers_that_can_be(brokers: int) -> None:
+    with pytest.raises(ConfigError, match=f"brokers = {brokers} is not allowed; allowed: 1 to"):
+        configs(brokers)
+
+
+PORT = "PLAINTEXT://127.0.0.1:"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"listeners": "A://127.0.0.1:9092,B://127.0.0.1:9093", **TWO},
+            "nodes 1 and 2 would both have port 9093",
+        ),
+        (
+            {"listeners": f"{PORT}9092", "metrics_listener": "http://127.0.0.1:9093"},
+            "nodes 1 and 2 would both have port 9093",
+        ),
+        ({"listeners": f"{PORT}65535"}, r"listeners: .* would have port 65536"),
+    ],
+)
+def test_each_port_is_of_one_node_and_not_beyond_the_last(
+    settings: dict[str, object], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        configs(2, **settings)
+    assert 2 == len(configs(2, listeners=f"{PORT}9092", metrics_listener="http://127.0.0.1:9094"))
