@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import runpy
 import shutil
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compile_hot_path import MARK, HotPathHook, marked_files, obstacle
+from compile_hot_path import MARK, HotPathHook, obstacle
 from hatchling.builders.wheel import WheelBuilder
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -236,12 +235,3 @@ def test_a_missing_header_says_which_package_has_it(
     monkeypatch.setattr("compile_hot_path.sysconfig.get_path", lambda _: str(tmp_path))
 
     assert "Python.h is missing (Debian and Ubuntu: apt-get install python3-dev)" == obstacle()
-
-
-def test_the_tests_of_what_is_compiled_run_compiled_too() -> None:
-    folders = tuple(
-        f"{path}/" for path in runpy.run_path(str(ROOT / "tests/__main__.py"))["COMPILED_TESTS"]
-    )
-    of_marked = {file: file.replace("trionet/", "tests/", 1) for file in marked_files(ROOT)}
-
-    assert not [file for file, tests in of_marked.items() if not tests.startswith(folders)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import re
+import runpy
 import tokenize
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -134,6 +135,22 @@ def test_compiled_code_loses_no_cause() -> None:
     )
 
     assert not found, found
+
+
+def test_the_tests_of_what_is_compiled_run_compiled_too() -> None:
+    """The folder of tests that mirrors a compiled module's, or a part of it."""
+    listed: list[str] = runpy.run_path(str(ROOT / "tests/__main__.py"))["COMPILED_TESTS"]
+    folders = {
+        file.replace("trionet/", "tests/", 1).rpartition("/")[0] for file in marked_files(ROOT)
+    }
+
+    assert not [path for path in listed if not (ROOT / path).exists()]
+    assert not [
+        folder
+        for folder in folders
+        if not any(f"{folder}/".startswith(f"{path}/") for path in listed)
+        and not any(path.startswith(f"{folder}/test_") for path in listed)
+    ]
 
 
 def test_names_that_have_a_better_one_are_not_used() -> None:
