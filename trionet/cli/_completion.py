@@ -104,7 +104,7 @@ class _Cases(NamedTuple):
     """A shell whose completion script consists of ``case`` statements.
 
     Attributes:
-        head: the begin of the script.
+        head: the beginning of the script.
         tail: the end of the script.
         pattern: the form of the pattern of a case.
         separator: what separates alternative patterns.

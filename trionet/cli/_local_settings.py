@@ -334,7 +334,7 @@ def _check_clients(given: Mapping[str, str], kinds: tuple[str, ...]) -> list[Fin
 def _conflicts(own: Mapping[str, Mapping[str, str]]) -> list[Finding]:
     """Check that values are consistent, for each kind of client that has keys of its own."""
     from trionet.client.admin._calls import admin_settings
-    from trionet.client.consumer._config import consumer_settings
+    from trionet.client.consumer._settings import consumer_settings
     from trionet.client.producer._settings import producer_settings
     from trionet.net.tls._tls_context import client_context
 

@@ -28,7 +28,7 @@ from trionet.client.config._keys import (
     SECURITY,
     ClientKeys,
 )
-from trionet.client.consumer._config import consumer_settings
+from trionet.client.consumer._settings import consumer_settings
 from trionet.client.producer._settings import producer_settings
 from trionet.errors import ConfigError
 from trionet.protocol._config_types import BOOLEAN, LIST, Row, parse_value, value_text

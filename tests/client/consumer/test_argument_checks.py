@@ -19,9 +19,9 @@ from trionet.client._argument_checks import (
 )
 from trionet.client._topic_partition import OffsetAndMetadata, TopicPartition
 from trionet.client.admin._admin import open_admin
-from trionet.client.consumer._config import ConsumerSettings
 from trionet.client.consumer._consumer import Consumer
 from trionet.client.consumer._open_consumer import open_consumer
+from trionet.client.consumer._settings import ConsumerSettings
 from trionet.client.consumer.coordinator._classic_member import GroupSettings
 from trionet.client.consumer.state._partition_state import EARLIEST
 from trionet.client.producer._open_producer import open_producer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import trionet
-from trionet.client.consumer._config import ConsumerSettings, consumer_settings
+from trionet.client.consumer._settings import ConsumerSettings, consumer_settings
 from trionet.client.consumer.assignors import (
     CooperativeStickyAssignor,
     RangeAssignor,

@@ -14,9 +14,9 @@ from support.calls import append, batch, create_topic, produce
 from support.client import Client, connect
 from trionet import Broker, open_broker
 from trionet.client._topic_partition import TopicPartition
-from trionet.client.consumer._config import ConsumerSettings
 from trionet.client.consumer._consumer import Consumer
 from trionet.client.consumer._open_consumer import open_consumer
+from trionet.client.consumer._settings import ConsumerSettings
 from trionet.client.consumer.fetch._completed_fetch import FetchSettings
 from trionet.client.consumer.records._record import ConsumerRecord
 from trionet.client.consumer.state._partition_state import EARLIEST, NONE, ResetStrategy

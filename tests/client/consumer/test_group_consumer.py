@@ -14,9 +14,9 @@ from support.calls import append, create_topic
 from support.client import Client, connect
 from trionet import Broker, open_broker
 from trionet.client._topic_partition import OffsetAndMetadata, TopicPartition
-from trionet.client.consumer._config import ConsumerSettings
 from trionet.client.consumer._consumer import Consumer
 from trionet.client.consumer._open_consumer import open_consumer
+from trionet.client.consumer._settings import ConsumerSettings
 from trionet.client.consumer.assignors import CooperativeStickyAssignor
 from trionet.client.consumer.coordinator._classic_member import GroupSettings
 from trionet.client.consumer.fetch._completed_fetch import FetchSettings

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from trionet.client.consumer._config import consumer_settings
+from trionet.client.consumer._settings import consumer_settings
 from trionet.client.producer._settings import producer_settings
 from trionet.errors import ConfigError
 from trionet.spark.options._options import SinkOptions, SourceOptions

@@ -18,6 +18,7 @@ from trionet.protocol.records._batch import (
     read_header,
 )
 from trionet.protocol.records._records import (
+    CONTROL_TYPES,
     INFLATED_BYTES_MAX,
     control_type,
     decode_batch,
@@ -25,7 +26,6 @@ from trionet.protocol.records._records import (
 )
 from trionet.protocol.records._types import Record
 from trionet.protocol.records.compression._codecs import NAMES, NONE, decompress
-from trionet.protocol.records.compression._codecs import NAMES as CONTROL_TYPES
 from trionet.protocol.records.message_sets._message_set import (
     CRC_START,
     MAGIC_AT,

@@ -1,7 +1,7 @@
 """Trees of decoded values: plain Python values, numbers with a meaning, and bytes.
 
-The values come from untrusted input and are not safe to print on a terminal. The modules ``_lines``
-and ``_documents`` escape them.
+The values come from untrusted input and are not safe to print on a terminal. The module ``_output``
+escapes them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Parses record formats, which consist of text with escapes and verbs such as ``%k``.
 
-The forms of numbers, such as ``%o{hex}``, are here, too.
-The letters are kcat's, plus those of rpk's that do not conflict with them.
+The letters are kcat's, plus those of rpk's that do not conflict with them. A verb may name the form
+of its number, such as ``%o{hex}``.
 """
 
 from __future__ import annotations

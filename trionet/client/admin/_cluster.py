@@ -44,6 +44,7 @@ from ._conversions import (
     known,
     operations,
 )
+from ._nodes import CONTROLLER_CODES
 
 _BROKERS: Final = 1
 _CONTROLLERS: Final = 2
@@ -327,7 +328,12 @@ class QuorumCalls(AdminCalls):
             topic_name=_TOPIC, partitions=[describe_quorum.RequestPartitionData()]
         )
         body = describe_quorum.DescribeQuorumRequest(topics=[topic])
-        return _quorum(await self._calls.call_controller(body, "the controllers"))
+
+        async def send() -> MetadataQuorum:
+            return _quorum(await self._request(await self._nodes.controller(), body))
+
+        # The partition in the response has an error code, too, which is retried like the response's.
+        return await self._calls.retry(send, CONTROLLER_CODES)
 
     async def add_voter(
         self,
@@ -388,6 +394,7 @@ class QuorumCalls(AdminCalls):
 
 
 def _quorum(response: describe_quorum.DescribeQuorumResponse) -> MetadataQuorum:
+    check(response, "the controllers")
     partitions = [each for topic in response.topics for each in topic.partitions]
     if not partitions:
         code = error_codes.UNKNOWN_SERVER_ERROR

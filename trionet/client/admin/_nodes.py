@@ -64,7 +64,6 @@ LEADER_CODES: Final = frozenset(
 _FRESH_SECONDS: Final = 1.0
 _MANY_KEYS_VERSION: Final = 4  # KIP-699
 
-
 # The key types of FindCoordinator requests.
 _GROUP: Final = 0
 _TRANSACTION: Final = 1

@@ -22,7 +22,7 @@ from .._argument_checks import (
 from .._client_metrics import ClientStatistics
 from .._topic_partition import OffsetAndMetadata, TopicPartition, offset_lag
 from ..network._kafka_client import KafkaClient
-from ._config import ConsumerSettings
+from ._settings import ConsumerSettings
 from .coordinator._classic_member import GroupMetadata
 from .coordinator._consumer_coordinator import ConsumerCoordinator
 from .coordinator._rebalance_steps import RebalanceCallback, RebalanceCallbacks

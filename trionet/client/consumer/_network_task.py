@@ -19,7 +19,7 @@ from ...protocol import error_codes
 from .._api_errors import api_error
 from ..network._kafka_client import KafkaClient
 from .fetch._fetcher import Fetcher
-from .offsets._position_requests import PositionRequests
+from .offsets._position_requests import OffsetReset, PositionValidator
 from .state._pending_errors import PendingErrors
 from .state._subscription_state import SubscriptionState
 
@@ -51,7 +51,7 @@ class NetworkTask:
         client: KafkaClient,
         subscriptions: SubscriptionState,
         errors: PendingErrors,
-        workers: tuple[PositionRequests | Fetcher, ...],
+        workers: tuple[OffsetReset | PositionValidator | Fetcher, ...],
         find_offsets: Callable[[], None],
     ) -> None:
         self.scope = trio.CancelScope(shield=True)

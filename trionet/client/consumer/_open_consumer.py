@@ -15,10 +15,10 @@ from ..config._keywords import ConsumerKeywords
 from ..network._kafka_client import KafkaClient
 from ..network._open_client import open_kafka_client
 from ..security._settings import TokenProvider
-from ._config import ConsumerSettings, consumer_settings
 from ._consumer import Consumer
 from ._metrics import ConsumerMetrics
 from ._network_task import NetworkTask
+from ._settings import ConsumerSettings, consumer_settings
 from .coordinator._consumer_coordinator import ConsumerCoordinator
 from .coordinator._rebalance_steps import RebalanceCallback
 from .fetch._fetcher import Fetcher

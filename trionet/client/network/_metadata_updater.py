@@ -224,6 +224,8 @@ def _as_metadata(response: DescribeClusterResponse) -> MetadataResponse:
 class ManualMetadataUpdater(MetadataUpdater):
     """The nodes of a client that never requests metadata; see :func:`.open_network_client`.
 
+    A lost connection changes nothing here: the outcomes of the requests inform the client's owner.
+
     Args:
         nodes: the initial nodes.
 

@@ -41,6 +41,8 @@ from ...net.wire._framing import LOOKS_LIKE_TLS
 from ..security._sasl_client_authenticator import NOT_FOR_SASL
 from ._cluster import Cluster, Node
 
+logger = logging.getLogger("trionet.client")
+
 # OpenSSL's messages for bytes that are not a TLS record; they depend on the OpenSSL version.
 _NOT_TLS: Final = ("wrong version number", "record layer failure", "packet length too long")
 
@@ -162,8 +164,6 @@ def _named(protocol: SecurityProtocol, *, tls: bool | None = None, sasl: bool | 
     has_sasl = protocol.has_sasl if sasl is None else sasl
     return f"{'SASL_' if has_sasl else ''}{'SSL' if has_tls else 'PLAINTEXT'}"
 
-
-logger = logging.getLogger("trionet.client")
 
 # The number of nodes that a message names; further nodes are only counted.
 _NAMED_MAX: Final = 3

@@ -29,6 +29,8 @@ import trio
 from ..._util._raising import again
 from ...errors import TrionetError
 
+logger = logging.getLogger("trionet.client")
+
 
 class ClientResponse:
     """The response to a request, or the error in its place, as returned by a poll.
@@ -99,8 +101,6 @@ class PendingResponse:
             raise again(self._error)  # several requests may share this error object
         return self._body
 
-
-logger = logging.getLogger("trionet.client")
 
 Callback = Callable[[ClientResponse], None]
 

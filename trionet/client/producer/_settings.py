@@ -20,6 +20,8 @@ from ..config._keys import PRODUCER_KEYS
 from ..network._open_client import ClientSettings
 from ..security._settings import TokenProvider
 
+logger = logging.getLogger("trionet.client")
+
 
 @attrs.frozen(kw_only=True)
 class ProducerSettings:
@@ -77,8 +79,6 @@ class ProducerSettings:
     partitioner_ignores_keys: bool = False
     metadata_idle_seconds: float = 300.0
 
-
-logger = logging.getLogger("trionet.client")
 
 #: The maximum of ``max.in.flight.requests.per.connection`` with idempotence. Brokers remember
 #: only this many batches per producer (KIP-98).

@@ -1,4 +1,4 @@
-"""OAUTHBEARER tokens: when they are obtained and refreshed, and how a token endpoint is asked.
+"""OAUTHBEARER tokens: when they are obtained and refreshed, and the requests to a token endpoint.
 
 (Kafka: ExpiringCredentialRefreshingLogin; KIP-255.) Authentication uses the current token, and
 never waits for a new one. A token comes from the user's function, from an OAuth server with the

@@ -14,7 +14,7 @@ import trio
 from ..._util._raising import raise_single_error
 from ...client.admin._admin import Admin
 from ...client.admin._calls import AdminSettings, Calls
-from ...client.consumer._config import ConsumerSettings, consumer_settings
+from ...client.consumer._settings import ConsumerSettings, consumer_settings
 from ...client.network._kafka_client import KafkaClient
 from ...client.network._open_client import keep_polling, open_kafka_client
 from ...net._network import SYSTEM

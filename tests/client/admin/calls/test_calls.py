@@ -31,6 +31,11 @@ from trionet.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
+from trionet.protocol.messages.describe_quorum import (
+    DescribeQuorumResponse,
+    ResponsePartitionData,
+    ResponseTopicData,
+)
 from trionet.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from trionet.protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 from trionet.protocol.messages.offset_fetch import OffsetFetchResponse
@@ -151,6 +156,18 @@ async def test_single_response_that_does_not_come_ends_in_time_too(
         await admin.describe_cluster()
 
     assert isinstance(raised.value.__cause__, trionet.DisconnectedError)
+
+
+async def test_quorum_of_a_former_controller_is_asked_for_again(
+    admin: Admin, node: ScriptedNode, autojump_clock: MockClock
+) -> None:
+    def quorum(error_code: int = 0) -> Reply:
+        partition = ResponsePartitionData(error_code=error_code, leader_id=3)
+        return lambda _: DescribeQuorumResponse(topics=[ResponseTopicData(partitions=[partition])])
+
+    node.replies["DescribeQuorum"] = one_by_one(quorum(error_codes.NOT_CONTROLLER), quorum())
+
+    assert 3 == (await admin.describe_metadata_quorum()).leader
 
 
 async def test_cluster_without_brokers_is_not_waited_for_longer(

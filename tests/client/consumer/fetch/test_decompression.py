@@ -15,9 +15,9 @@ from support.coordinator_members import make_topic
 from trionet import Broker, open_broker
 from trionet._util._off_loop import computing_threads
 from trionet.client._topic_partition import TopicPartition
-from trionet.client.consumer._config import ConsumerSettings
 from trionet.client.consumer._consumer import Consumer
 from trionet.client.consumer._open_consumer import open_consumer
+from trionet.client.consumer._settings import ConsumerSettings
 from trionet.client.consumer.fetch._completed_fetch import CompletedFetch, FetchSettings
 from trionet.client.consumer.fetch._decompression import (
     INLINE_BYTES_MAX,

@@ -15,9 +15,9 @@ from support.scripted_logs import Logs
 from support.scripted_node import Hangup
 from trionet import open_broker
 from trionet.client._topic_partition import TopicPartition
-from trionet.client.consumer._config import ConsumerSettings
 from trionet.client.consumer._consumer import Consumer
 from trionet.client.consumer._open_consumer import open_consumer
+from trionet.client.consumer._settings import ConsumerSettings
 from trionet.client.consumer.fetch._completed_fetch import FetchSettings
 from trionet.client.consumer.state._partition_state import EARLIEST, NONE, ResetStrategy
 from trionet.errors import ApiError, LogTruncationError

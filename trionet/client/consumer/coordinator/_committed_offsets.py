@@ -49,11 +49,6 @@ _COORDINATOR_MOVED: Final = frozenset(
 
 T = TypeVar("T")
 
-
-def _never(_: TopicPartition) -> bool:
-    return False
-
-
 NAMES_VERSION_MAX: Final = 9
 """The newest version of both APIs that uses topic names. Names are used so that offsets can be
 committed for topics whose ids this client does not know."""
@@ -162,6 +157,10 @@ def fetched(response: OffsetFetchResponse) -> dict[TopicPartition, OffsetAndMeta
                     each.committed_offset, each.metadata or "", epoch if epoch >= 0 else None
                 )
     return offsets
+
+
+def _never(_: TopicPartition) -> bool:
+    return False
 
 
 class CommittedOffsets:

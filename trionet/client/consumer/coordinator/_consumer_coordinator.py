@@ -253,6 +253,7 @@ class ConsumerCoordinator:
             is_normal: whether the user's block ended normally, in which case the current record
                 counts as finished.
         """
+        seconds = self._settings.cancelled_close_timeout_seconds
         self._is_leaving = True
         if is_normal:
             for state in self._subscription.assignment.states.values():
@@ -263,12 +264,9 @@ class ConsumerCoordinator:
                 return
             except trio.Cancelled:
                 # Again, with the callback that was cancelled, but with less time.
-                await self._close_cancelled()
+                with trio.move_on_after(seconds, shield=True) as limit:
+                    await self._give_up_and_leave(_CLOSED, limit)
                 raise
-        await self._close_cancelled()
-
-    async def _close_cancelled(self) -> None:
-        seconds = self._settings.cancelled_close_timeout_seconds
         with trio.move_on_after(seconds, shield=True) as limit:
             await self._give_up_and_leave(_CLOSED, limit)
 

@@ -60,11 +60,15 @@ def rebalance_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:
 
 
 class GroupAssignment:
-    """A member's assignors, which provide its user data and compute assignments.
+    """A member's assignors, with the last assignment, from which they compute its user data.
 
     Args:
         assignors: the assignors, in order of preference.
         rack_id: the rack of this member.
+
+    Attributes:
+        protocol: the rebalance protocol that all assignors support.
+        by_name: the assignors, keyed by name.
     """
 
     def __init__(self, assignors: Sequence[Assignor], rack_id: str | None) -> None:
@@ -133,7 +137,7 @@ class GroupLeader:
         client: provides the metadata.
         subscription: the user's subscription.
         member: the member, which must rejoin when topics change.
-        assignment: runs the assignors.
+        assignment: has the assignors.
         settings: the group settings.
     """
 

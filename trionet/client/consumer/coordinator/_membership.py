@@ -212,15 +212,7 @@ class Membership:
         """
         had_generation = not self._member.has_lost_generation
         failures = 0
-        while True:
-            try:
-                verdict = await self._join_once()
-            except DisconnectedError as error:
-                LOGGER.info("group %s: joining failed: %s", self._settings.group_id, error)
-                verdict = Verdict.RETRY_LATER
-            if verdict is Verdict.DONE:
-                return True
-            self._member.state = MemberState.UNJOINED
+        while (verdict := await self._try_to_join()) is not Verdict.DONE:
             if had_generation and self._member.has_lost_generation:
                 return False
             if verdict is Verdict.FIND_COORDINATOR:
@@ -228,6 +220,18 @@ class Membership:
             if verdict is not Verdict.RETRY_NOW:
                 failures += 1
                 await trio.sleep(self._settings.retry.seconds(failures, self._rng))
+        return True
+
+    async def _try_to_join(self) -> Verdict:
+        await trio.lowlevel.checkpoint_if_cancelled()
+        try:
+            verdict = await self._join_once()
+        except DisconnectedError as error:
+            LOGGER.info("group %s: joining failed: %s", self._settings.group_id, error)
+            verdict = Verdict.RETRY_LATER
+        if verdict is not Verdict.DONE:
+            self._member.state = MemberState.UNJOINED
+        return verdict
 
     async def _join_once(self) -> Verdict:
         member, settings = self._member, self._settings

@@ -14,7 +14,7 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import trio
 
@@ -22,11 +22,15 @@ from ....errors import LogTruncationError, NoOffsetForPartitionError
 from ....protocol import api_keys
 from ....protocol.messages.list_offsets import (
     ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
     ListOffsetsRequest,
+    ListOffsetsResponse,
     ListOffsetsTopic,
 )
 from ....protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
     OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
@@ -92,7 +96,11 @@ class InFlight(NamedTuple):
     position: FetchPosition | None
 
 
-class PositionRequests(ABC):
+#: A leader's response for one partition.
+P = TypeVar("P", ListOffsetsPartitionResponse, EpochEndOffset)
+
+
+class PositionRequests(ABC, Generic[P]):
     """The base of the requests to leaders about positions.
 
     Args:
@@ -126,7 +134,7 @@ class PositionRequests(ABC):
         """Send a request for these partitions to their leader."""
 
     @abstractmethod
-    def _succeeded(self, name: TopicPartition, in_flight: InFlight, partition: Any) -> None:
+    def _succeeded(self, name: TopicPartition, in_flight: InFlight, partition: P) -> None:
         """Handle a leader's response for one partition, which has no error."""
 
     def send(self, now: float) -> float:
@@ -155,12 +163,14 @@ class PositionRequests(ABC):
     def _handle_response(
         self,
         in_flight: Mapping[TopicPartition, InFlight],
-        partitions_of: Callable[[Any], Mapping[TopicPartition, Any]],
+        partitions_of: Callable[[Any], Mapping[TopicPartition, P]],
         response: ClientResponse,
     ) -> None:
         """Handle a response, ignoring partitions whose position has changed since the request."""
         self._errors.add_if_final(response.error)
-        found = {} if response.error is not None else partitions_of(response.body)
+        found: Mapping[TopicPartition, P] = {}
+        if response.error is None:
+            found = partitions_of(response.body)
         for name, each in in_flight.items():
             if each.state.jumps != each.jumps:
                 continue
@@ -186,17 +196,31 @@ class PositionRequests(ABC):
         self._assignment.seek(name, found)
 
 
-class OffsetReset(PositionRequests):
+class OffsetReset(PositionRequests[ListOffsetsPartitionResponse]):
     """Looks up offsets with ListOffsets, and resets positions to them.
 
     Args:
-        parts: see :class:`PositionRequests`.
+        client: sends the requests.
+        subscriptions: holds the assigned partitions.
+        errors: collects errors, which the user's next request for a record raises.
+        retry: the backoff before the retry of a partition.
+        rng: jitters the backoff.
         is_read_committed: whether a log is taken to end where its first open transaction starts.
         now_ms: returns the wall-clock time in milliseconds since the epoch.
     """
 
-    def __init__(self, *parts: Any, is_read_committed: bool, now_ms: Callable[[], int]) -> None:
-        super().__init__(*parts)
+    def __init__(
+        self,
+        client: KafkaClient,
+        subscriptions: SubscriptionState,
+        errors: PendingErrors,
+        retry: ExponentialBackoff,
+        rng: random.Random,
+        *,
+        is_read_committed: bool,
+        now_ms: Callable[[], int],
+    ) -> None:
+        super().__init__(client, subscriptions, errors, retry, rng)
         self._is_read_committed = is_read_committed
         self._now_ms = now_ms
 
@@ -224,7 +248,9 @@ class OffsetReset(PositionRequests):
             version_min=list_version_min(self._is_read_committed),
         )
 
-    def _succeeded(self, name: TopicPartition, in_flight: InFlight, partition: Any) -> None:
+    def _succeeded(
+        self, name: TopicPartition, in_flight: InFlight, partition: ListOffsetsPartitionResponse
+    ) -> None:
         if partition.offset == UNKNOWN_OFFSET:  # all records are older: begin at the end (KIP-1106)
             self._assignment.request_reset(name, LATEST)
             return
@@ -234,7 +260,7 @@ class OffsetReset(PositionRequests):
         self._seek(name, in_flight, FetchPosition(partition.offset, partition.leader_epoch))
 
 
-def _offsets(body: Any) -> dict[TopicPartition, Any]:
+def _offsets(body: ListOffsetsResponse) -> dict[TopicPartition, ListOffsetsPartitionResponse]:
     return {
         TopicPartition(topic.name, each.partition_index): each
         for topic in body.topics
@@ -280,7 +306,7 @@ def _no_offset(name: TopicPartition) -> NoOffsetForPartitionError:
     )
 
 
-class PositionValidator(PositionRequests):
+class PositionValidator(PositionRequests[EpochEndOffset]):
     """Checks whether new leaders have the records that were read; if not, resets the position."""
 
     def _due(self, now: float) -> list[TopicPartition]:
@@ -313,7 +339,9 @@ class PositionValidator(PositionRequests):
             version_min=EPOCH_VERSION_MIN,
         )
 
-    def _succeeded(self, name: TopicPartition, in_flight: InFlight, partition: Any) -> None:
+    def _succeeded(
+        self, name: TopicPartition, in_flight: InFlight, partition: EpochEndOffset
+    ) -> None:
         """Validate a position against the end offset of its leader epoch in the leader's log."""
         position, end = in_flight.position, partition.end_offset
         assert position is not None
@@ -339,7 +367,7 @@ class PositionValidator(PositionRequests):
             self._seek(name, in_flight, FetchPosition(end, partition.leader_epoch))
 
 
-def _ends(body: Any) -> dict[TopicPartition, Any]:
+def _ends(body: OffsetForLeaderEpochResponse) -> dict[TopicPartition, EpochEndOffset]:
     return {
         TopicPartition(topic.topic, each.partition): each
         for topic in body.topics

@@ -16,6 +16,8 @@ import trio
 
 from ....errors import ConfigError
 
+T = TypeVar("T")
+
 
 class BufferPool:
     """Accounts for the memory taken from ``buffer.memory``.
@@ -69,9 +71,6 @@ class BufferPool:
         self.is_exhausted = False
         if self.on_freed is not None:
             self.on_freed()
-
-
-T = TypeVar("T")
 
 
 class BufferPoolWaiters:

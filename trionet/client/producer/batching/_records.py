@@ -15,6 +15,8 @@ from ...._util._raising import raise_from
 from ....protocol.records._batch import Bytes
 from ....protocol.records._types import Headers
 
+T = TypeVar("T")
+
 #: The maximum length of a topic name (Kafka: Topic.MAX_NAME_LENGTH).
 TOPIC_LENGTH_MAX: Final = 249
 
@@ -161,9 +163,6 @@ def _is_unicode(text: str) -> bool:
 
 def _kind(field: object) -> str:
     return type(field).__name__
-
-
-T = TypeVar("T")
 
 
 class RecordColumns:

@@ -45,6 +45,8 @@ from ._counters import SenderCounters
 from ._produce_requests import produce_request
 from ._transaction_manager import InitProducerIdHandler, TransactionManager
 
+logger = logging.getLogger("trionet.client")
+
 #: The time for which the sending task sleeps after an awaited record, unless new work wakes it.
 PAUSE_SECONDS: Final = 0.05
 
@@ -111,9 +113,6 @@ class Baton:
         """Stop the sender permanently, and wake the sending task so that it returns."""
         self.has_ended = True
         self.call()
-
-
-logger = logging.getLogger("trionet.client")
 
 
 class Sender:
@@ -201,7 +200,7 @@ class Sender:
         """Wait for the outcome of one record; see :meth:`.Delivery.result`.
 
         The calling task runs the sender itself unless another task is running it; see
-        :mod:`._sender`.
+        :class:`Baton`.
 
         Cancellation: stops the wait; the sending task continues.
         """
