@@ -30,7 +30,7 @@ from pyspark.sql.types import (
 from ..errors import ConfigError, TrionetError
 
 if TYPE_CHECKING:
-    from .options._options import SourceOptions
+    from ._options import SourceOptions
 
 
 class TrionetDataSource(DataSource):
@@ -105,7 +105,7 @@ class TrionetDataSource(DataSource):
         return stream_writer(self.options, schema)
 
     def _source_options(self, *, is_stream: bool, quietly: bool = False) -> SourceOptions:
-        from .options._options import SourceOptions
+        from ._options import SourceOptions
 
         return SourceOptions.parse(self.options, is_stream=is_stream, quietly=quietly)
 

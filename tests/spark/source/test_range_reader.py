@@ -17,19 +17,19 @@ import trio
 import trionet
 from trionet.client._topic_partition import TopicPartition
 from trionet.errors import ApiError, AuthenticationError, FetchTooLargeError
-from trionet.spark.offsets._errors import (
+from trionet.spark._loop_host import host
+from trionet.spark._offset_limits import (
+    GlobalTimestamp,
+    NoMatch,
     OffsetChangedError,
     OffsetsMismatchError,
     PartitionsDeletedError,
     UnreadRangeError,
 )
-from trionet.spark.offsets._offset_limits import GlobalTimestamp, NoMatch
-from trionet.spark.offsets._ranges import OffsetRange
-from trionet.spark.options._options import SourceOptions
-from trionet.spark.runtime._loop_host import host
+from trionet.spark._options import SourceOptions
+from trionet.spark._planning import OffsetRange
 from trionet.spark.source._offset_reader import OffsetReader
-from trionet.spark.source._range_fetcher import PollTimeoutError
-from trionet.spark.source._range_reader import read_range
+from trionet.spark.source._range_reader import PollTimeoutError, read_range
 from trionet.testing import ThreadedBroker, broker
 
 EARLIEST, LATEST = -2, -1

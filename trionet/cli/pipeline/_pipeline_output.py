@@ -10,9 +10,9 @@ from typing import Any
 import attrs
 
 from trionet._util._text import counted
-from trionet.spark.pipeline.aggregation._watermarks import Intake
-from trionet.spark.pipeline.run._batches import BatchResult
-from trionet.spark.pipeline.run._job import Event, JobDone
+from trionet.spark.pipeline._batches import BatchResult
+from trionet.spark.pipeline._job import Event, JobDone
+from trionet.spark.pipeline._storage import Intake
 
 #: The descriptions of records that are not counted in any minute.
 _EXCLUDED = {

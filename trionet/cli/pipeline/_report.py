@@ -19,8 +19,8 @@ from ..arguments._name_patterns import api_key, api_name
 from ._run import check_environment, positive
 
 if TYPE_CHECKING:
-    from trionet.spark.pipeline.report.data._figures import Filters, Report
-    from trionet.spark.pipeline.report.data._time_range import TimeRange
+    from trionet.spark.pipeline.report._figures import Report
+    from trionet.spark.pipeline.report._inputs import Filters, TimeRange
 
 TOP: Final = 10
 _APIS: Final = "`trionet decode --list` shows the known ones"
@@ -94,9 +94,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command and return the exit status: 0, 2 on invalid arguments or without Spark."""
-    from trionet.spark.pipeline.report.data._reading import check_folder
-    from trionet.spark.pipeline.report.data._time_range import time_range
-    from trionet.spark.pipeline.run._session import check_master
+    from trionet.spark.pipeline._session import check_master
+    from trionet.spark.pipeline.report._inputs import check_folder, time_range
 
     # Check everything before starting Spark, which takes seconds.
     now = datetime.now(UTC)
@@ -122,8 +121,8 @@ def _report(
     settings: Mapping[str, str],
     now: datetime,
 ) -> Report:
-    from trionet.spark.pipeline.report.data._report import make_report
-    from trionet.spark.pipeline.run._session import open_session
+    from trionet.spark.pipeline._session import open_session
+    from trionet.spark.pipeline.report._report import make_report
 
     # PySpark warns about pandas, which is not used here.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
@@ -133,11 +132,11 @@ def _report(
 
 def _write(report: Report, arguments: argparse.Namespace) -> None:
     if arguments.json:
-        from trionet.spark.pipeline.report.text._json import document
+        from trionet.spark.pipeline.report._json import document
 
         print(document(report))
     else:
-        from trionet.spark.pipeline.report.text._terminal import write
+        from trionet.spark.pipeline.report._terminal import write
 
         reconfigure = getattr(sys.stdout, "reconfigure", None)
         if reconfigure is not None:  # escape characters that the encoding lacks
@@ -147,7 +146,7 @@ def _write(report: Report, arguments: argparse.Namespace) -> None:
 
 
 def _filters(keys: Sequence[int], arguments: argparse.Namespace) -> Filters:
-    from trionet.spark.pipeline.report.data._figures import Filters
+    from trionet.spark.pipeline.report._inputs import Filters
 
     apis = {key: api_name(key) for key in keys}
     return Filters(apis, tuple(arguments.client), tuple(arguments.listener))
@@ -173,7 +172,7 @@ class _Page:
             raise ConfigError(f"--html {name}: the file cannot be written")
 
     def write(self, report: Report, top: int, now: datetime) -> None:
-        from trionet.spark.pipeline.report.html._page import page
+        from trionet.spark.pipeline.report._page import page
 
         part = self._path.with_name(f"{self._path.name}.part")
         part.write_text(page(report, top, now), encoding="utf-8")

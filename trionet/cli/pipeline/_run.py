@@ -110,8 +110,8 @@ def _add_places(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command and return the exit status: 0, 1 on failure, 2 on invalid settings."""
     check_environment()
-    from trionet.spark.pipeline.run._job import run_job
-    from trionet.spark.pipeline.run._settings import JobSettings, split
+    from trionet.spark.pipeline._job import run_job
+    from trionet.spark.pipeline._settings import JobSettings, split
 
     from ._pipeline_output import EventPrinter
 

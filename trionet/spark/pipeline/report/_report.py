@@ -1,0 +1,90 @@
+"""Creates a report on a results directory, by querying the results with Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from ....errors import ConfigError
+from ._figures import Bins, Report, Traffic
+from ._folding import Extent, QueryResults, overall, report
+from ._inputs import Filters, TimeRange, format_time
+from ._queries import Queries, Results, extent_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def make_report(
+    session: SparkSession,
+    folder: str,
+    requested: TimeRange,
+    filters: Filters,
+    top: int,
+    now: datetime,
+) -> Report:
+    """Create a report on the results in a directory.
+
+    Args:
+        session: the Spark session that runs the queries.
+        folder: the pipeline's results directory, on any file system that Spark can read.
+        requested: the time range of the report.
+        filters: selects the requests to include.
+        top: the maximum number of top talkers, and of throttled clients.
+        now: the current time; there are no results after it.
+
+    Raises:
+        ConfigError: the directory contains no pipeline results, or none that match.
+    """
+    results = Results(session, folder, requested, now)
+    extent = extent_of(results)
+    if extent is None:
+        available = extent_of(Results(session, folder, TimeRange(), now))
+        raise ConfigError(_no_results(available, folder, requested))
+    bins = Bins.over(extent.start, extent.end)
+    queries = Queries(results, filters, bins)
+    found = _query(queries, extent, bins, top)
+    if filters and not found.traffic:
+        raise ConfigError(
+            f"--folder {folder}: no request from {format_time(extent.start)} to"
+            f" {format_time(extent.end)} matches the filters; run the report without filters to see"
+            " all APIs, clients and listeners"
+        )
+    return report(found, folder, requested, filters)
+
+
+def _query(queries: Queries, extent: Extent, bins: Bins, top: int) -> QueryResults:
+    traffic = queries.traffic()
+    anomalies, anomaly_count = queries.anomalies()
+    return QueryResults(
+        extent=extent,
+        bins=bins,
+        traffic=traffic,
+        clients=queries.clients(),
+        cells=queries.cells(),
+        talkers=queries.talkers(top, _whole(overall(traffic))),
+        errors=queries.errors(),
+        closes=queries.closes(),
+        quotas=queries.quotas(top),
+        anomalies=anomalies,
+        anomaly_count=anomaly_count,
+        intake=queries.intake(),
+    )
+
+
+def _whole(traffic: Traffic) -> Mapping[str, float]:
+    return {
+        "requests": float(traffic.requests),
+        "bytes": float(traffic.bytes),
+        "time": traffic.phase_us["total"],
+    }
+
+
+def _no_results(available: Extent | None, folder: str, requested: TimeRange) -> str:
+    if available is None:
+        return f"--folder {folder}: the directory contains no results yet"
+    return (
+        f"--folder {folder}: no results {requested}; results are available from"
+        f" {format_time(available.start)} to {format_time(available.end)}"
+    )
