@@ -77,7 +77,7 @@ def test_what_is_not_given_is_as_in_the_connector() -> None:
     actual = stream()
 
     assert expected == actual
-    assert "host:9092" == actual.bootstrap_servers
+    assert "host:9092" == actual.client["bootstrap.servers"]
     assert Earliest() == batch().starting
     assert "spark-kafka-relation" == batch().group_label
 
@@ -495,7 +495,7 @@ def test_a_topic_may_be_given_for_all_rows(options: dict[str, str], topic: str |
     actual = SinkOptions.parse(SERVERS | options)
 
     assert SinkOptions(client={"bootstrap.servers": "host:9092"}, topic=topic) == actual
-    assert "host:9092" == actual.bootstrap_servers
+    assert "host:9092" == actual.client["bootstrap.servers"]
     assert actual == pickle.loads(pickle.dumps(actual))
 
 

@@ -18,7 +18,6 @@ from ..client._topic_partition import TopicPartition
 from ..errors import ConfigError
 from ..protocol._config_types import FROM_0, FROM_1, INT
 from ._client_options import (
-    BOOTSTRAP_SERVERS,
     OptionTexts,
     sink_client,
     source_client,
@@ -321,11 +320,6 @@ class SourceOptions:
     group_label: str = STREAM_GROUP_ID_PREFIX
     include_headers: bool = False
 
-    @property
-    def bootstrap_servers(self) -> str:
-        """The bootstrap servers, as ``host:port,host:port``."""
-        return self.client[BOOTSTRAP_SERVERS]
-
     @classmethod
     def parse(
         cls, options: Mapping[str, str], *, is_stream: bool, quietly: bool = False
@@ -387,11 +381,6 @@ class SinkOptions:
 
     client: dict[str, str] = attrs.field(repr=without_secrets)
     topic: str | None = None
-
-    @property
-    def bootstrap_servers(self) -> str:
-        """The bootstrap servers, as ``host:port,host:port``."""
-        return self.client[BOOTSTRAP_SERVERS]
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SinkOptions:

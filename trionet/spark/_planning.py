@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 import attrs
 
@@ -122,19 +121,6 @@ def _cut(whole: OffsetRange, parts: int) -> Iterator[OffsetRange]:
         start = until
 
 
-class Plan(NamedTuple):
-    """The ranges of a micro-batch.
-
-    Attributes:
-        ranges: the ranges, one per task.
-        losses: the data losses; if ``failOnDataLoss`` is true, the caller raises the first, or else
-            logs all of them.
-    """
-
-    ranges: list[OffsetRange]
-    losses: list[DataLossError]
-
-
 def stream_plan(
     start: Mapping[TopicPartition, int],
     end: Mapping[TopicPartition, int],
@@ -143,7 +129,7 @@ def stream_plan(
     min_partitions: int | None = None,
     max_records: int | None = None,
     topic_ids: Mapping[str, bytes] | None = None,
-) -> Plan:
+) -> tuple[list[OffsetRange], list[DataLossError]]:
     """Plan the ranges of a micro-batch.
 
     Args:
@@ -154,6 +140,10 @@ def stream_plan(
         min_partitions: see :func:`.split`.
         max_records: see :func:`.split`.
         topic_ids: the known topic ids, keyed by topic.
+
+    Returns:
+        The ranges, one per task, and the data losses. If ``failOnDataLoss`` is true, the caller
+        raises the first loss, or else logs all of them.
     """
     starts = {each: earliest[each] for each in end.keys() - start.keys() & earliest.keys()}
     losses = _losses(start, end, starts)
@@ -171,7 +161,7 @@ def stream_plan(
         ranges.append(
             OffsetRange(*each, start=begin, until=end[each], topic_id=ids.get(each.topic, NO_UUID))
         )
-    return Plan(split(ranges, min_partitions, max_records), losses)
+    return split(ranges, min_partitions, max_records), losses
 
 
 def _losses(

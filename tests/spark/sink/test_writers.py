@@ -24,11 +24,11 @@ from trionet.spark._loop_host import host
 from trionet.spark._options import SinkOptions
 from trionet.spark.sink._columns import Batch, NullTopicError, SinkColumnsError
 from trionet.spark.sink._writers import (
+    BatchWriter,
     SinkTask,
     Span,
+    StreamWriter,
     TaskWritten,
-    batch_writer,
-    stream_writer,
     write_task,
 )
 from trionet.testing import Record, ThreadedBroker, broker
@@ -209,8 +209,8 @@ SERVERS = {"kafka.bootstrap.servers": "host:9092"}
 def test_writers_are_made_without_a_connection_and_can_be_sent() -> None:
     schema = schema_of(topic=StringType(), value=BinaryType(), more=IntegerType())
     for writer in (
-        batch_writer(SERVERS, schema, overwrite=False),
-        stream_writer(SERVERS, schema),
+        BatchWriter(SERVERS, schema, overwrite=False),
+        StreamWriter(SERVERS, schema),
     ):
         again = pickle.loads(pickle.dumps(writer))
         assert type(again) is type(writer)
@@ -230,8 +230,8 @@ def test_mistakes_are_reported_before_anything_is_written(
     options: dict[str, str], schema: StructType, error: type[Exception]
 ) -> None:
     for make in (
-        lambda: batch_writer(options, schema, overwrite=False),
-        lambda: stream_writer(options, schema),
+        lambda: BatchWriter(options, schema, overwrite=False),
+        lambda: StreamWriter(options, schema),
     ):
         with pytest.raises(error):
             make()
@@ -239,7 +239,7 @@ def test_mistakes_are_reported_before_anything_is_written(
 
 def test_a_topic_cannot_be_overwritten() -> None:
     with pytest.raises(SinkColumnsError, match="save mode overwrite not allowed"):
-        batch_writer(SERVERS, schema_of(value=BinaryType()), overwrite=True)
+        BatchWriter(SERVERS, schema_of(value=BinaryType()), overwrite=True)
 
 
 def test_what_was_written_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -253,8 +253,8 @@ def test_what_was_written_is_logged(caplog: pytest.LogCaptureFixture) -> None:
         ),
     ]
 
-    stream_writer(SERVERS, schema).commit(messages, 3)
-    batch_writer(SERVERS, schema, overwrite=False).abort([None])
+    StreamWriter(SERVERS, schema).commit(messages, 3)
+    BatchWriter(SERVERS, schema, overwrite=False).abort([None])
 
     assert [
         "batch 3: 6 records written (t-0: 4 at offsets 5 to 8, t-1: 2)",

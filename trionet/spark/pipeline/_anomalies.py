@@ -20,7 +20,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ._partials import Groups, Numbers, numbers
+from ...protocol.records.columnar._arrow_columns import number_column
+from ._partials import Groups, Numbers, taken
 from ._storage import TRAILING_MINUTES
 
 #: A value this many spreads from the median is an anomaly.
@@ -85,8 +86,7 @@ class AnomalyDetector:
         table = pa.Table.from_batches(read).combine_chunks()
         [batch] = table.to_batches()
         place = np.searchsorted(np.asarray(self.windows), batch["window"].to_numpy())
-        keys = [each if name != "api_key" else each.to_numpy() for name, each in _keys(batch)]
-        series = Groups.by(keys)
+        series = Groups.by([batch["api_key"].to_numpy(), *(batch[name] for name in KEYS[1:])])
         for measure in MEASURES:
             values = np.zeros((len(series), len(self.windows)))
             values[series.of_row, place] = batch[measure].to_numpy()
@@ -131,10 +131,6 @@ def median_and_spread(values: Doubles, spread_min: float) -> tuple[Doubles, Doub
     return median, np.maximum(_NORMAL * distance, least)
 
 
-def _keys(batch: Any) -> Iterator[tuple[str, Any]]:
-    return ((name, batch[name]) for name in KEYS)
-
-
 def _rows(
     batch: Any,
     at: Numbers,
@@ -143,13 +139,13 @@ def _rows(
     figures: tuple[Doubles, Doubles, Doubles, Doubles],
     minutes: int,
 ) -> Any:
-    keys = [each.take(numbers(at, pa.int64())) for _, each in _keys(batch)]
+    keys = taken({name: batch[name] for name in KEYS}, at)
     count = len(at)
     columns = [
         pa.repeat(pa.scalar(window, pa.int64()), count),
-        *keys,
+        *keys.values(),
         pa.repeat(pa.scalar(measure), count),
-        *(numbers(each, pa.float64()) for each in figures),
+        *(number_column(pa.float64(), each) for each in figures),
         pa.repeat(pa.scalar(minutes, pa.int32()), count),
     ]
     return pa.RecordBatch.from_arrays(columns, names=[n.split()[0] for n in COLUMNS.split(", ")])

@@ -13,6 +13,7 @@ from trionet.protocol import error_codes
 from trionet.protocol.messages.registry import APIS
 from trionet.protocol.request_log import CLOSED, GONE, NO_RESPONSE, RESPONDED, SAMPLE_ALL
 
+from ...protocol.records.columnar._arrow_columns import number_column
 from ._partials import (
     CELL_NUMBERS,
     KEYS,
@@ -24,7 +25,6 @@ from ._partials import (
     cell_numbers,
     matrix,
     merged,
-    numbers,
     rows,
     unfolded,
 )
@@ -106,13 +106,13 @@ def _result(batch: Any, kind: int) -> Any:
     length = batch.num_rows
     maxima = matrix(batch["maxima"], len(MAXIMA[kind]))
     found = _percentiles(batch, maxima) if kind == REQUESTS else np.zeros((length, 0), np.int64)
-    bounds = numbers((np.arange(length + 1) * found.shape[1]).astype(np.int32), pa.int32())
+    bounds = number_column(pa.int32(), (np.arange(length + 1) * found.shape[1]).astype(np.int32))
     columns = {name: batch[name] for name in batch.schema.names if name != "sample_ppm"}
     columns["api"] = _named(batch["api_key"], api_name)
     columns["error"] = _named(batch["error_code"], error_name)
     columns["end"] = _named(batch["end"], end_name)
     columns["percentiles"] = pa.ListArray.from_arrays(
-        bounds, numbers(found.reshape(-1), pa.int64())
+        bounds, number_column(pa.int64(), found.reshape(-1))
     )
     names = [each.split()[0] for each in COLUMNS.split(", ")]
     return pa.RecordBatch.from_arrays([columns[name] for name in names], names=names)

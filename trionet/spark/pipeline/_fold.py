@@ -31,6 +31,7 @@ from ._partials import (
     counted,
     merged,
     rows,
+    taken,
 )
 from .histogram import BUCKETS_MAX, bucket
 
@@ -193,7 +194,9 @@ def _of_requests(requests: Any) -> Iterator[Any]:
     sums = np.column_stack([ones, zeros, sizes, is_error, throttle > 0, times])
     cells = bucket(times) + np.arange(len(PHASES)) * BUCKETS_MAX
     found, counts = counted(cell_numbers(groups.of_row[:, None], cells).reshape(-1))
-    yield rows(REQUESTS, _of(groups, keys), groups.sums(sums), groups.maxima(times), found, counts)
+    yield rows(
+        REQUESTS, taken(keys, groups.first), groups.sums(sums), groups.maxima(times), found, counts
+    )
 
     of_clients = {name: each for name, each in keys.items() if name != "api_key"}
     of_clients["principal"] = requests["principal"]
@@ -201,15 +204,20 @@ def _of_requests(requests: Any) -> Iterator[Any]:
     both = sizes.sum(axis=1)
     total = times[:, PHASES.index("total")]
     sums = np.column_stack([ones, zeros, both, total, throttle > 0, throttle])
-    yield rows(TALKERS, _of(groups, of_clients), groups.sums(sums), groups.maxima(sums[:, 5:]))
+    yield rows(
+        TALKERS, taken(of_clients, groups.first), groups.sums(sums), groups.maxima(sums[:, 5:])
+    )
 
     if is_error.any():
         at = np.flatnonzero(is_error)
-        of_errors = {**_take(keys, at), "end": end[at], "error_code": error_code[at]}
+        of_errors = {**taken(keys, at), "end": end[at], "error_code": error_code[at]}
         groups = Groups.by(list(of_errors.values()))
         sums = np.column_stack([ones, zeros])[at]
         yield rows(
-            ERRORS, _of(groups, of_errors), groups.sums(sums), np.zeros((len(groups), 0), np.int64)
+            ERRORS,
+            taken(of_errors, groups.first),
+            groups.sums(sums),
+            np.zeros((len(groups), 0), np.int64),
         )
 
 
@@ -230,16 +238,4 @@ def _closes(connections: Any) -> Any:
     ones = np.ones(len(connections), np.int64)
     names = ("requests", "bytes_received", "bytes_sent", "open_us")
     sums = np.column_stack([ones, 0 * ones, *map(column, names)])
-    return rows(CLOSES, _of(groups, keys), groups.sums(sums), groups.maxima(sums[:, 5:]))
-
-
-def _of(groups: Groups, keys: dict[str, Any]) -> dict[str, Any]:
-    return _take(keys, groups.first)
-
-
-def _take(keys: dict[str, Any], at: Numbers) -> dict[str, Any]:
-    indices = pa.Array.from_buffers(pa.int64(), len(at), [None, pa.py_buffer(at)])
-    return {
-        name: each[at] if isinstance(each, np.ndarray) else each.take(indices)
-        for name, each in keys.items()
-    }
+    return rows(CLOSES, taken(keys, groups.first), groups.sums(sums), groups.maxima(sums[:, 5:]))

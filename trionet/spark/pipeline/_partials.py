@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ...protocol.records.columnar._arrow_columns import number_column
 from .histogram import BUCKETS_MAX
 
 Numbers = NDArray[np.int64]
@@ -222,10 +223,19 @@ def rows(
     columns += [
         _even_lists(sums),
         _even_lists(maxima),
-        _lists(bounds, numbers((cells % CELL_NUMBERS).astype(np.int32), pa.int32())),
-        _lists(bounds, numbers(counts.astype(np.int64), pa.int64())),
+        _lists(bounds, number_column(pa.int32(), (cells % CELL_NUMBERS).astype(np.int32))),
+        _lists(bounds, number_column(pa.int64(), counts.astype(np.int64))),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def taken(columns: Mapping[str, Any], at: Numbers) -> dict[str, Any]:
+    """Return the rows with the given indices of NumPy and Arrow columns."""
+    indices = number_column(pa.int64(), at)
+    return {
+        name: each[at] if isinstance(each, np.ndarray) else each.take(indices)
+        for name, each in columns.items()
+    }
 
 
 def cell_numbers(of_row: Numbers, cells: Numbers) -> Numbers:
@@ -266,15 +276,11 @@ def _merged(kind: int, batch: Any) -> Any:
         if name != "kind"
     }
     groups = Groups.by(list(keys.values()))
-    first = numbers(groups.first, pa.int64())
     of_row, cells, counts = unfolded(batch)
     cells, counts = counted(cell_numbers(groups.of_row[of_row], cells), counts)
     return rows(
         kind,
-        {
-            name: each[groups.first] if isinstance(each, np.ndarray) else each.take(first)
-            for name, each in keys.items()
-        },
+        taken(keys, groups.first),
         groups.sums(matrix(batch["sums"], len(SUMS[kind]))),
         groups.maxima(matrix(batch["maxima"], len(MAXIMA[kind]))),
         cells,
@@ -296,25 +302,16 @@ def matrix(lists: Any, width: int) -> Numbers:
     return flat.reshape(len(lists), width)
 
 
-def numbers(values: Any, kind: Any) -> Any:
-    """Wrap a NumPy array as an Arrow column without copying.
-
-    ``pyarrow.array`` would import pandas if it is installed, which takes a second.
-    """
-    contiguous = np.ascontiguousarray(values)
-    return pa.Array.from_buffers(kind, len(contiguous), [None, pa.py_buffer(contiguous)])
-
-
 def _column(values: Any, kind: Any) -> Any:
     if isinstance(values, np.ndarray):
-        return numbers(values.astype(kind.to_pandas_dtype()), kind)
+        return number_column(kind, values.astype(kind.to_pandas_dtype()))
     return values if values.type == kind else values.cast(kind)
 
 
 def _even_lists(lines: Numbers) -> Any:
     bounds = np.arange(len(lines) + 1) * lines.shape[1]
-    return _lists(bounds, numbers(lines.astype(np.int64).reshape(-1), pa.int64()))
+    return _lists(bounds, number_column(pa.int64(), lines.astype(np.int64).reshape(-1)))
 
 
 def _lists(bounds: Numbers, values: Any) -> Any:
-    return pa.ListArray.from_arrays(numbers(bounds.astype(np.int32), pa.int32()), values)
+    return pa.ListArray.from_arrays(number_column(pa.int32(), bounds.astype(np.int32)), values)

@@ -230,41 +230,6 @@ class TaskWritten(WriterCommitMessage):
     written: Written
 
 
-def batch_writer(
-    options: Mapping[str, str], schema: StructType, *, overwrite: bool
-) -> DataSourceArrowWriter:
-    """Create the writer for a DataFrame.
-
-    Args:
-        options: the options from Spark.
-        schema: the columns of the rows.
-        overwrite: whether the save mode is ``overwrite``, which topics do not support.
-
-    Raises:
-        ConfigError: an option is missing, unknown or not allowed.
-        SinkColumnsError: a column is missing or has the wrong type, or ``overwrite`` is set.
-    """
-    if overwrite:
-        raise SinkColumnsError(
-            "save mode overwrite not allowed for trionet: topics cannot be overwritten; use"
-            ' mode("append")'
-        )
-    return BatchWriter(_checked(options, schema))
-
-
-def stream_writer(options: Mapping[str, str], schema: StructType) -> DataSourceStreamArrowWriter:
-    """Create the writer for a stream; it appends in every output mode.
-
-    Args:
-        options: the options from Spark.
-        schema: the columns of the rows.
-
-    Raises:
-        ConfigError, SinkColumnsError: see :func:`batch_writer`.
-    """
-    return StreamWriter(_checked(options, schema))
-
-
 def _checked(options: Mapping[str, str], schema: StructType) -> SinkOptions:
     parsed = SinkOptions.parse(options)
     check_columns(
@@ -296,10 +261,25 @@ def write_task(options: SinkOptions, batches: Iterator[Batch]) -> TaskWritten:
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Writes a DataFrame to topics; see :func:`batch_writer`."""
+    """Writes a DataFrame to topics.
 
-    def __init__(self, options: SinkOptions) -> None:
-        self._options = options
+    Args:
+        options: the options from Spark.
+        schema: the columns of the rows.
+        overwrite: whether the save mode is ``overwrite``, which topics do not support.
+
+    Raises:
+        ConfigError: an option is missing, unknown or not allowed.
+        SinkColumnsError: a column is missing or has the wrong type, or ``overwrite`` is set.
+    """
+
+    def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
+        if overwrite:
+            raise SinkColumnsError(
+                "save mode overwrite not allowed for trionet: topics cannot be overwritten; use"
+                ' mode("append")'
+            )
+        self._options = _checked(options, schema)
 
     def write(self, iterator: Iterator[Batch]) -> TaskWritten:
         """Write the rows of one task; called on an executor."""
@@ -315,10 +295,18 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """Writes the micro-batches of a stream to topics; see :func:`stream_writer`."""
+    """Writes the micro-batches of a stream to topics; it appends in every output mode.
 
-    def __init__(self, options: SinkOptions) -> None:
-        self._options = options
+    Args:
+        options: the options from Spark.
+        schema: the columns of the rows.
+
+    Raises:
+        ConfigError, SinkColumnsError: see :class:`BatchWriter`.
+    """
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self._options = _checked(options, schema)
 
     def write(self, iterator: Iterator[Batch]) -> TaskWritten:
         """Write the rows of one task; called on an executor."""
@@ -350,8 +338,7 @@ def _summary(messages: Sequence[WriterCommitMessage | None]) -> str:
     for message in messages:
         if isinstance(message, TaskWritten):
             for partition, span in message.written.items():
-                before = total.get(partition)
-                total[partition] = span if before is None else before.merge(span)
+                _add(total, partition, span)
     count = sum(span.count for span in total.values())
     where = ", ".join(f"{each}: {total[each]}" for each in sorted(total))
     return f"{count} records written" + (f" ({where})" if where else "")

@@ -34,7 +34,7 @@ from pyspark.sql.streaming.datasource import (
 from ...client._topic_partition import TopicPartition
 from ...protocol._config_types import LONG_MAX
 from .._loop_host import host
-from .._offset_limits import LATEST, DataLossError, Offsets, PlainOffsets, from_plain, to_plain
+from .._offset_limits import LATEST, Offsets, PlainOffsets, from_plain, to_plain
 from .._options import SourceOptions
 from .._planning import OffsetRange, TriggerDelay, rate_limited, stream_plan, verify_available_now
 from ._offset_reader import OffsetReader
@@ -166,7 +166,7 @@ class MicroBatches:
         if self._last_end is not None and not is_repeated:
             verify_available_now(end, self._last_end, await self._latest_of_all())
         earliest = await self._starts_of_new(start, end)
-        plan = stream_plan(
+        ranges, losses = stream_plan(
             start,
             end,
             earliest,
@@ -174,8 +174,11 @@ class MicroBatches:
             max_records=self._options.max_records_per_partition,
             topic_ids=self._reader.topic_ids,
         )
-        self._report(plan.losses)
-        return plan.ranges
+        for loss in losses:
+            if self._options.fail_on_data_loss:
+                raise loss
+            logger.warning("%s", loss)
+        return ranges
 
     async def _latest(self, start: Offsets) -> Offsets:
         if self._last_end is not None:
@@ -197,12 +200,6 @@ class MicroBatches:
             await trio.lowlevel.checkpoint()
             return {}
         return await self._reader.earliest(new)
-
-    def _report(self, losses: list[DataLossError]) -> None:
-        for loss in losses:
-            if self._options.fail_on_data_loss:
-                raise loss
-            logger.warning("%s", loss)
 
 
 class BatchReader(DataSourceReader):

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import groupby, takewhile
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 from xml.etree.ElementTree import Element, tostring
 
 import attrs
@@ -71,14 +71,6 @@ _TICKS: Final = 6
 _TIME_TICKS: Final = 9
 
 
-class Scale(Protocol):
-    """A mapping of values to positions on an axis, from 0 to 1."""
-
-    def place(self, value: float) -> float: ...
-
-    def ticks(self) -> list[float]: ...
-
-
 @attrs.frozen
 class Linear:
     """An axis from zero to a round number that no value exceeds."""
@@ -117,6 +109,9 @@ class Logarithmic:
 
     def ticks(self) -> list[float]:
         return [10.0**exponent for exponent in range(self.low, self.high + 1)]
+
+
+Scale: TypeAlias = Linear | Logarithmic
 
 
 def _round_up(value: float) -> float:
@@ -225,17 +220,9 @@ def stacked_columns(
         for number, each in enumerate(series):
             value = each.values[n] or 0
             if value:
-                top = _y(scale, base + value)
-                rectangle = node(
-                    "rect",
-                    node("title", f"{each.name}, {format_time(bins.time(n))}: {format_(value)}"),
-                    class_=f"f{number}",
-                    x=_x(bins, n),
-                    y=top,
-                    width=max(_x(bins, n + 1) - _x(bins, n) - gap, 0.5),
-                    height=_y(scale, base) - top,
-                )
-                append(drawing, rectangle)
+                tip = f"{each.name}, {format_time(bins.time(n))}: {format_(value)}"
+                place = _place(bins, scale, n, base, base + value, gap)
+                drawing.append(node("rect", node("title", tip), class_=f"f{number}", **place))
                 base += value
     append(drawing, *_marks(marks, bins))
     return figure(title, drawing, [each.name for each in series])
@@ -253,19 +240,11 @@ def heatmap(
     for cell in cells:
         # The square root makes rare slow requests visible, which matter most.
         step = max(1, round(_HEAT_STEPS * (cell.requests / most) ** 0.5))
-        top, bottom = _y(scale, cell.high), _y(scale, cell.low)
         between = f"{format_(cell.low)} to {format_(cell.high)}"
-        rectangle = node(
-            "rect",
-            node("title", f"{format_time(bins.time(cell.bin))}, {between}: {cell.requests:,.0f}"),
-            class_="heat",
-            opacity=f"{step / _HEAT_STEPS:.2f}",
-            x=_x(bins, cell.bin),
-            y=top,
-            width=max(_x(bins, cell.bin + 1) - _x(bins, cell.bin), 0.5),
-            height=max(bottom - top, 0.5),
-        )
-        append(drawing, rectangle)
+        tip = f"{format_time(bins.time(cell.bin))}, {between}: {cell.requests:,.0f}"
+        place = _place(bins, scale, cell.bin, cell.low, cell.high)
+        shade = f"{step / _HEAT_STEPS:.2f}"
+        drawing.append(node("rect", node("title", tip), class_="heat", opacity=shade, **place))
     append(drawing, *_marks(marks, bins))
     return figure(title, drawing, ())
 
@@ -329,6 +308,15 @@ def _marks(marks: Iterable[Mark], bins: Bins) -> Iterable[Element]:
         )
 
 
+def _place(
+    bins: Bins, scale: Scale, index: int, low: float, high: float, gap: float = 0.0
+) -> dict[str, float]:
+    """Return the rectangle of a bin between two values, with a gap before the next bin."""
+    left, top = _x(bins, index), _y(scale, high)
+    width = max(_x(bins, index + 1) - left - gap, 0.5)
+    return {"x": left, "y": top, "width": width, "height": _y(scale, low) - top}
+
+
 def _x(bins: Bins, index: float) -> float:
     return _LEFT + _PLOT_WIDTH * index / bins.count
 
@@ -378,16 +366,9 @@ def _bar(row: int, bar: Bar, names: Sequence[str], format_: Format) -> Sequence[
         if part > 0:
             width = _BAR_WIDTH * part / whole
             text = f"{bar.label}, {name}: {format_(part)} ({part / whole:.1%})"
+            tip = node("title", text)
             nodes.append(
-                node(
-                    "rect",
-                    node("title", text),
-                    class_=f"f{number}",
-                    x=left,
-                    y=top,
-                    width=width,
-                    height=_BAR,
-                )
+                node("rect", tip, class_=f"f{number}", x=left, y=top, width=width, height=_BAR)
             )
             left += width
     nodes.append(node("text", format_(whole), x=_LABELS + _BAR_WIDTH + 8, y=middle))

@@ -31,7 +31,7 @@ from ._sections import PARTS, Section, count, duration, measure, overview, rate,
 
 # Eight colours per scheme: the color-blind safe palette of Okabe and Ito, with a darker yellow on
 # white, and lighter blue and black on black.
-_LIGHT: Final = (
+_LIGHT: Final = [
     "#0072b2",
     "#e69f00",
     "#009e73",
@@ -40,8 +40,8 @@ _LIGHT: Final = (
     "#56b4e9",
     "#b8a800",
     "#777777",
-)
-_DARK: Final = (
+]
+_DARK: Final = [
     "#4da3e0",
     "#f0b030",
     "#2cc295",
@@ -50,12 +50,12 @@ _DARK: Final = (
     "#8fd0f5",
     "#f0e442",
     "#aaaaaa",
-)
+]
 SERIES: Final = len(_LIGHT)
 
 
 def _scheme(
-    background: str, text: str, faint: str, line: str, alarm: str, series: tuple[str, ...]
+    background: str, text: str, faint: str, line: str, alarm: str, series: Sequence[str]
 ) -> str:
     colours = "".join(f"--c{number}:{colour};" for number, colour in enumerate(series))
     return (

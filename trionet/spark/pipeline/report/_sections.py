@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 import attrs
 
@@ -89,6 +89,8 @@ def _three_digits(value: float) -> str:
     return f"{value:,.{digits}f}"
 
 
+T = TypeVar("T")
+
 #: The phases of a request, in order; a quota throttles after the response (KIP-219).
 PARTS: Final = {
     "request_queue": "request queue",
@@ -121,8 +123,8 @@ class Section:
     title: str
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
-    note: str = ""
-    placeholder: str = ""
+    note: str
+    placeholder: str
 
 
 def overview(report: Report) -> Sequence[tuple[str, str]]:
@@ -200,159 +202,122 @@ def sections(report: Report, top: int) -> Sequence[Section]:
     ]
 
 
+def _section(
+    title: str,
+    columns: Sequence[tuple[str, Callable[[T], str]]],
+    rows: Sequence[T],
+    *,
+    note: str = "",
+    placeholder: str,
+) -> Section:
+    headings = [heading for heading, _ in columns]
+    texts = [[text(row) for _, text in columns] for row in rows]
+    return Section(title, headings, texts, note, placeholder)
+
+
 def _apis(report: Report) -> Section:
-    headings = ("API", "requests>", "share>", "rate>", "errors>", *(f"{name}>" for name in SHARES))
-    return Section(
-        "APIs",
-        (*headings, "max>", "received>", "sent>"),
-        [_api(api, report) for api in report.apis],
-        note="Times are totals; percentiles cover all minutes, with an error of at most 0.8 %.",
-        placeholder="No requests.",
-    )
+    def percentile(name: str) -> tuple[str, Callable[[Api], str]]:
+        return f"{name}>", lambda api: duration(api.percentiles["total"][name])
 
-
-def _api(api: Api, report: Report) -> Sequence[str]:
-    traffic, total = api.traffic, api.percentiles["total"]
-    return (
-        printable(api.name),
-        count(traffic.requests),
-        share(traffic.requests / (report.traffic.requests or 1)),
-        rate(traffic.requests / report.seconds),
-        count(traffic.errors),
-        *(duration(total[name]) for name in SHARES),
-        duration(traffic.max_us),
-        size(traffic.request_bytes),
-        size(traffic.response_bytes),
-    )
+    of_all = report.traffic.requests or 1
+    columns: list[tuple[str, Callable[[Api], str]]] = [
+        ("API", lambda api: printable(api.name)),
+        ("requests>", lambda api: count(api.traffic.requests)),
+        ("share>", lambda api: share(api.traffic.requests / of_all)),
+        ("rate>", lambda api: rate(api.traffic.requests / report.seconds)),
+        ("errors>", lambda api: count(api.traffic.errors)),
+        *map(percentile, SHARES),
+        ("max>", lambda api: duration(api.traffic.max_us)),
+        ("received>", lambda api: size(api.traffic.request_bytes)),
+        ("sent>", lambda api: size(api.traffic.response_bytes)),
+    ]
+    note = "Times are totals; percentiles cover all minutes, with an error of at most 0.8 %."
+    return _section("APIs", columns, report.apis, note=note, placeholder="No requests.")
 
 
 def _talkers(report: Report) -> Section:
-    return Section(
-        "Top talkers",
-        (
-            "client",
-            "listener",
-            "requests>",
-            "share>",
-            "bytes>",
-            "share>",
-            "time>",
-            "share>",
-            "errors>",
-        ),
-        [_talker(each) for each in report.talkers],
-        note="The clients with the largest share of requests, bytes or time.",
-        placeholder="No requests.",
-    )
-
-
-def _talker(talker: Talker) -> Sequence[str]:
-    traffic = talker.traffic
-    return (
-        _name(talker.client_id),
-        _name(talker.listener),
-        count(traffic.requests),
-        share(talker.request_share),
-        size(traffic.bytes),
-        share(talker.byte_share),
-        duration(traffic.phase_us["total"]),
-        share(talker.time_share),
-        count(traffic.errors),
-    )
+    columns: list[tuple[str, Callable[[Talker], str]]] = [
+        ("client", lambda talker: _name(talker.client_id)),
+        ("listener", lambda talker: _name(talker.listener)),
+        ("requests>", lambda talker: count(talker.traffic.requests)),
+        ("share>", lambda talker: share(talker.request_share)),
+        ("bytes>", lambda talker: size(talker.traffic.bytes)),
+        ("share>", lambda talker: share(talker.byte_share)),
+        ("time>", lambda talker: duration(talker.traffic.phase_us["total"])),
+        ("share>", lambda talker: share(talker.time_share)),
+        ("errors>", lambda talker: count(talker.traffic.errors)),
+    ]
+    note = "The clients with the largest share of requests, bytes or time."
+    return _section("Top talkers", columns, report.talkers, note=note, placeholder="No requests.")
 
 
 def _errors(report: Report, top: int) -> Section:
     requests = {api.name: api.traffic.requests for api in report.apis}
-    return Section(
-        "Errors",
-        ("API", "error", "requests>", "share of API>"),
-        [_error(each, requests.get(each.api, 0)) for each in report.errors[:top]],
-        note=_and_more(len(report.errors), top),
-        placeholder="No errors.",
-    )
 
+    def of_api(error: Error) -> str:
+        of_all = requests.get(error.api, 0)
+        return share(error.requests / of_all) if of_all else NOTHING
 
-def _error(error: Error, requests: int) -> Sequence[str]:
-    of_all = share(error.requests / requests) if requests else NOTHING
-    return printable(error.api), printable(error_name(error)), count(error.requests), of_all
+    columns: list[tuple[str, Callable[[Error], str]]] = [
+        ("API", lambda error: printable(error.api)),
+        ("error", lambda error: printable(error_name(error))),
+        ("requests>", lambda error: count(error.requests)),
+        ("share of API>", of_api),
+    ]
+    note = _and_more(len(report.errors), top)
+    return _section("Errors", columns, report.errors[:top], note=note, placeholder="No errors.")
 
 
 def _closes(report: Report, top: int) -> Section:
+    columns: list[tuple[str, Callable[[Close], str]]] = [
+        ("reason", lambda close: printable(close.reason)),
+        ("listener", lambda close: _name(close.listener)),
+        ("connections>", lambda close: count(close.connections)),
+        ("open on average>", lambda close: duration(close.open_mean_us)),
+        ("requests>", lambda close: count(close.requests)),
+        ("received>", lambda close: size(close.bytes_received)),
+        ("sent>", lambda close: size(close.bytes_sent)),
+    ]
     of_all = "Includes all APIs. " if report.filters.apis else ""
-    return Section(
+    return _section(
         "Closed connections",
-        (
-            "reason",
-            "listener",
-            "connections>",
-            "open on average>",
-            "requests>",
-            "received>",
-            "sent>",
-        ),
-        [_close(each) for each in report.closes[:top]],
+        columns,
+        report.closes[:top],
         note=of_all + _and_more(len(report.closes), top),
         placeholder="No connections were closed.",
     )
 
 
-def _close(close: Close) -> Sequence[str]:
-    return (
-        printable(close.reason),
-        _name(close.listener),
-        count(close.connections),
-        duration(close.open_mean_us),
-        count(close.requests),
-        size(close.bytes_received),
-        size(close.bytes_sent),
-    )
-
-
 def _quotas(report: Report) -> Section:
-    return Section(
-        "Quota pressure",
-        ("client", "principal", "listener", "throttled>", "share>", "total>", "longest>"),
-        [_quota(each) for each in report.quotas],
-        note="Includes all APIs." if report.filters.apis else "",
-        placeholder="No client was throttled.",
-    )
-
-
-def _quota(quota: Quota) -> Sequence[str]:
-    return (
-        _name(quota.client_id),
-        _name(quota.principal),
-        _name(quota.listener),
-        count(quota.throttled),
-        share(quota.throttled / (quota.requests or 1)),
-        duration(quota.throttle_us),
-        duration(quota.throttle_max_us),
-    )
+    columns: list[tuple[str, Callable[[Quota], str]]] = [
+        ("client", lambda quota: _name(quota.client_id)),
+        ("principal", lambda quota: _name(quota.principal)),
+        ("listener", lambda quota: _name(quota.listener)),
+        ("throttled>", lambda quota: count(quota.throttled)),
+        ("share>", lambda quota: share(quota.throttled / (quota.requests or 1))),
+        ("total>", lambda quota: duration(quota.throttle_us)),
+        ("longest>", lambda quota: duration(quota.throttle_max_us)),
+    ]
+    note = "Includes all APIs." if report.filters.apis else ""
+    placeholder = "No client was throttled."
+    return _section("Quota pressure", columns, report.quotas, note=note, placeholder=placeholder)
 
 
 def _anomalies(report: Report, top: int) -> Section:
-    return Section(
-        "Anomalies",
-        ("minute", "what", "was>", "expected>", "score>", "API", "client", "listener"),
-        [_anomaly(each) for each in report.anomalies[:top]],
-        note="The expected value is the median of the preceding hour. "
-        + _and_more(report.anomaly_count, top),
-        placeholder="No anomalies.",
-    )
-
-
-def _anomaly(anomaly: Anomaly) -> Sequence[str]:
-    what, written = measure(anomaly.measure)
-    return (
-        format_time(anomaly.window),
-        what,
-        written(anomaly.value),
-        written(anomaly.expected),
-        f"{anomaly.score:+.1f}",
-        printable(anomaly.api),
-        _name(anomaly.client_id),
-        _name(anomaly.listener),
-    )
+    columns: list[tuple[str, Callable[[Anomaly], str]]] = [
+        ("minute", lambda each: format_time(each.window)),
+        ("what", lambda each: measure(each.measure)[0]),
+        ("was>", lambda each: measure(each.measure)[1](each.value)),
+        ("expected>", lambda each: measure(each.measure)[1](each.expected)),
+        ("score>", lambda each: f"{each.score:+.1f}"),
+        ("API", lambda each: printable(each.api)),
+        ("client", lambda each: _name(each.client_id)),
+        ("listener", lambda each: _name(each.listener)),
+    ]
+    note = "The expected value is the median of the preceding hour. "
+    note += _and_more(report.anomaly_count, top)
+    rows = report.anomalies[:top]
+    return _section("Anomalies", columns, rows, note=note, placeholder="No anomalies.")
 
 
 def measure(name: str) -> tuple[str, Callable[[float], str]]:
