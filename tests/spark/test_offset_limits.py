@@ -1,7 +1,4 @@
-"""Offsets and partitions as JSON: what the connector writes is read, what is written it reads.
-
-Where a query begins and ends: what was written, and what that is for its partitions.
-"""
+"""Offsets in the connector's JSON, and where a query begins and ends."""
 
 from __future__ import annotations
 

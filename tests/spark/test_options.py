@@ -1,8 +1,4 @@
-"""A source's options: the names, defaults, refusals and preferences of Spark's own connector.
-
-Which of the partitions that there are a query reads.
-
-A sink's options.
+"""The options of a source and a sink: the names, defaults, refusals of Spark's own connector.
 
 The page about options has all that there are, and what it says of their defaults is so.
 """

@@ -1,9 +1,4 @@
-"""Splitting ranges into tasks: the numbers of the connector's own suite, and what holds for all.
-
-From offsets to the ranges that are read, and what is found to be lost on the way.
-
-How much goes into a micro-batch: the batches of the connector's own suite, and what holds.
-"""
+"""The ranges of offsets of each task, what is lost, and how much a micro-batch reads at most."""
 
 from __future__ import annotations
 

@@ -13,7 +13,6 @@ import pytest
 
 from spark.pipeline.logged import (
     MINUTE,
-    PHASES,
     Logged,
     counted,
     nearest_rank,
@@ -27,6 +26,7 @@ from trionet.spark._data_source import TrionetDataSource
 from trionet.spark.pipeline._batches import BatchProcessor
 from trionet.spark.pipeline._closing import Outputs
 from trionet.spark.pipeline._estimates import api_name
+from trionet.spark.pipeline._partials import PHASES
 from trionet.testing.brokers._threaded import ThreadedBroker
 
 if TYPE_CHECKING:

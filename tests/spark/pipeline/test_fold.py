@@ -12,7 +12,6 @@ import pytest
 from spark.pipeline.logged import (
     BEGIN,
     MINUTE,
-    PHASES,
     Logged,
     closed,
     counted,
@@ -35,6 +34,7 @@ from trionet.spark.pipeline._partials import (
     CLOSES,
     ERRORS,
     INTAKE,
+    PHASES,
     REQUESTS,
     SCHEMA,
     SUMS,

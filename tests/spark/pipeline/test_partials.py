@@ -1,4 +1,4 @@
-""""""
+"""Rows are grouped by their keys, however many columns these have."""
 
 from __future__ import annotations
 

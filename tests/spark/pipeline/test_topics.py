@@ -1,3 +1,5 @@
+"""What a job does about its topics before Spark starts: our admin client against our broker."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,7 +1,4 @@
-"""How far a query is behind: from whatever Spark tells of it.
-
-What the log has of how far queries are behind.
-"""
+"""How far a query is behind, from whatever Spark tells of it, and what the log has of that."""
 
 from __future__ import annotations
 

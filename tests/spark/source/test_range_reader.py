@@ -12,9 +12,8 @@ from typing import Any
 import attrs
 import pyarrow as pa
 import pytest
-import trio
 
-import trionet
+from spark.brokers import delete_records
 from trionet.client._topic_partition import TopicPartition
 from trionet.errors import ApiError, AuthenticationError, FetchTooLargeError
 from trionet.spark._loop_host import host
@@ -76,14 +75,6 @@ def planned(cluster: ThreadedBroker, topic: str, start: int, until: int) -> Offs
     reader = reader_of(cluster, topic)
     host().call(reader.partitions)
     return OffsetRange(topic, 0, start, until, reader.topic_ids[topic])
-
-
-def delete_records(cluster: ThreadedBroker, topic: str, before: int) -> None:
-    async def delete() -> None:
-        async with trionet.open_admin(cluster.bootstrap_servers) as admin:
-            (await admin.delete_records({TopicPartition(topic, 0): before})).checked()
-
-    trio.run(delete)
 
 
 # Ranges.

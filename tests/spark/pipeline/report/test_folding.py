@@ -1,9 +1,4 @@
-"""Any range of time is cut into no more bins than a chart has room for.
-
-Percentiles of a longer time come from the buckets of all its minutes.
-
-What a report says of ten minutes whose every request is known.
-"""
+"""Bins of a chart, histograms of many minutes, and the report that is made of queries' results."""
 
 from __future__ import annotations
 

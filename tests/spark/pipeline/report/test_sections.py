@@ -1,9 +1,4 @@
-"""Numbers with their unit, short enough for a column.
-
-A report as text: everything is said, and nothing that a client wrote is obeyed.
-
-A report as JSON.
-"""
+"""Numbers and tables of a report as text, on a terminal and as JSON."""
 
 from __future__ import annotations
 
