@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from support.process_list import children_of
 from trionet.spark import TrionetDataSource
-from trionet.spark.pipeline.aggregation._fold import folded
-from trionet.spark.pipeline.aggregation._partials import COLUMNS, INTAKE
+from trionet.spark.pipeline._fold import folded
+from trionet.spark.pipeline._partials import COLUMNS, INTAKE
 
 WARM_UP_ACTIONS = 2
 TIMED_ACTIONS = 5

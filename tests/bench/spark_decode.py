@@ -18,8 +18,7 @@ from trionet.client._topic_partition import TopicPartition
 from trionet.protocol.records._batch import iter_batches
 from trionet.protocol.records._records import decode_columns, encode_batch
 from trionet.protocol.records.compression._codecs import LZ4, NONE
-from trionet.spark.source._arrow_decoder import ColumnDecoder
-from trionet.spark.source._fetched_records import FetchedRecords
+from trionet.spark.source._arrow_decoder import ColumnDecoder, FetchedRecords
 
 RUNS = 5
 SECONDS = 0.5

@@ -114,9 +114,9 @@ def test_a_wrong_setting_is_exit_status_2(
 def events() -> list[object]:
     """A micro-batch that has told of minutes, one that has not, and the end."""
     pytest.importorskip("pyspark")
-    from trionet.spark.pipeline.aggregation._watermarks import Intake
-    from trionet.spark.pipeline.run._batches import BatchResult
-    from trionet.spark.pipeline.run._job import BatchDone, JobDone
+    from trionet.spark.pipeline._batches import BatchResult
+    from trionet.spark.pipeline._job import BatchDone, JobDone
+    from trionet.spark.pipeline._storage import Intake
 
     intake = Intake(requests_read=1200, connections_read=3, late=2, malformed=1)
     return [

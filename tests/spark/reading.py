@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 
-from trionet.spark.offsets._partition_offsets import PlainOffsets
-from trionet.spark.options._options import SourceOptions
+from trionet.spark._offset_limits import PlainOffsets
+from trionet.spark._options import SourceOptions
 from trionet.spark.source._readers import BatchReader, StreamReader
 
 

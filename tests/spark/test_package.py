@@ -49,7 +49,7 @@ def test_importing_it_loads_nothing_heavy() -> None:
 
 @pytest.mark.slow
 def test_reading_options_needs_neither_spark_nor_arrow() -> None:
-    actual = modules_after("import trionet.spark.options._options, trionet.spark.source._lag")
+    actual = modules_after("import trionet.spark._options, trionet.spark.source._lag")
 
     assert "trionet" in actual
     assert set() == actual & {"numpy", "pyarrow", "pyspark"}

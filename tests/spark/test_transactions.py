@@ -15,7 +15,7 @@ from support.eventually import eventually
 from support.kafka_node import kafka_node
 from trionet import TopicPartition
 from trionet.client.admin import NewTopic, OffsetSpec
-from trionet.spark.runtime._loop_host import host
+from trionet.spark._loop_host import host
 
 pytest.importorskip("pyspark", reason="PySpark cannot be imported: pip install 'trionet[spark]'")
 pytest.importorskip("confluent_kafka", reason="confluent-kafka cannot be imported")

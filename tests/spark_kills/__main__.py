@@ -15,8 +15,7 @@ import trio
 
 from spark_kills.analysis import Analysis
 from spark_kills.copying import Copying
-from spark_kills.plan import KINDS, plan
-from spark_kills.run import Outcome
+from spark_kills.run import KINDS, Outcome, plan
 from support.java import NO_JAVA, has_java
 
 SCENARIOS: Mapping[str, type[Copying | Analysis]] = {

@@ -1,7 +1,11 @@
-"""The telemetry pipeline: killed again and again, its results are those of an undisturbed run."""
+"""The telemetry pipeline: killed again and again, its results are those of an undisturbed run.
+
+How far a query is, its checkpoint says.
+"""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping
 from functools import cache
@@ -13,13 +17,52 @@ import trio
 
 from spark.pipeline.logged import Logged, traffic
 from spark.pipeline.written_results import tables
-from spark_kills.checkpoint import Checkpoint
 from spark_kills.clients import create_topics, read, write
-from spark_kills.plan import Kill
-from spark_kills.run import Outcome, Run, StandstillError
+from spark_kills.ledger import Ends
+from spark_kills.run import Kill, Outcome, Run, StandstillError
 from spark_kills.victims import DurableBroker, Job
 from trionet.errors import TrionetError
 from trionet.protocol.request_log import LoggedRequest, encode
+
+
+@attrs.frozen
+class Checkpoint:
+    """The checkpoint of a query that reads one topic.
+
+    Attributes:
+        folder: where it is; it may not be there yet.
+        topic: which topic.
+    """
+
+    folder: Path
+    topic: str
+
+    @property
+    def done(self) -> int:
+        """How many micro-batches are noted as done."""
+        return len(_numbers(self.folder / "commits"))
+
+    def cuts(self) -> list[Ends]:
+        """Where each micro-batch ends, in order; the last one may be under way."""
+        log = self.folder / "offsets"
+        return [self._ends(log / str(number)) for number in sorted(_numbers(log))]
+
+    def is_through(self, ends: Ends) -> bool:
+        """Whether all before these offsets is done."""
+        done = _numbers(self.folder / "commits")
+        return bool(done) and self._ends(self.folder / "offsets" / str(max(done))) == ends
+
+    def _ends(self, log: Path) -> Ends:
+        offsets = json.loads(log.read_text("utf-8").splitlines()[2])[self.topic]
+        return {int(partition): offset for partition, offset in offsets.items()}
+
+
+def _numbers(log: Path) -> list[int]:
+    # Other names are those of checksums, and of what is not written wholly.
+    if not log.exists():
+        return []
+    return [int(each.name) for each in log.iterdir() if each.name.isdecimal()]
+
 
 _LOG: Final = "requests"
 _RESULTS: Final = "results"

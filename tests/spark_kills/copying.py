@@ -9,11 +9,10 @@ from typing import Final
 
 import trio
 
-from spark_kills.checkpoint import Checkpoint
+from spark_kills.analysis import Checkpoint
 from spark_kills.clients import Found, create_topics, feed, read
 from spark_kills.ledger import Row, repeated, wrong_in_copy, wrong_in_files, wrong_in_source
-from spark_kills.plan import Kill
-from spark_kills.run import Outcome, Run, StandstillError
+from spark_kills.run import Kill, Outcome, Run, StandstillError
 from spark_kills.victims import DurableBroker, Job
 from trionet._util._raising import raise_single_error
 from trionet.errors import TrionetError

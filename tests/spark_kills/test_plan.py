@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_kills.plan import KINDS, plan
+from spark_kills.run import KINDS, plan
 
 
 def test_a_seed_always_gives_the_same() -> None:

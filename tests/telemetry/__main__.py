@@ -18,12 +18,10 @@ from pathlib import Path
 import trio
 
 from support.java import NO_JAVA, has_java
-from telemetry.counts import differences
-from telemetry.exactness import compare
+from telemetry.exactness import compare, exact_rows
 from telemetry.loads import WARMED_UP
-from telemetry.results import Results
+from telemetry.results import Results, differences
 from telemetry.run import TOPIC, Outcome, Wanted, run
-from telemetry.truth import exact_rows
 
 
 def main(arguments: list[str]) -> int:

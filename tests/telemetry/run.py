@@ -24,11 +24,10 @@ import trio
 
 from support.ports import free_ports
 from support.processes import SAME_TRIONET, first_line, running
-from telemetry.counts import BrokerCounts
 from telemetry.loads import answered, loads
 from telemetry.peers import IDLE_SECONDS, be_peers, make_topics, tick
 from telemetry.pipeline import Job, Running, running_pipeline
-from telemetry.results import Results
+from telemetry.results import BrokerCounts, Results
 
 TOPIC = "requests"
 MINUTE = 60.0

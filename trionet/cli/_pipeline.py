@@ -28,10 +28,10 @@ from .clients._connection import DEFAULT_SERVERS
 from .terminal._output import stdout
 
 if TYPE_CHECKING:
-    from trionet.spark.pipeline.aggregation._watermarks import Intake
-    from trionet.spark.pipeline.report.data._figures import Report
-    from trionet.spark.pipeline.run._batches import BatchResult
-    from trionet.spark.pipeline.run._job import BatchDone, Event, JobDone
+    from trionet.spark.pipeline._batches import BatchResult
+    from trionet.spark.pipeline._job import BatchDone, Event, JobDone
+    from trionet.spark.pipeline._storage import Intake
+    from trionet.spark.pipeline.report._figures import Report
 
 COMMANDS: Final = Subcommands(
     description="Turn the request log of a broker (request.log.topic) into rates, percentiles, top "
@@ -146,8 +146,8 @@ _MASTER: Final = option(
 )
 def _run_job(arguments: Namespace) -> int:
     check_environment()
-    from trionet.spark.pipeline.run._job import run_job
-    from trionet.spark.pipeline.run._settings import JobSettings, split
+    from trionet.spark.pipeline._job import run_job
+    from trionet.spark.pipeline._settings import JobSettings, split
 
     client, spark = split(dict(key_value(text, "--set") for text in arguments.set))
     folder = arguments.folder.rstrip("/")
@@ -195,7 +195,7 @@ def print_event(event: Event, *, as_json: bool) -> None:
 
 
 def _lines(event: Event) -> list[str]:
-    from trionet.spark.pipeline.run._job import JobDone
+    from trionet.spark.pipeline._job import JobDone
 
     if isinstance(event, str):
         return [event]
@@ -235,7 +235,7 @@ def _time(window: int) -> str:
 def _document(event: BatchDone | JobDone) -> dict[str, Any]:
     import attrs
 
-    from trionet.spark.pipeline.run._job import JobDone
+    from trionet.spark.pipeline._job import JobDone
 
     if isinstance(event, JobDone):
         intake = {"records": event.intake.records, **attrs.asdict(event.intake)}
@@ -306,9 +306,8 @@ def _allow_relative_times(parser: ArgumentParser) -> None:
     "where the time went, top clients, errors, and anomalous minutes.",
 )
 def _run_report(arguments: Namespace) -> int:
-    from trionet.spark.pipeline.report.data._reading import check_folder
-    from trionet.spark.pipeline.report.data._time_range import time_range
-    from trionet.spark.pipeline.run._session import check_master, open_session
+    from trionet.spark.pipeline._session import check_master, open_session
+    from trionet.spark.pipeline.report._inputs import check_folder, time_range
 
     # Check everything before starting Spark, which takes seconds.
     now = datetime.now(UTC)
@@ -319,8 +318,8 @@ def _run_report(arguments: Namespace) -> int:
     settings = dict(map(_setting, arguments.set))
     keys = [api_key(name, _APIS) for name in arguments.api]
     check_environment()
-    from trionet.spark.pipeline.report.data._figures import Filters
-    from trionet.spark.pipeline.report.data._report import make_report
+    from trionet.spark.pipeline.report._inputs import Filters
+    from trionet.spark.pipeline.report._report import make_report
 
     apis = {key: api_name(key) for key in keys}
     filters = Filters(apis, tuple(arguments.client), tuple(arguments.listener))
@@ -336,11 +335,11 @@ def _run_report(arguments: Namespace) -> int:
 
 def _write(report: Report, arguments: Namespace) -> None:
     if arguments.json:
-        from trionet.spark.pipeline.report.text._json import document
+        from trionet.spark.pipeline.report._json import document
 
         print(document(report))
     else:
-        from trionet.spark.pipeline.report.text._terminal import write
+        from trionet.spark.pipeline.report._terminal import write
 
         write(report, arguments.top, stdout())
     sys.stdout.flush()
@@ -364,7 +363,7 @@ def _page_path(name: str) -> Path:
 
 def _write_page(path: Path, report: Report, top: int, now: datetime) -> None:
     """Replace the file atomically, so that a reader never sees an incomplete page."""
-    from trionet.spark.pipeline.report.html._page import page
+    from trionet.spark.pipeline.report._page import page
 
     part = path.with_name(f"{path.name}.part")
     part.write_text(page(report, top, now), encoding="utf-8")

@@ -30,7 +30,7 @@ from pyspark.sql.types import (
 from ..errors import ConfigError, TrionetError
 
 if TYPE_CHECKING:
-    from .options._options import SourceOptions
+    from ._options import SourceOptions
 
 
 class TrionetDataSource(DataSource):
@@ -84,11 +84,11 @@ class TrionetDataSource(DataSource):
         """Return the writer for a batch query.
 
         Raises:
-            ConfigError, SinkColumnsError: see :func:`._writers.batch_writer`.
+            ConfigError, SinkColumnsError: see :class:`._writers.BatchWriter`.
         """
-        from .sink._writers import batch_writer
+        from .sink._writers import BatchWriter
 
-        return batch_writer(self.options, schema, overwrite=overwrite)
+        return BatchWriter(self.options, schema, overwrite=overwrite)
 
     def streamWriter(  # noqa: N802
         self,
@@ -98,14 +98,14 @@ class TrionetDataSource(DataSource):
         """Return the writer for a streaming query.
 
         Raises:
-            ConfigError, SinkColumnsError: see :func:`._writers.stream_writer`.
+            ConfigError, SinkColumnsError: see :class:`._writers.StreamWriter`.
         """
-        from .sink._writers import stream_writer
+        from .sink._writers import StreamWriter
 
-        return stream_writer(self.options, schema)
+        return StreamWriter(self.options, schema)
 
     def _source_options(self, *, is_stream: bool, quietly: bool = False) -> SourceOptions:
-        from .options._options import SourceOptions
+        from ._options import SourceOptions
 
         return SourceOptions.parse(self.options, is_stream=is_stream, quietly=quietly)
 

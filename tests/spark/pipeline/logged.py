@@ -12,6 +12,7 @@ import attrs
 import pyarrow as pa
 
 from trionet.protocol.request_log import LoggedConnection, LoggedRequest, Origin, encode
+from trionet.spark.pipeline._partials import PHASES
 
 Logged = LoggedRequest | LoggedConnection
 
@@ -19,10 +20,6 @@ Logged = LoggedRequest | LoggedConnection
 BEGIN = 1_763_855_400
 MINUTE = BEGIN // 60
 
-PHASES = (
-    *("request_queue", "local", "remote", "throttle", "response_queue", "response_send"),
-    "total",
-)
 #: Names that a client may give itself.
 CLIENTS = ("shop", "", "../../etc/passwd", "a=b/c%2F", "\x1b[2J\x00\n", "<script>", "Ω" * 127)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from trionet.spark.pipeline.aggregation._partials import PHASES
+from trionet.spark.pipeline._partials import PHASES
 from trionet.spark.pipeline.histogram import BUCKETS_MAX, bucket
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
-from trionet.spark.pipeline.results._tables import TABLES
+from trionet.spark.pipeline._tables import TABLES
 from trionet.testing._threaded import ThreadedBroker
 
 Rows = list[dict[str, Any]]

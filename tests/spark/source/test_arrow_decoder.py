@@ -21,8 +21,13 @@ from trionet.protocol.records._records import (
 from trionet.protocol.records._types import NewRecord
 from trionet.protocol.records.compression._codecs import GZIP, NONE, ZSTD
 from trionet.protocol.records.message_sets._message_set import encode_message_set
-from trionet.spark.source._arrow_decoder import BATCH_ROWS_MAX, ColumnDecoder, schema
-from trionet.spark.source._fetched_records import FetchedRecords, bounds
+from trionet.spark.source._arrow_decoder import (
+    BATCH_ROWS_MAX,
+    ColumnDecoder,
+    FetchedRecords,
+    bounds,
+    schema,
+)
 
 NAME = TopicPartition("orders", 7)
 ALL = 2**63 - 1

@@ -12,24 +12,23 @@ from typing import Any
 import attrs
 import pyarrow as pa
 import pytest
-import trio
 
-import trionet
+from spark.brokers import delete_records
 from trionet.client._topic_partition import TopicPartition
 from trionet.errors import ApiError, AuthenticationError, FetchTooLargeError
-from trionet.spark.offsets._errors import (
+from trionet.spark._loop_host import host
+from trionet.spark._offset_limits import (
+    GlobalTimestamp,
+    NoMatch,
     OffsetChangedError,
     OffsetsMismatchError,
     PartitionsDeletedError,
     UnreadRangeError,
 )
-from trionet.spark.offsets._offset_limits import GlobalTimestamp, NoMatch
-from trionet.spark.offsets._ranges import OffsetRange
-from trionet.spark.options._options import SourceOptions
-from trionet.spark.runtime._loop_host import host
+from trionet.spark._options import SourceOptions
+from trionet.spark._planning import OffsetRange
 from trionet.spark.source._offset_reader import OffsetReader
-from trionet.spark.source._range_fetcher import PollTimeoutError
-from trionet.spark.source._range_reader import read_range
+from trionet.spark.source._range_reader import PollTimeoutError, read_range
 from trionet.testing import ThreadedBroker, broker
 
 EARLIEST, LATEST = -2, -1
@@ -76,14 +75,6 @@ def planned(cluster: ThreadedBroker, topic: str, start: int, until: int) -> Offs
     reader = reader_of(cluster, topic)
     host().call(reader.partitions)
     return OffsetRange(topic, 0, start, until, reader.topic_ids[topic])
-
-
-def delete_records(cluster: ThreadedBroker, topic: str, before: int) -> None:
-    async def delete() -> None:
-        async with trionet.open_admin(cluster.bootstrap_servers) as admin:
-            (await admin.delete_records({TopicPartition(topic, 0): before})).checked()
-
-    trio.run(delete)
 
 
 # Ranges.

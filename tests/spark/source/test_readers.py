@@ -10,8 +10,8 @@ import pytest
 
 import trionet
 from spark.brokers import SETTINGS, add_partitions, delete_records, numbers
-from trionet.spark.offsets._errors import DataLossError
-from trionet.spark.runtime._loop_host import host
+from trionet.spark._loop_host import host
+from trionet.spark._offset_limits import DataLossError
 from trionet.testing._threaded import ThreadedBroker
 
 pytest.importorskip("pyspark", reason="PySpark cannot be imported: pip install 'trionet[spark]'")

@@ -1,28 +1,219 @@
-"""The writers that Spark calls for batches and streams. Imports pyspark.
+"""The writers that Spark calls for batches and streams, and their tasks. Imports pyspark.
 
 Rows are written at least once: when Spark reruns a failed task or micro-batch, the records already
 written remain in the topic.
+
+A task passes its Arrow batches to a producer that tasks share: one per configuration and process is
+kept open in the loop's thread from one task to the next (the connector: InternalKafkaProducerPool).
+Batches are enqueued in order, so rows keep their order; the task waits for acknowledgements only
+after the last batch.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections import deque
+from collections.abc import AsyncIterator, Hashable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 import attrs
+import trio
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
     DataSourceStreamArrowWriter,
     WriterCommitMessage,
 )
 
-from ..options._options import SinkOptions
-from ._columns import Batch, SinkColumnsError, check_columns
-from ._task import SinkTask, Written
+from ...client._topic_partition import TopicPartition
+from ...client.producer._deliveries import Deliveries
+from ...client.producer._delivery import ProduceRequestResult, new_delivery
+from ...client.producer._open_producer import open_producer
+from ...client.producer._producer import Producer
+from ...errors import SendBatchError
+from .._client_options import BOOTSTRAP_SERVERS
+from .._loop_host import host
+from .._options import SinkOptions
+from ._columns import Batch, Rows, SinkColumnsError, check_columns, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+
+
+#: Defaults that differ from a producer's: rows arrive by the thousand, so larger batches fill up.
+DEFAULTS: Final[Mapping[str, str]] = MappingProxyType({"batch.size": str(128 * 1024)})
+
+
+@attrs.frozen
+class Span:
+    """The records written to one partition, possibly interleaved with other producers' records.
+
+    Attributes:
+        first: the lowest offset; -1 with ``acks=0``, which returns no offsets.
+        last: the highest offset.
+        count: the number of records.
+    """
+
+    first: int
+    last: int
+    count: int
+
+    def __str__(self) -> str:
+        where = "" if self.first < 0 else f" at offsets {self.first} to {self.last}"
+        return f"{self.count}{where}"
+
+    def merge(self, other: Span) -> Span:
+        """Return the union of two spans."""
+        firsts = [each.first for each in (self, other) if each.first >= 0]
+        return Span(min(firsts, default=-1), max(self.last, other.last), self.count + other.count)
+
+
+Written = dict[TopicPartition, Span]
+
+
+@attrs.frozen
+class SharedProducer:
+    """A producer shared by tasks, and the cancel scope that closes it without waiting."""
+
+    producer: Producer
+    scope: trio.CancelScope
+
+
+class SinkTask:
+    """Writes the rows of one task; used by a single thread, which is not the loop's.
+
+    Args:
+        options: the options of the sink.
+
+    Attributes:
+        shared: the most recently used producer; None before the first row.
+    """
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._topic = options.topic
+        self._settings = {**DEFAULTS, **options.client}
+        self._pending: deque[Deliveries] = deque()
+        self._written: Written = {}
+        self.shared: SharedProducer | None = None
+
+    def put(self, batch: Batch) -> None:
+        """Enqueue the rows of a batch, waiting while the producer's buffer is full.
+
+        Raises:
+            NullTopicError, SinkColumnsError: a row is invalid; no row of this batch is enqueued.
+            SendBatchError: rows of earlier batches were not written.
+            TrionetError: see :meth:`.Producer.enqueue_batch`.
+        """
+        self._settle()
+        host().call(self._enqueue, [*rows_of(batch, self._topic, self._key_partitions)])
+
+    def end(self) -> Written:
+        """Wait until all rows are acknowledged, and return the records written to each partition.
+
+        Raises:
+            SendBatchError: rows were not written, or it is not known whether they were.
+            TrionetError: the producer has failed.
+        """
+        if self._pending:
+            host().call(self._flush)
+            self._settle()
+        assert not self._pending  # a flush waits for everything
+        return self._written
+
+    def abort(self) -> None:
+        """Discard the rows that have not been sent; the next task opens a new producer."""
+        if self.shared is not None:
+            host().call(self._drop, self.shared)
+
+    def _key_partitions(self, topic: str) -> int:
+        return host().call(self._count_partitions, topic)
+
+    def _settle(self) -> None:
+        """Account for the oldest batches whose results are known."""
+        while self._pending and self._pending[0].is_done:
+            deliveries = self._pending.popleft()
+            if failures := deliveries.failures():
+                raise SendBatchError(deliveries, failures)
+            _account(deliveries, self._written)
+
+    # In the loop's thread.
+
+    def _lease(self) -> AbstractAsyncContextManager[SharedProducer]:
+        return host().lease(self._key, partial(open_shared_producer, self._settings))
+
+    @property
+    def _key(self) -> Hashable:
+        return "sink", frozenset(self._settings.items())
+
+    async def _enqueue(self, parts: list[Rows]) -> None:
+        async with self._lease() as shared:
+            self.shared = shared
+            for rows in parts:
+                deliveries = await shared.producer.enqueue_batch(
+                    rows.topic,
+                    rows.values,
+                    keys=rows.keys,
+                    headers=rows.headers,
+                    partition=rows.partition,
+                )
+                self._pending.append(deliveries)
+
+    async def _count_partitions(self, topic: str) -> int:
+        async with self._lease() as shared:
+            self.shared = shared
+            return await shared.producer.key_partitions(topic)
+
+    async def _flush(self) -> None:
+        async with self._lease() as shared:
+            await shared.producer.flush()
+
+    async def _drop(self, shared: SharedProducer) -> None:
+        host().drop(self._key)
+        shared.scope.cancel(reason="a Spark task failed")
+        await trio.lowlevel.checkpoint()
+
+
+@asynccontextmanager
+async def open_shared_producer(settings: Mapping[str, str]) -> AsyncIterator[SharedProducer]:
+    """Open a producer for the duration of a block, or until its scope is cancelled.
+
+    Args:
+        settings: producer settings, including ``bootstrap.servers``.
+
+    Raises:
+        ConfigError: the settings conflict with each other.
+
+    Cancellation: records that have not been sent are discarded; see :func:`.open_producer`.
+    """
+    config = {key: text for key, text in settings.items() if key != BOOTSTRAP_SERVERS}
+    with trio.CancelScope() as scope:
+        async with open_producer(settings[BOOTSTRAP_SERVERS], config) as producer:
+            yield SharedProducer(producer, scope)
+
+
+def _account(deliveries: Deliveries, written: Written) -> None:
+    # With keys, adjacent records may be in different batches: collect the spans by batch first.
+    found: dict[ProduceRequestResult, tuple[int, int, int]] = {}
+    for outcome, index, count in deliveries.spans():
+        if outcome.is_plain:
+            first, _, total = found.get(outcome, (index, 0, 0))
+            found[outcome] = first, index + count - 1, total + count
+        else:  # the batch was split (KIP-126)
+            for number in range(index, index + count):
+                offset = new_delivery(outcome, number, 0).result().offset
+                _add(written, outcome.topic_partition, Span(offset, offset, 1))
+    for outcome, (first, last, total) in found.items():
+        base = outcome.base_offset
+        span = Span(-1, -1, total) if base < 0 else Span(base + first, base + last, total)
+        _add(written, outcome.topic_partition, span)
+
+
+def _add(written: Written, partition: TopicPartition, span: Span) -> None:
+    before = written.get(partition)
+    written[partition] = span if before is None else before.merge(span)
+
 
 logger = logging.getLogger("trionet.spark")
 
@@ -36,41 +227,6 @@ class TaskWritten(WriterCommitMessage):
     """
 
     written: Written
-
-
-def batch_writer(
-    options: Mapping[str, str], schema: StructType, *, overwrite: bool
-) -> DataSourceArrowWriter:
-    """Create the writer for a DataFrame.
-
-    Args:
-        options: the options from Spark.
-        schema: the columns of the rows.
-        overwrite: whether the save mode is ``overwrite``, which topics do not support.
-
-    Raises:
-        ConfigError: an option is missing, unknown or not allowed.
-        SinkColumnsError: a column is missing or has the wrong type, or ``overwrite`` is set.
-    """
-    if overwrite:
-        raise SinkColumnsError(
-            "save mode overwrite not allowed for trionet: topics cannot be overwritten; use"
-            ' mode("append")'
-        )
-    return BatchWriter(_checked(options, schema))
-
-
-def stream_writer(options: Mapping[str, str], schema: StructType) -> DataSourceStreamArrowWriter:
-    """Create the writer for a stream; it appends in every output mode.
-
-    Args:
-        options: the options from Spark.
-        schema: the columns of the rows.
-
-    Raises:
-        ConfigError, SinkColumnsError: see :func:`batch_writer`.
-    """
-    return StreamWriter(_checked(options, schema))
 
 
 def _checked(options: Mapping[str, str], schema: StructType) -> SinkOptions:
@@ -104,10 +260,25 @@ def write_task(options: SinkOptions, batches: Iterator[Batch]) -> TaskWritten:
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Writes a DataFrame to topics; see :func:`batch_writer`."""
+    """Writes a DataFrame to topics.
 
-    def __init__(self, options: SinkOptions) -> None:
-        self._options = options
+    Args:
+        options: the options from Spark.
+        schema: the columns of the rows.
+        overwrite: whether the save mode is ``overwrite``, which topics do not support.
+
+    Raises:
+        ConfigError: an option is missing, unknown or not allowed.
+        SinkColumnsError: a column is missing or has the wrong type, or ``overwrite`` is set.
+    """
+
+    def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
+        if overwrite:
+            raise SinkColumnsError(
+                "save mode overwrite not allowed for trionet: topics cannot be overwritten; use"
+                ' mode("append")'
+            )
+        self._options = _checked(options, schema)
 
     def write(self, iterator: Iterator[Batch]) -> TaskWritten:
         """Write the rows of one task; called on an executor."""
@@ -123,10 +294,18 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """Writes the micro-batches of a stream to topics; see :func:`stream_writer`."""
+    """Writes the micro-batches of a stream to topics; it appends in every output mode.
 
-    def __init__(self, options: SinkOptions) -> None:
-        self._options = options
+    Args:
+        options: the options from Spark.
+        schema: the columns of the rows.
+
+    Raises:
+        ConfigError, SinkColumnsError: see :class:`BatchWriter`.
+    """
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self._options = _checked(options, schema)
 
     def write(self, iterator: Iterator[Batch]) -> TaskWritten:
         """Write the rows of one task; called on an executor."""
@@ -158,8 +337,7 @@ def _summary(messages: Sequence[WriterCommitMessage | None]) -> str:
     for message in messages:
         if isinstance(message, TaskWritten):
             for partition, span in message.written.items():
-                before = total.get(partition)
-                total[partition] = span if before is None else before.merge(span)
+                _add(total, partition, span)
     count = sum(span.count for span in total.values())
     where = ", ".join(f"{each}: {total[each]}" for each in sorted(total))
     return f"{count} records written" + (f" ({where})" if where else "")

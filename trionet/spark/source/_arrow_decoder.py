@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import attrs
 import numpy as np
 import pyarrow as pa
 
 from ...client._topic_partition import TopicPartition
 from ...client.consumer.fetch._completed_fetch import TransactionFilter
 from ...errors import CorruptRecordError, WireFormatError
+from ...protocol.messages.fetch import AbortedTransaction
 from ...protocol.records._batch import (
     CONTROL,
     CRC_START,
@@ -22,6 +24,7 @@ from ...protocol.records._batch import (
     TRANSACTIONAL,
     BatchHeader,
     Bytes,
+    batch_positions,
     read_header,
 )
 from ...protocol.records._crc32c import crc32c
@@ -37,11 +40,86 @@ from ...protocol.records.columnar._numpy_columns import (
     NumpyColumns,
     decode_batches,
 )
-from ...protocol.records.message_sets._message_set import MessageHeader, decode_message_set
-from ._fetched_records import FetchedRecords, runs
+from ...protocol.records.message_sets._message_set import (
+    MessageHeader,
+    decode_message_set,
+    iter_messages,
+)
 
 if TYPE_CHECKING:
     from ...protocol.records.columnar._numpy_batches import BatchHeaders, Numbers
+
+
+@attrs.frozen
+class FetchedRecords:
+    """The undecoded records of a fetch response, and the offsets to read from them.
+
+    Attributes:
+        records: batches, or messages from old brokers; the last one may be truncated.
+        start: the first offset to read.
+        until: the offset after the last offset to read.
+        aborted: the aborted transactions among the records; only with
+            ``isolation.level=read_committed``.
+    """
+
+    records: Bytes
+    start: int
+    until: int
+    aborted: tuple[AbortedTransaction, ...] = ()
+
+
+def runs(records: Bytes) -> Iterator[list[int] | tuple[int, MessageHeader]]:
+    """Yield the positions of each run of adjacent complete batches, or a single message.
+
+    Iteration ends before a malformed batch or message: the next fetch starts there.
+
+    Raises:
+        WireFormatError: the first batch or message is malformed.
+    """
+    found = False
+    try:
+        for each in _all_runs(memoryview(records)):
+            found = True
+            yield each
+    except WireFormatError:
+        if not found:
+            raise
+
+
+def _all_runs(view: memoryview) -> Iterator[list[int] | tuple[int, MessageHeader]]:
+    pos, previous = 0, -1
+    while pos != previous:  # old segments contain messages, newer ones batches
+        previous = pos
+        for start, message in iter_messages(view, pos):
+            yield start, message
+            pos = start + message.size
+        places, pos = batch_positions(view, pos)
+        if places:
+            yield places
+
+
+def bounds(records: Bytes) -> tuple[int, int]:
+    """Return the first offset of the complete batches, and the offset after their last one.
+
+    The first offset of a compressed message set is unknown without decompression; its last offset
+    is used instead.
+
+    Raises:
+        WireFormatError: the first batch is malformed or incomplete.
+    """
+    first = end = -1
+    for run in runs(records):
+        if isinstance(run, list):
+            begin, last = (read_header(records, run[at]) for at in (0, -1))
+            begins, end = begin.base_offset, last.last_offset + 1
+        else:
+            begins = run[1].offset
+            end = begins + 1
+        first = begins if first < 0 else first
+    if end < 0:
+        raise WireFormatError("the response contains no complete batch")
+    return first, end
+
 
 LetsPass: TypeAlias = Callable[[Bytes, int, BatchHeader], bool]
 

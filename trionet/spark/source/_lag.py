@@ -8,7 +8,7 @@ from typing import Protocol
 
 import attrs
 
-from ..offsets._partition_offsets import Offsets, from_json, from_plain
+from .._offset_limits import Offsets, from_json, from_plain
 
 
 @attrs.frozen

@@ -3,14 +3,25 @@
 The readers are pickled for the tasks. Modules needed only by the driver for planning, or only by a
 task for reading (pyarrow, numpy), are imported where they are used: Spark starts one process for
 planning and others for reading.
+
+A stream is planned in micro-batches (the connector: KafkaMicroBatchStream). Spark's checkpoint
+records the end of each micro-batch, but not the start of the first. The connector therefore writes
+the initial offsets to its own file in
+the checkpoint, but a Python source does not know the path of the checkpoint. Instead, the first
+micro-batch of a new query is empty: it ends at the start of the query, and the checkpoint records
+this end. Recomputing the start after a failure is not an alternative: "latest" would have advanced,
+and the records in between would be lost. The empty micro-batch can be removed when Spark passes the
+path of the checkpoint to Python sources.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
+import trio
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
@@ -20,13 +31,175 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from ...client._topic_partition import TopicPartition
 from ...protocol._config_types import LONG_MAX
-from ..offsets._partition_offsets import PlainOffsets, from_plain, to_plain
-from ..options._options import SourceOptions
-from ..runtime._loop_host import host
+from .._loop_host import host
+from .._offset_limits import LATEST, Offsets, PlainOffsets, from_plain, to_plain
+from .._options import SourceOptions
+from .._planning import OffsetRange, TriggerDelay, rate_limited, stream_plan, verify_available_now
+from ._offset_reader import OffsetReader
 
-if TYPE_CHECKING:
-    from ._micro_batches import MicroBatches
+logger = logging.getLogger("trionet.spark")
+
+#: Spark requests the latest offsets about fifty times a second; the cluster is queried less often.
+LATEST_INTERVAL_SECONDS: Final = 0.05
+
+#: The first micro-batch of this source is empty. The connector's first micro-batch is not, and only
+#: a file in the checkpoint, which a Python source cannot find, records the start.
+_START_UNKNOWN: Final = (
+    "the first micro-batch of this query is repeated as an empty one, since startingOffsets is"
+    " latest; if the query was started by Spark's Kafka connector, stop it and set startingOffsets"
+    " to the last line of the file sources/0/0 in its checkpoint"
+)
+
+
+class MicroBatches:
+    """Plans the micro-batches of one run of a query.
+
+    Args:
+        options: the options of the source.
+        reader: queries the cluster.
+    """
+
+    def __init__(self, options: SourceOptions, reader: OffsetReader) -> None:
+        self._options = options
+        self._reader = reader
+        self._initial: Offsets | None = None
+        # Whether the initial offsets were latest, and so cannot be determined a second time.
+        self._is_initial_latest = False
+        # Where a run with Trigger.AvailableNow ends.
+        self._last_end: Offsets | None = None
+        self._ends: Offsets | None = None
+        self._queried_at = float("-inf")
+        self._has_planned = False
+        min_offsets = options.min_offsets_per_trigger
+        self._delay = (
+            None
+            if min_offsets is None
+            else TriggerDelay(min_offsets, options.max_trigger_delay_seconds)
+        )
+
+    @property
+    def ends(self) -> Offsets | None:
+        """The ends of the partitions when they were last queried; None before the first query."""
+        return self._ends
+
+    async def fix_end(self) -> None:
+        """Fix the end of the run at the current ends of the partitions (``Trigger.AvailableNow``).
+
+        Raises:
+            TrionetError: the cluster cannot be queried.
+        """
+        self._last_end = self._ends = await self._latest_of_all()
+
+    async def initial(self) -> Offsets:
+        """Return the start offsets of a new query; repeated calls return the same offsets.
+
+        Raises:
+            OffsetsMismatchError: the specified offsets or timestamps do not match the partitions
+                that the query reads, or there is no record at or after a starting timestamp.
+            TrionetError: the cluster cannot be queried.
+        """
+        if self._initial is not None:
+            await trio.lowlevel.checkpoint()
+            return self._initial
+        partitions = await self._reader.partitions() if self._last_end is None else self._last_end
+        offsets = await self._reader.limit(self._options.starting, partitions, is_start=True)
+        at_latest = {each for each, offset in offsets.items() if offset == LATEST}
+        self._is_initial_latest = bool(at_latest)
+        if self._last_end is not None:  # latest must not be after the end of the run
+            offsets.update({each: self._last_end[each] for each in at_latest})
+        self._initial = await self._reader.resolved(offsets)
+        return self._initial
+
+    async def end(self, start: Offsets, is_only: bool) -> Offsets:
+        """Return the end offsets of the next micro-batch, or ``start`` for an empty micro-batch.
+
+        Args:
+            start: the start offsets of the micro-batch.
+            is_only: whether the micro-batch is the only one of its run (``Trigger.Once``); it then
+                has no size limits.
+
+        Raises:
+            TrionetError: the cluster cannot be queried.
+        """
+        is_first = self._initial is not None and not self._has_planned
+        self._has_planned = True
+        ends = await self._latest(start)
+        # The first micro-batch is empty, see above. With Trigger.Once the run would then read
+        # nothing, so there it is empty only if its start cannot be determined again: earliest and
+        # explicit offsets stay the same if this micro-batch fails and is repeated.
+        if is_first and (not is_only or self._is_initial_latest):
+            return start
+        if is_only:
+            return ends
+        earliest = await self._starts_of_new(start, ends)
+        is_complete = self._last_end is not None  # no more records will be added to the run
+        if self._delay is not None and not is_complete:
+            now = trio.current_time()
+            if self._delay.waits(start, ends, earliest, now):
+                return start
+        limit = self._options.max_offsets_per_trigger
+        return ends if limit is None else rate_limited(limit, start, ends, earliest)
+
+    async def ranges(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
+        """Return the range of each task of a micro-batch.
+
+        Args:
+            start: the start offsets of the micro-batch.
+            end: the end offsets of the micro-batch.
+
+        Raises:
+            DataLossError: records have been deleted, and ``failOnDataLoss`` is true.
+            OffsetsMismatchError: the micro-batch does not match the end of a run with
+                ``Trigger.AvailableNow``.
+            TrionetError: the cluster cannot be queried.
+        """
+        is_repeated = not self._has_planned  # Spark found it in the log of its checkpoint
+        self._has_planned = True
+        if is_repeated and self._initial is not None:
+            # The first, empty micro-batch is repeated. Its start was determined again, and may now
+            # be later than its end, or have other partitions.
+            start = {each: min(start[each], end[each]) for each in start.keys() & end.keys()}
+            if self._is_initial_latest:
+                logger.warning("%s", _START_UNKNOWN)
+        if self._last_end is not None and not is_repeated:
+            verify_available_now(end, self._last_end, await self._latest_of_all())
+        earliest = await self._starts_of_new(start, end)
+        ranges, losses = stream_plan(
+            start,
+            end,
+            earliest,
+            min_partitions=self._options.min_partitions,
+            max_records=self._options.max_records_per_partition,
+            topic_ids=self._reader.topic_ids,
+        )
+        for loss in losses:
+            if self._options.fail_on_data_loss:
+                raise loss
+            logger.warning("%s", loss)
+        return ranges
+
+    async def _latest(self, start: Offsets) -> Offsets:
+        if self._last_end is not None:
+            await trio.lowlevel.checkpoint()
+            return self._last_end
+        await trio.sleep_until(self._queried_at + LATEST_INTERVAL_SECONDS)
+        self._ends = await self._latest_of_all(start)
+        self._queried_at = trio.current_time()
+        return self._ends
+
+    async def _latest_of_all(self, known: Offsets | None = None) -> Offsets:
+        return await self._reader.latest(await self._reader.partitions(), known)
+
+    async def _starts_of_new(
+        self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
+    ) -> Offsets:
+        new = end.keys() - start.keys()
+        if not new:
+            await trio.lowlevel.checkpoint()
+            return {}
+        return await self._reader.earliest(new)
 
 
 class BatchReader(DataSourceReader):
@@ -69,8 +242,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @cached_property
     def _run(self) -> MicroBatches:
         """The planner of this run; created only on the driver, because it cannot be pickled."""
-        from ._micro_batches import MicroBatches
         from ._offset_reader import OffsetReader
+        from ._readers import MicroBatches
 
         return MicroBatches(self._options, OffsetReader(self._options))
 

@@ -9,17 +9,16 @@ from typing import Any
 import pyarrow as pa
 
 from spark.pipeline.results_folder import START, anomaly, close, error, intake, quota, requests
-from trionet.spark.pipeline.aggregation._partials import PHASES
-from trionet.spark.pipeline.report.data._bins import Bins
-from trionet.spark.pipeline.report.data._figures import Filters, Report
-from trionet.spark.pipeline.report.data._folding import report
-from trionet.spark.pipeline.report.data._query_results import (
+from trionet.spark.pipeline._partials import PHASES
+from trionet.spark.pipeline.report._figures import Bins, Report
+from trionet.spark.pipeline.report._folding import (
     EPOCH,
     MICROSECOND,
     Extent,
     QueryResults,
+    report,
 )
-from trionet.spark.pipeline.report.data._time_range import TimeRange
+from trionet.spark.pipeline.report._inputs import Filters, TimeRange
 
 #: What a client may call itself: markup, rich's markup, what terminals obey, and a turned text.
 HOSTILE = "<script>alert(1)</script>[bold]x[/nope]\x1b[2J\x07\u202egpj"

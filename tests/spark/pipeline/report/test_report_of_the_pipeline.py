@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from spark.pipeline.logged import PHASES, nearest_rank, table, traffic, window_of
+from spark.pipeline.logged import nearest_rank, table, traffic, window_of
 from trionet.protocol.request_log import CLOSED, GONE, LoggedConnection, LoggedRequest
 from trionet.spark.pipeline.histogram import ERROR_MAX
-from trionet.spark.pipeline.report.data._figures import SHARES, Filters, Percentiles
-from trionet.spark.pipeline.report.data._report import make_report
-from trionet.spark.pipeline.report.data._time_range import TimeRange
+from trionet.spark.pipeline.report._figures import SHARES, Percentiles
+from trionet.spark.pipeline.report._inputs import Filters, TimeRange
+from trionet.spark.pipeline.report._report import make_report
 from trionet.testing._threaded import ThreadedBroker
 
 pytest.importorskip("pyspark", reason="PySpark cannot be imported")
 
 from trionet.spark._data_source import TrionetDataSource
-from trionet.spark.pipeline.results._closing import Outputs
-from trionet.spark.pipeline.run._batches import BatchProcessor
+from trionet.spark.pipeline._batches import BatchProcessor
+from trionet.spark.pipeline._closing import Outputs
+from trionet.spark.pipeline._partials import PHASES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,0 +1,251 @@
+"""Micro-batches in Spark: what they write is what plain Python counts, also when repeated."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import pyarrow as pa
+import pytest
+
+from spark.pipeline.logged import (
+    MINUTE,
+    Logged,
+    counted,
+    nearest_rank,
+    request,
+    table,
+    traffic,
+    window_of,
+)
+from spark.pipeline.written_results import documents, published, tables, without_batches
+from trionet.spark._data_source import TrionetDataSource
+from trionet.spark.pipeline._batches import BatchProcessor
+from trionet.spark.pipeline._closing import Outputs
+from trionet.spark.pipeline._estimates import api_name
+from trionet.spark.pipeline._partials import PHASES
+from trionet.testing._threaded import ThreadedBroker
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+pytest.importorskip("pyspark", reason="PySpark cannot be imported")
+
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(300),  # two other streams of tests may run beside it, on two cores
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+
+DELAY_US = 30_000_000
+
+
+@attrs.frozen
+class Rig:
+    """Runs micro-batches as Spark does, for one folder and topic."""
+
+    spark: SparkSession
+    broker: ThreadedBroker
+    topic: str
+    folder: Path
+
+    def batches(self) -> BatchProcessor:
+        """What a job has that was started just now."""
+        sink = {"kafka.bootstrap.servers": self.broker.bootstrap_servers, "topic": self.topic}
+        return BatchProcessor(
+            Outputs(str(self.folder), f"{self.folder}/_checkpoint", sink), DELAY_US
+        )
+
+    def records(self, records: Sequence[Logged | bytes]) -> DataFrame:
+        """Records as a micro-batch has them."""
+        return self.spark.createDataFrame(pa.Table.from_batches([table(records)]))
+
+
+@pytest.fixture
+def rig(spark: SparkSession, kafka: ThreadedBroker, topic: str, tmp_path: Path) -> Rig:
+    spark.dataSource.register(TrionetDataSource)
+    kafka.create_topic(topic)
+    return Rig(spark, kafka, topic, tmp_path / "results")
+
+
+def is_over(logged: Logged, records: Sequence[Logged]) -> bool:
+    """Whether the watermark has passed a record's minute."""
+    latest = max(window_of(each) for each in records)
+    return window_of(logged) < latest
+
+
+def test_results_are_what_plain_python_counts(rig: Rig) -> None:
+    records = traffic(seed=2, count=4000, seconds=15 * 60 + 45)
+    batches = rig.batches()
+    batches(rig.records([]), 0)
+    batches(rig.records(records[:2500]), 1)
+    batches(rig.records([*records[2500:], b"?", records[0]]), 2)
+
+    found = tables(rig.folder)
+
+    over = [each for each in records if is_over(each, records)]
+    expected = counted(over)
+    check_windows(expected["windows"], found["windows"])
+    check_requests(expected["requests"], found["requests"])
+    assert sum(row["requests"] for row in expected["errors"].values()) == sum(
+        row["requests"] for row in found["errors"]
+    )
+    throttled = {key: row for key, row in expected["quotas"].items() if row["throttled"]}
+    assert throttled.keys() == {
+        (row["window"], row["client_id"], row["principal"], row["listener"])
+        for row in found["quotas"]
+    }
+    check_talkers(expected["quotas"], found["talkers"])
+    check_intake(found["intake"], found["windows"], read=len(records) + 2)
+    check_topic(found, rig)
+
+
+def check_windows(expected: dict[Any, Any], found: list[dict[str, Any]]) -> None:
+    names = ("records", "requests", "connections", "request_bytes", "response_bytes", "errors")
+    assert {key: {n: row[n] for n in names} for key, row in expected.items()} == {
+        (row["window"],): {n: row[n] for n in names} for row in found
+    }
+
+
+def check_requests(expected: dict[Any, Any], found: list[dict[str, Any]]) -> None:
+    by_key = {(r["window"], r["api_key"], r["client_id"], r["listener"]): r for r in found}
+    assert expected.keys() == by_key.keys()
+    for key, row in by_key.items():
+        times = expected[key]
+        assert api_name(key[1]) == row["api"]
+        assert times["requests"] / 60 == row["requests_per_s"]
+        for phase in PHASES:
+            assert max(times[phase]) == row[f"{phase}_max_us"]
+            assert sum(times[phase]) / len(times[phase]) == row[f"{phase}_mean_us"]
+            for name, per_mille in {"p50": 500, "p95": 950, "p99": 990, "p999": 999}.items():
+                exact = nearest_rank(times[phase], per_mille)
+                assert abs(row[f"{phase}_{name}_us"] - exact) <= 0.01 * exact
+
+
+def check_talkers(expected: dict[Any, Any], found: list[dict[str, Any]]) -> None:
+    for measure, column in {"requests": "requests", "bytes": "bytes", "time": "time_us"}.items():
+        for window in {key[0] for key in expected}:
+            of_window = {key: row for key, row in expected.items() if key[0] == window}
+            order = sorted(of_window.items(), key=lambda each: (-each[1][column], each[0]))[:10]
+            total = sum(row[column] for row in of_window.values())
+            told = sorted(
+                (r for r in found if (r["window"], r["measure"]) == (window, measure)),
+                key=lambda row: row["rank"],
+            )
+            assert [row[column] for _, row in order] == [row[column] for row in told]
+            assert [key[1] for key, _ in order] == [row["client_id"] for row in told]
+            shares = [row[column] / total for _, row in order]
+            assert shares == pytest.approx([row["share"] for row in told])
+
+
+def check_intake(intake: list[dict[str, Any]], windows: list[dict[str, Any]], *, read: int) -> None:
+    """Each record is somewhere, and once: the first record came again when its minute was over."""
+    total = {n: sum(row[n] for row in intake) for n in ("records", "late", "malformed", "newer")}
+    told = sum(row["records"] + row["connections"] for row in windows)
+    assert {"records": read, "late": 1, "malformed": 0, "newer": 1} == total
+    assert read == told + 2 + max(intake, key=lambda row: row["batch"])["open_records"]
+
+
+def check_topic(found: dict[str, list[dict[str, Any]]], rig: Rig) -> None:
+    told = documents(published(rig.broker, rig.topic))
+    kinds = {name: len(rows) for name, rows in found.items() if name != "intake"}
+    assert kinds == {kind: sum(k["kind"] == kind for k, _ in told) for kind in kinds}
+    row = found["requests"][0]
+    [value] = [
+        value
+        for key, value in told
+        if (key["kind"], key["window"]) == ("requests", _text(row["window"]))
+        and [key[n] for n in ("api", "client_id", "listener")]
+        == [row[n] for n in ("api", "client_id", "listener")]
+    ]
+    assert {"window": _text(row["window"])}.items() <= value.items()
+    without = {"window", "batch", "cells", "counts"}
+    assert {k: v for k, v in row.items() if k not in without}.items() <= value.items()
+
+
+def _text(window: int) -> str:
+    minute = window - MINUTE + 50
+    day, hour = (22, 23) if minute < 60 else (23, 0)
+    return f"2025-11-{day}T{hour:02}:{minute % 60:02}:00Z"
+
+
+@pytest.mark.spark
+def test_a_micro_batch_that_is_killed_after_a_step_is_repeated(rig: Rig) -> None:
+    records = traffic(seed=3, count=1500, seconds=11 * 60 + 50)
+    parts = [rig.records(records[:900]), rig.records(records[900:])]
+    undisturbed = attrs.evolve(rig, folder=rig.folder.with_name("undisturbed"))
+    for number, part in enumerate(parts):
+        undisturbed.batches()(part, number)
+    once = published(rig.broker, rig.topic)
+
+    for number, part in enumerate(parts):
+        for last in ("folded", "cleared", "requests", "windows", "published", "saved"):
+            steps = rig.batches().steps(part, number)
+            assert last in steps  # they go on until it is there
+            steps.close()
+    assert_same(tables(undisturbed.folder), tables(rig.folder))
+    assert once.keys() == published(rig.broker, rig.topic).keys()
+    documents(published(rig.broker, rig.topic))
+
+
+@pytest.mark.spark
+def test_what_a_job_of_spark_had_not_finished_is_not_reported_with_what_comes_after_it(
+    rig: Rig,
+) -> None:
+    """Hadoop's FileOutputCommitter takes for its own whatever is in its folder."""
+    records = traffic(seed=6, count=300, seconds=3 * 60 + 50)
+    parts = [rig.records(records[:200]), rig.records(records[200:])]
+    undisturbed = attrs.evolve(rig, folder=rig.folder.with_name("undisturbed"))
+    for number, part in enumerate(parts):
+        undisturbed.batches()(part, number)
+    rig.batches()(parts[0], 0)
+    # Killed when the tasks of a table had ended, and the job had not.
+    days = undisturbed.folder / "requests"
+    for each in days.glob("day=*/batch=1/part-*"):
+        left = rig.folder / "requests" / "_temporary/0/task_202511222350" / each.relative_to(days)
+        left.parent.mkdir(parents=True, exist_ok=True)
+        left.with_name(f"left-{each.name}").write_bytes(each.read_bytes())
+
+    rig.batches()(parts[1], 1)
+
+    assert_same(tables(undisturbed.folder), tables(rig.folder))
+
+
+@pytest.mark.spark
+def test_a_job_goes_on_after_a_pause_though_what_it_reported_before_is_deleted(rig: Rig) -> None:
+    first = [request(60 * minute) for minute in range(12)]
+    later = [request(5400 + 60 * minute) for minute in range(12)]
+    batches = rig.batches()
+    batches(rig.records(first), 0)
+    told = len(tables(rig.folder)["windows"])
+    for table_ in rig.folder.iterdir():
+        if not table_.name.startswith("_"):
+            shutil.rmtree(table_)
+
+    batches(rig.records(later), 1)
+
+    assert 10 == told  # the watermark is half a minute behind
+    assert 2 + 10 == len(tables(rig.folder)["windows"])
+
+
+def assert_same(expected: dict[str, Any], found: dict[str, Any]) -> None:
+    assert expected.keys() == found.keys()
+    for name, rows in expected.items():
+        assert rows == found[name], name
+
+
+@pytest.mark.spark
+def test_results_do_not_depend_on_where_micro_batches_end(rig: Rig) -> None:
+    records = traffic(seed=4, count=1500, seconds=13 * 60 + 50)
+    others = attrs.evolve(rig, folder=rig.folder.with_name("others"))
+    rig.batches()(rig.records(records), 0)
+    for number, (begin, end) in enumerate([(0, 20), (20, 900), (900, 901), (901, 1500)]):
+        others.batches()(others.records(records[begin:end]), number)
+
+    assert_same(without_batches(tables(rig.folder)), without_batches(tables(others.folder)))
+    documents(published(rig.broker, rig.topic))

@@ -1,0 +1,56 @@
+""""""
+
+from __future__ import annotations
+
+from trionet.spark.pipeline._storage import Intake, JobState, watermark
+
+MINUTE_US = 60_000_000
+
+
+def test_there_is_no_watermark_before_the_first_record() -> None:
+    assert watermark(None, {}, 10) is None
+    assert 0 == JobState().closed_before
+
+
+def test_the_watermark_is_the_time_of_the_partition_that_is_furthest_back_less_the_delay() -> None:
+    assert 90 == watermark(None, {0: 100, 1: 500}, 10)
+
+
+def test_a_partition_without_records_does_not_hold_it_up() -> None:
+    assert 490 == watermark(90, {1: 500}, 10)
+
+
+def test_the_watermark_never_goes_back() -> None:
+    assert 90 == watermark(90, {0: 20}, 10)
+    assert 90 == watermark(90, {}, 10)
+    assert 90 == watermark(90, {0: 120}, 100)
+
+
+def test_a_minute_is_over_when_the_watermark_is_at_its_end() -> None:
+    assert 7 == JobState(watermark_us=8 * MINUTE_US - 1).closed_before
+    assert 8 == JobState(watermark_us=8 * MINUTE_US).closed_before
+
+
+def test_all_that_is_remembered_is_in_its_text() -> None:
+    intake = Intake(requests_read=7, connections_read=6, late=5, malformed=4, newer=3, ahead=2)
+    remembered = JobState(
+        batch=9,
+        watermark_us=123,
+        open_batches={7: 70, 9: 71},
+        open_records=4,
+        trailing=((70, 8), (71, 9)),
+        intake=intake,
+    )
+
+    assert remembered == JobState.from_json(remembered.to_json())
+    assert JobState() == JobState.from_json(JobState().to_json())
+
+
+def test_late_records_are_among_those_that_were_read() -> None:
+    assert (
+        22
+        == Intake(
+            requests_read=7, connections_read=6, late=5, malformed=4, newer=3, ahead=2
+        ).records
+    )
+    assert Intake(late=3, newer=1) == Intake(late=1) + Intake(late=2, newer=1)

@@ -1,1 +1,0 @@
-"""Partition offsets: their JSON form, limits, ranges and the planning of a query."""

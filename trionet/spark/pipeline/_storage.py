@@ -1,0 +1,247 @@
+"""The state that the job keeps from one micro-batch to the next, and where it is stored.
+
+It is stored in the checkpoint directory, on any Hadoop file system. A part of it is the watermark:
+each micro-batch determines the latest time that it has read from each of the topic's partitions.
+The watermark is the minimum of these times, less the delay, and never decreases. A partition with
+no records in a micro-batch has been read completely, and does not hold back the watermark. So when
+the job reads one partition faster than another, for example while catching up, no minute is closed
+for which the slower partition still has records. Spark's own watermark, which is based on the
+latest record of all partitions, would close such a minute.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import uuid4
+
+import attrs
+from pyspark.sql import SparkSession
+
+from trionet.errors import ConfigError
+
+from ._fold import MINUTE_US
+
+#: The number of preceding minutes with which the values of a minute are compared.
+TRAILING_MINUTES: Final = 60
+
+
+@attrs.frozen(kw_only=True)
+class Intake:
+    """Counts of the records read.
+
+    Attributes:
+        requests_read: the number of request records, including late records.
+        connections_read: the number of records of closed connections, including late records.
+        late: the number of records of both kinds whose minute was already closed.
+        malformed: the number of values that are not records of a request log.
+        newer: the number of records in a newer, unknown version of the format.
+        ahead: the number of records with a time too far in the future.
+    """
+
+    requests_read: int = 0
+    connections_read: int = 0
+    late: int = 0
+    malformed: int = 0
+    newer: int = 0
+    ahead: int = 0
+
+    @property
+    def records(self) -> int:
+        """The total number of records read."""
+        usable = self.requests_read + self.connections_read
+        return usable + self.malformed + self.newer + self.ahead
+
+    def __add__(self, other: Intake) -> Intake:
+        mine, others = attrs.astuple(self), attrs.astuple(other)
+        names = [field.name for field in attrs.fields(Intake)]
+        return Intake(**{n: a + b for n, a, b in zip(names, mine, others, strict=True)})
+
+
+@attrs.frozen(kw_only=True)
+class JobState:
+    """The state of the job after a micro-batch.
+
+    Attributes:
+        batch: the number of the micro-batch.
+        watermark_us: the watermark, in microseconds since the epoch; None before the first record.
+        open_batches: the micro-batches that have rows of open minutes, and the last minute of
+            each.
+        open_records: the number of log records in the rows of open minutes.
+        trailing: the most recently closed minutes with requests, ascending, each with the
+            micro-batch that closed it.
+        intake: the counts of the records read since minutes were last closed.
+    """
+
+    batch: int = -1
+    watermark_us: int | None = None
+    open_batches: Mapping[int, int] = attrs.field(factory=dict)
+    open_records: int = 0
+    trailing: tuple[tuple[int, int], ...] = ()
+    intake: Intake = Intake()
+
+    @property
+    def closed_before(self) -> int:
+        """The first minute that is still open."""
+        return 0 if self.watermark_us is None else self.watermark_us // MINUTE_US
+
+    def to_json(self) -> str:
+        """Serialize to JSON."""
+        return json.dumps(attrs.asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> JobState:
+        """Parse the output of :meth:`to_json`."""
+        read: dict[str, Any] = json.loads(text)
+        read["open_batches"] = {int(k): last for k, last in read["open_batches"].items()}
+        read["trailing"] = tuple((minute, batch) for minute, batch in read["trailing"])
+        read["intake"] = Intake(**read["intake"])
+        return cls(**read)
+
+
+def watermark(before: int | None, latest: Mapping[int, int], delay_us: int) -> int | None:
+    """Return the watermark after a micro-batch.
+
+    Args:
+        before: the watermark before the micro-batch.
+        latest: the latest time read from each partition, in microseconds since the epoch.
+        delay_us: how long minutes stay open for late records.
+    """
+    if not latest:
+        return before
+    reached = min(latest.values()) - delay_us
+    return reached if before is None else max(before, reached)
+
+
+#: The file in the results directory with the id of the checkpoint that owns it.
+_OWNER: Final = "_results_of"
+#: The file in the checkpoint with the id of the checkpoint.
+_ID: Final = "trionet/id"
+_OPEN: Final = "trionet/open"
+_STATES: Final = "trionet/remembered"
+
+
+class Storage:
+    """Access to small files on Hadoop file systems, with Spark's configuration.
+
+    Args:
+        spark: the Spark session.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        # Attributes of the gateway are Java packages, without Python types.
+        self._jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 -- no public access
+        self._settings: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
+
+    def names(self, folder: str) -> list[str]:
+        """Return the sorted names in a directory; an empty list if it does not exist."""
+        system, path = self._at(folder)
+        if not system.exists(path):
+            return []
+        return sorted(each.getPath().getName() for each in system.listStatus(path))
+
+    def delete(self, folder: str) -> None:
+        """Delete a directory and its contents, if it exists."""
+        system, path = self._at(folder)
+        system.delete(path, True)
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file, replacing an existing file."""
+        system, path = self._at(name)
+        out = system.create(path, True)
+        try:
+            out.write(bytearray(text.encode()))
+        finally:
+            out.close()
+
+    def text(self, name: str) -> str:
+        """Return the text of a file; empty if the file does not exist."""
+        system, path = self._at(name)
+        if not system.exists(path):
+            return ""
+        source = system.open(path)
+        try:
+            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(source)).decode()
+        finally:
+            source.close()
+
+    def _at(self, name: str) -> tuple[Any, Any]:
+        path = self._jvm.org.apache.hadoop.fs.Path(name)
+        return path.getFileSystem(self._settings), path
+
+
+class StateStore:
+    """Stores the job's state, including the rows of open minutes, in the checkpoint directory.
+
+    A micro-batch is repeated until Spark has recorded its completion. Therefore, its input is kept
+    until the next micro-batch. Its output is stored under the number of the micro-batch, and so
+    replaces the output of earlier attempts.
+
+    Args:
+        storage: the file system.
+        checkpoint: the checkpoint directory of the query.
+    """
+
+    def __init__(self, storage: Storage, checkpoint: str) -> None:
+        self._storage = storage
+        self._checkpoint = checkpoint.rstrip("/")
+
+    def claim(self, folder: str) -> None:
+        """Claim a results directory for this checkpoint, or verify an earlier claim.
+
+        With a different checkpoint, all records would be read again and counted twice.
+
+        Raises:
+            ConfigError: the directory contains results from another checkpoint.
+        """
+        owner_file = f"{folder.rstrip('/')}/{_OWNER}"
+        id_file = f"{self._checkpoint}/{_ID}"
+        owner = self._storage.text(owner_file)
+        own_id = self._storage.text(id_file)
+        if owner and owner != own_id:
+            raise ConfigError(
+                f"{folder} contains results from a checkpoint other than {self._checkpoint};"
+                " use the checkpoint that they came from, or another directory"
+            )
+        if not own_id:
+            own_id = uuid4().hex
+            self._storage.write(id_file, own_id)
+        if not owner:
+            self._storage.write(owner_file, own_id)
+
+    def open_folder(self, batch: int) -> str:
+        """Return the directory for a micro-batch's rows of sums."""
+        return f"{self._checkpoint}/{_OPEN}/batch={batch}"
+
+    def load_before(self, batch: int) -> JobState:
+        """Return the state after the previous micro-batch, or the initial state."""
+        known = [number for number in self._numbers() if number < batch]
+        if not known:
+            return JobState()
+        return JobState.from_json(self._storage.text(self._file(max(known))))
+
+    def save(self, after: JobState) -> None:
+        """Save the state after a micro-batch."""
+        self._storage.write(self._file(after.batch), after.to_json())
+
+    def prune(self, before: JobState) -> None:
+        """Delete files that are no longer needed.
+
+        Args:
+            before: the state from which the current micro-batch starts.
+        """
+        for number in self._numbers():
+            if number < before.batch:
+                self._storage.delete(self._file(number))
+        for name in self._storage.names(f"{self._checkpoint}/{_OPEN}"):
+            number = int(name.partition("=")[2] or -1)
+            if number <= before.batch and number not in before.open_batches:
+                self._storage.delete(self.open_folder(number))
+
+    def _numbers(self) -> list[int]:
+        names = self._storage.names(f"{self._checkpoint}/{_STATES}")
+        return [int(stem) for name in names if (stem := name.removesuffix(".json")).isdecimal()]
+
+    def _file(self, batch: int) -> str:
+        return f"{self._checkpoint}/{_STATES}/{batch}.json"

@@ -1,0 +1,230 @@
+"""Defines the result tables: columns computed from estimated rows, and keys in the topic.
+
+All expressions are Spark SQL, so the executors evaluate them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from ._estimates import PER_MILLE
+from ._partials import CLOSES, ERRORS, MAXIMA, PHASES, REQUESTS, SUMS, TALKERS
+
+#: The number of talkers per minute and measure.
+TALKERS_MAX: Final = 10
+#: The measures by which talkers are ranked, and their columns.
+TALK: Final[Mapping[str, str]] = {"requests": "requests", "bytes": "bytes", "time": "time_us"}
+
+_SECONDS: Final = 60
+
+
+@attrs.frozen
+class Table:
+    """A result table.
+
+    Attributes:
+        name: the name of the table and its directory, and the kind in the keys in the topic.
+        dimensions: the columns that identify a row within its window.
+        columns: the SQL expression for each column, keyed by name; the window precedes them.
+        unpublished: the columns that are not written to the topic.
+    """
+
+    name: str
+    dimensions: Sequence[str]
+    columns: Mapping[str, str]
+    unpublished: frozenset[str] = frozenset()
+
+    @property
+    def key(self) -> str:
+        """The SQL expression that builds the key in the topic from the table's columns."""
+        return f"to_json(struct('{self.name}' as kind, {_TEXT_OF_WINDOW}{self._dimensions}))"
+
+    @property
+    def value(self) -> str:
+        """The SQL expression that builds the value in the topic from the table's columns."""
+        shown = ", ".join(f"`{name}`" for name in self.columns if name not in self.unpublished)
+        return f"to_json(struct({_TEXT_OF_WINDOW}, {shown}))"
+
+    @property
+    def _dimensions(self) -> str:
+        return "".join(f", `{name}`" for name in self.dimensions)
+
+
+_TEXT_OF_WINDOW: Final = "date_format(window, \"yyyy-MM-dd'T'HH:mm:ss'Z'\") as window"
+
+
+def _sum(kind: int, name: str) -> str:
+    # `get` returns null for rows of other kinds with fewer sums; sums[i] would raise an error.
+    return f"get(sums, {SUMS[kind].index(name)})"
+
+
+def _sums(kind: int, *names: str) -> dict[str, str]:
+    return {name: _sum(kind, name) for name in names}
+
+
+def _maximum(kind: int, name: str) -> str:
+    return f"get(maxima, {MAXIMA[kind].index(name)})"
+
+
+def _same(*names: str) -> dict[str, str]:
+    return {name: name for name in names}
+
+
+def _phases() -> dict[str, str]:
+    columns = {}
+    requests = _sum(REQUESTS, "requests")
+    for number, phase in enumerate(PHASES):
+        for place, per_mille in enumerate(PER_MILLE):
+            digits = f"{per_mille:03}".rstrip("0").ljust(2, "0")
+            columns[f"{phase}_p{digits}_us"] = (
+                f"get(percentiles, {number * len(PER_MILLE) + place})"
+            )
+        columns[f"{phase}_max_us"] = _maximum(REQUESTS, f"{phase}_us")
+        columns[f"{phase}_mean_us"] = f"{_sum(REQUESTS, f'{phase}_us')} / {requests}"
+    return columns
+
+
+def _per_second(name: str) -> str:
+    return f"{_sum(REQUESTS, name)} / {_SECONDS}"
+
+
+REQUESTS_TABLE: Final = Table(
+    "requests",
+    ("api", "client_id", "listener"),
+    {
+        **_same("api_key", "api", "client_id", "listener"),
+        **_sums(REQUESTS, "records", "requests"),
+        "requests_per_s": _per_second("requests"),
+        **_sums(REQUESTS, "request_bytes", "response_bytes"),
+        "request_bytes_per_s": _per_second("request_bytes"),
+        "response_bytes_per_s": _per_second("response_bytes"),
+        **_sums(REQUESTS, "errors", "throttled"),
+        **_phases(),
+        **_same("cells", "counts"),
+    },
+    frozenset({"cells", "counts"}),
+)
+ERRORS_TABLE: Final = Table(
+    "errors",
+    ("api", "client_id", "listener", "end", "error_code"),
+    {
+        **_same("api_key", "api", "client_id", "listener", "end", "error_code", "error"),
+        **_sums(ERRORS, "records", "requests"),
+    },
+)
+CLOSES_TABLE: Final = Table(
+    "closes",
+    ("listener", "client_id", "reason"),
+    {
+        **_same("listener", "client_id", "reason"),
+        **_sums(CLOSES, "connections", "requests", "bytes_received", "bytes_sent"),
+        "open_mean_us": f"{_sum(CLOSES, 'open_us')} / {_sum(CLOSES, 'connections')}",
+        "open_max_us": _maximum(CLOSES, "open_us"),
+    },
+)
+QUOTAS_TABLE: Final = Table(
+    "quotas",
+    ("client_id", "principal", "listener"),
+    {
+        **_same("client_id", "principal", "listener"),
+        **_sums(TALKERS, "records", "requests", "throttled"),
+        "throttled_share": f"{_sum(TALKERS, 'throttled')} / {_sum(TALKERS, 'requests')}",
+        **_sums(TALKERS, "throttle_us"),
+        "throttle_max_us": _maximum(TALKERS, "throttle_us"),
+    },
+)
+#: The rows are ranked, see :func:`ranked`.
+TALKERS_TABLE: Final = Table(
+    "talkers",
+    ("measure", "rank"),
+    _same(
+        *("measure", "rank", "client_id", "principal", "listener", "records", "requests"),
+        *("bytes", "time_us", "share"),
+    ),
+)
+#: The rows come from :mod:`._anomalies`.
+ANOMALIES_TABLE: Final = Table(
+    "anomalies",
+    ("api", "client_id", "listener", "measure"),
+    _same(
+        *("api_key", "api", "client_id", "listener", "measure", "value", "expected", "spread"),
+        *("score", "minutes"),
+    ),
+)
+#: The rows are totals over the other tables.
+WINDOWS_TABLE: Final = Table(
+    "windows",
+    (),
+    _same(
+        *("records", "requests", "connections", "request_bytes", "response_bytes", "errors"),
+        *("throttled", "clients", "series"),
+    ),
+)
+
+#: The columns of talkers before they are ranked.
+TALKER_COLUMNS: Final[Mapping[str, str]] = {
+    **_same("window", "client_id", "principal", "listener"),
+    **_sums(TALKERS, "records", "requests", "bytes", "time_us"),
+}
+
+
+def ranked(measure: str) -> tuple[str, str, str]:
+    """Return the SQL expressions for the share, the rank and the measure of talkers."""
+    column = TALK[measure]
+    # Decimals cannot overflow here; a sum of doubles would depend on the order.
+    of_window = f"sum(cast({column} as decimal(20, 0))) over (partition by window)"
+    # Ties are broken by name, so that repeated computations give the same ranks.
+    order = f"{column} desc, client_id, principal, listener"
+    return (
+        f"coalesce(cast({column} as double) / nullif({of_window}, 0), 0) as share",
+        f"cast(row_number() over (partition by window order by {order}) as int) as rank",
+        f"'{measure}' as measure",
+    )
+
+
+#: SQL conditions for the kinds of rows from which the totals are computed.
+_IS: Final = {kind: f"kind = {kind}" for kind in (REQUESTS, CLOSES)}
+
+
+def _total(kind: int, name: str) -> str:
+    return f"coalesce(try_sum({_sum(kind, name)}) filter (where {_IS[kind]}), 0)"
+
+
+WINDOW_TOTALS: Final[Mapping[str, str]] = {
+    **{
+        name: _total(REQUESTS, name)
+        for name in ("records", "requests", "request_bytes", "response_bytes", "errors")
+    },
+    "throttled": _total(REQUESTS, "throttled"),
+    "connections": _total(CLOSES, "connections"),
+    "clients": f"count(distinct client_id) filter (where {_IS[REQUESTS]})",
+    "series": f"count(*) filter (where {_IS[REQUESTS]})",
+}
+
+#: The counts of records read; not in the topic, since a row has no single window.
+INTAKE_TABLE: Final = Table(
+    "intake",
+    (),
+    {
+        "watermark": "timestamp_micros(watermark_us)",
+        **_same(
+            *("records", "requests_read", "connections_read", "late", "malformed", "newer"),
+            *("ahead", "open_records"),
+        ),
+    },
+)
+
+#: All result tables.
+TABLES: Final = (
+    REQUESTS_TABLE,
+    ERRORS_TABLE,
+    CLOSES_TABLE,
+    TALKERS_TABLE,
+    QUOTAS_TABLE,
+    ANOMALIES_TABLE,
+    WINDOWS_TABLE,
+    INTAKE_TABLE,
+)

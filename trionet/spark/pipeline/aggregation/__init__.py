@@ -1,1 +1,0 @@
-"""Aggregates log records into partial sums that can be merged."""

@@ -1,0 +1,118 @@
+"""What a report is asked for: a folder of results, a range of time, and filters.
+
+These are checked before Spark is started, which takes seconds, so this module imports neither
+pyspark nor pyarrow. Times without a time zone are in UTC, like the results.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+import attrs
+
+from ....errors import ConfigError
+
+#: The table that every results directory has.
+WINDOWS: Final = "windows"
+_WHAT_TO_GIVE: Final = "give the directory of `trionet pipeline run --folder`"
+
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_RELATIVE: Final = re.compile(r"-(?P<count>\d+)(?P<unit>[smhdw])")
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
+
+_FORMS: Final = (
+    "not a time; give a day (2026-03-01), a time in UTC (2026-03-01T12:30), a time with its zone"
+    " (2026-03-01T12:30+01:00), or how long ago (-30s, -90m, -1h, -2d, -1w)"
+)
+
+
+@attrs.frozen
+class TimeRange:
+    """The times from ``start``, inclusive, to ``end``, exclusive; None means unbounded."""
+
+    start: datetime | None = None
+    end: datetime | None = None
+
+    def __str__(self) -> str:
+        start = "the beginning" if self.start is None else format_time(self.start)
+        end = "the end" if self.end is None else format_time(self.end)
+        return f"from {start} to {end}"
+
+
+def time_range(start: str | None, end: str | None, now: datetime) -> TimeRange:
+    """Parse a time range.
+
+    Args:
+        start: when the range starts; a date means the start of that day.
+        end: when the range ends, exclusive; a date means the end of that day.
+        now: the time from which relative times are counted, with a time zone.
+
+    Raises:
+        ConfigError: a text is not a time, or the range is empty.
+    """
+    parsed = TimeRange(
+        None if start is None else _time("--from", start, now, is_end=False),
+        None if end is None else _time("--to", end, now, is_end=True),
+    )
+    if parsed.start is not None and parsed.end is not None and parsed.start >= parsed.end:
+        raise ConfigError(
+            f"--from {start} --to {end}: the range is empty: {format_time(parsed.start)} is not"
+            f" before {format_time(parsed.end)}"
+        )
+    return parsed
+
+
+def _time(option: str, text: str, now: datetime, *, is_end: bool) -> datetime:
+    try:
+        if ago := _RELATIVE.fullmatch(text):
+            return now - timedelta(**{_UNITS[ago["unit"]]: int(ago["count"])})
+        if _DAY.fullmatch(text):
+            day = date.fromisoformat(text) + timedelta(days=is_end)
+            return datetime(day.year, day.month, day.day, tzinfo=UTC)
+        time = datetime.fromisoformat(text)
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ConfigError(f"{option} {text!r}: {_FORMS}") from None
+
+
+def format_time(time: datetime) -> str:
+    """Format a time in UTC; seconds are omitted if they are zero."""
+    time = time.astimezone(UTC)
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC" if time.second else "%Y-%m-%d %H:%M UTC")
+
+
+def check_folder(folder: str) -> None:
+    """Check, before Spark is started, that a local directory contains results.
+
+    Raises:
+        ConfigError: the directory does not exist, or contains no pipeline results.
+    """
+    parts = urlsplit(folder)
+    if parts.scheme not in ("", "file"):
+        return  # a remote file system, which only Spark can read
+    path = Path(unquote(parts.path) if parts.scheme else folder)
+    if not path.is_dir():
+        what = "is not a directory" if path.exists() else "does not exist"
+        raise ConfigError(f"--folder {folder}: {what}; {_WHAT_TO_GIVE}")
+    if not (path / WINDOWS).is_dir():
+        raise ConfigError(
+            f"--folder {folder}: no pipeline results (no directory {WINDOWS}); {_WHAT_TO_GIVE};"
+            " the first results are written when the watermark passes the end of the first minute"
+        )
+
+
+@attrs.frozen
+class Filters:
+    """Which requests to include; an empty filter includes all requests."""
+
+    apis: Mapping[int, str] = attrs.field(factory=dict)
+    clients: Sequence[str] = ()
+    listeners: Sequence[str] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.apis or self.clients or self.listeners)

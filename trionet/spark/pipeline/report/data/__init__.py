@@ -1,1 +1,0 @@
-"""Computes the figures of a report from the pipeline's Parquet files."""

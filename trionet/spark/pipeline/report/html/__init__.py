@@ -1,1 +1,0 @@
-"""Renders a report as a single HTML page with charts."""

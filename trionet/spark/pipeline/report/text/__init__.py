@@ -1,1 +1,0 @@
-"""Formats a report as text tables, for a terminal, and as JSON."""

@@ -1,1 +1,0 @@
-"""Computes and stores the results of closed minutes from rows of sums."""

@@ -1,1 +1,0 @@
-"""Runs the job: its settings, Spark session, topics and micro-batches."""
