@@ -54,8 +54,8 @@ SELECTIONS = {
     "soak": ("go on for minutes, to see that nothing grows", ["-m", "soak", "--timeout=0"]),
 }
 #: The job that tests the compiled package: what for, and the tests that run what is compiled. What
-#: looks at the sources, or at rooms where nothing is compiled (groups, settings, security, the admin
-#: client), is the same in both and stays with the job without a name.
+#: looks at the sources, or at rooms where nothing is compiled (groups, settings, security, the
+#: admin client), is the same in both and stays with the job without a name.
 COMPILED = "test the package as pip installs it where there is a C compiler"
 COMPILED_TESTS = [
     "tests/test_compile_hook.py",

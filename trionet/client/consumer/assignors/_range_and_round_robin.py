@@ -1,4 +1,4 @@
-"""The range assignor and the round-robin assignor, which keep nothing from one rebalance to the next.
+"""The range and the round-robin assignor, which keep nothing from one rebalance to the next.
 
 (Kafka: RangeAssignor, RoundRobinAssignor.) The range assignor assigns consecutive partitions of
 each topic. Topics with the same partitions and members are divided in the same way. A member then

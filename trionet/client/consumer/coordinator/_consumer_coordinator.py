@@ -254,6 +254,7 @@ class ConsumerCoordinator:
                 counts as finished.
         """
         self._is_leaving = True
+        cancelled_seconds = self._settings.cancelled_close_timeout_seconds
         if is_normal:
             for state in self._subscription.assignment.states.values():
                 state.finish()
@@ -263,13 +264,10 @@ class ConsumerCoordinator:
                 return
             except trio.Cancelled:
                 # Again, with the callback that was cancelled, but with less time.
-                await self._close_cancelled()
+                with trio.move_on_after(cancelled_seconds, shield=True) as limit:
+                    await self._give_up_and_leave(_CLOSED, limit)
                 raise
-        await self._close_cancelled()
-
-    async def _close_cancelled(self) -> None:
-        seconds = self._settings.cancelled_close_timeout_seconds
-        with trio.move_on_after(seconds, shield=True) as limit:
+        with trio.move_on_after(cancelled_seconds, shield=True) as limit:
             await self._give_up_and_leave(_CLOSED, limit)
 
     async def leave(self, reason: str) -> None:

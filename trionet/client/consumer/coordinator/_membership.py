@@ -213,6 +213,7 @@ class Membership:
         had_generation = not self._member.has_lost_generation
         failures = 0
         while True:
+            await trio.lowlevel.checkpoint_if_cancelled()
             try:
                 verdict = await self._join_once()
             except DisconnectedError as error:
