@@ -332,7 +332,7 @@ class QuorumCalls(AdminCalls):
         async def send() -> MetadataQuorum:
             return _quorum(await self._request(await self._nodes.controller(), body))
 
-        # The partition in the response has an error code, too, which is retried like the response's.
+        # The partition in the response has an error code as well, to be retried in the same way.
         return await self._calls.retry(send, CONTROLLER_CODES)
 
     async def add_voter(
