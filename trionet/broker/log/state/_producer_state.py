@@ -275,7 +275,9 @@ def decode_snapshot(data: bytes) -> dict[int, ProducerEntry]:
     entries: dict[int, ProducerEntry] = {}
     for fields in _ENTRY.iter_unpack(body[_COUNT.size :]):
         producer_id, epoch, sequence, offset, delta, timestamp, coordinator, transaction = fields
-        batches = (StoredBatch(sequence, offset, delta, timestamp),) if offset >= 0 else ()
+        batches: tuple[StoredBatch, ...] = ()  # mypyc would infer tuples of a fixed length
+        if offset >= 0:
+            batches = (StoredBatch(sequence, offset, delta, timestamp),)
         before = entries.get(producer_id)
         if before is not None and before.epoch == epoch:
             batches = (*before.batches, *batches)[-BATCHES_KEPT:]
