@@ -54,8 +54,8 @@ SELECTIONS = {
     "soak": ("go on for minutes, to see that nothing grows", ["-m", "soak", "--timeout=0"]),
 }
 #: The job that tests the compiled package: what for, and the tests that run what is compiled. What
-#: looks at the sources, or at rooms where nothing is compiled (groups, settings, security, the
-#: admin client), is the same in both and stays with the job without a name.
+#: looks at the sources, or at what is not compiled (messages, most handlers, groups, settings,
+#: security, the admin client), is the same in both and stays with the job without a name.
 COMPILED = "test the package as pip installs it where there is a C compiler"
 COMPILED_TESTS = [
     "tests/test_compile_hook.py",
@@ -63,7 +63,12 @@ COMPILED_TESTS = [
     "tests/test_coroutine_functions.py",
     "tests/_util",
     "tests/broker/api",
-    "tests/broker/handlers",
+    "tests/broker/handlers/test_fetch.py",
+    "tests/broker/handlers/test_fetch_message_sets.py",
+    "tests/broker/handlers/test_fetch_waiting.py",
+    "tests/broker/handlers/test_produce.py",
+    "tests/broker/handlers/test_produce_compression.py",
+    "tests/broker/handlers/test_produce_message_sets.py",
     "tests/broker/log",
     "tests/broker/model",
     "tests/broker/run",
@@ -79,7 +84,10 @@ COMPILED_TESTS = [
     "tests/interop",
     "tests/metrics",
     "tests/net",
-    "tests/protocol",
+    "tests/protocol/records",
+    "tests/protocol/test_codec.py",
+    "tests/protocol/test_header.py",
+    "tests/protocol/test_request_log.py",
     "tests/server",
     "tests/spark",
     "tests/testing/faults/test_faults.py",

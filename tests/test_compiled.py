@@ -98,7 +98,7 @@ def test_the_wheel_has_every_source_and_every_compiled_module() -> None:
     sources = {
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "trionet").rglob("*")
-        if path.name == "py.typed" or path.suffix == ".py"
+        if path.name == "py.typed" or path.suffix in {".py", ".toml"}
     }
     # Spark finds it by another name, in front of the package.
     sources = sources - {"trionet/spark/default_source.py"} | {"pyspark_trionet.py"}

@@ -62,9 +62,7 @@ def test_a_wheel_has_the_module_by_whose_name_spark_finds_the_source(wheel: zipf
     assert expected == (wheel / "pyspark_trionet.py").read_text("utf-8")
 
 
-def test_a_wheel_has_every_module_and_says_that_it_is_typed(
-    wheel: zipfile.Path,
-) -> None:
+def test_a_wheel_has_every_module_and_says_that_it_is_typed(wheel: zipfile.Path) -> None:
     expected = {
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "trionet").rglob("*")
