@@ -32,7 +32,7 @@ from trionet.net.tls._tls_context import TlsSettings, server_context
 from trionet.net.wire._endpoint import Endpoint, SecurityProtocol
 from trionet.net.wire._transmission import Send
 from trionet.server import ListenerSecurity, Request, Response, ServerConfig, SocketServer
-from trionet.server._connection_quotas import ListenerLimits, ServerLimits
+from trionet.server.quotas._connection_limits import ListenerLimits, ServerLimits
 
 LISTENERS = {
     "PLAIN": SecurityProtocol.PLAINTEXT,
@@ -52,7 +52,7 @@ class Settings:
 
     Attributes:
         config: of Kafka's settings, the numbers.
-        limits: of the server; see :class:`trionet.server._connection_quotas.ServerLimits`.
+        limits: of the server; see :class:`trionet.server.quotas._connection_quotas.ServerLimits`.
         few: limits of the listener FEW.
         address_rates: connections a second by address.
         descriptors_max: how many it may have open; 0 leaves the system's limit.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from trionet.server._connection_quotas import (
+from trionet.server.quotas._connection_limits import UNLIMITED
+from trionet.server.quotas._creation_rate import (
     ADDRESSES_MAX,
     IDLE_SECONDS_MAX,
-    UNLIMITED,
     AddressRates,
     CreationRate,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trionet.server._connection_quotas import ConnectionCounts, ConnectionGuard
+from trionet.server.quotas._connection_quotas import ConnectionCounts, ConnectionGuard
 
 
 def test_counts_are_kept_in_all_by_listener_and_by_address() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.errors import ConfigError
-from trionet.server._connection_quotas import (
+from trionet.server.quotas._connection_limits import (
     UNLIMITED,
     ListenerLimits,
     ServerLimits,

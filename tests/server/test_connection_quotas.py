@@ -9,15 +9,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from trionet.errors import LocalProtocolError
-from trionet.server._connection_quotas import (
+from trionet.server.quotas._connection_limits import ListenerLimits, ServerLimits
+from trionet.server.quotas._connection_quotas import (
     Admission,
     ConnectionGuard,
     ConnectionQuotas,
     Delayed,
-    ListenerLimits,
     Rejected,
     RejectReason,
-    ServerLimits,
 )
 
 LISTENERS = ("EXTERNAL", "ADMIN", "REPLICATION")

@@ -8,15 +8,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from trionet.server._connection_quotas import (
+from trionet.server.quotas._connection_limits import ListenerLimits, ServerLimits
+from trionet.server.quotas._connection_quotas import (
     Admission,
     ConnectionGuard,
     ConnectionQuotas,
     Delayed,
-    ListenerLimits,
     Rejected,
     RejectReason,
-    ServerLimits,
 )
 
 LISTENERS = ("EXTERNAL", "ADMIN", "REPLICATION")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.server._connection_quotas import CreationRate
+from trionet.server.quotas._creation_rate import CreationRate
 
 
 def rate_of(*times: float, windows: int = 11, window_seconds: float = 1) -> CreationRate:

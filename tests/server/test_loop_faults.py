@@ -12,8 +12,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.serving import answer, serving
 from trionet.net.wire._readiness import ReadinessKind
-from trionet.server._connection_quotas import ConnectionQuotas
 from trionet.server._recorder import LoopFaults
+from trionet.server.quotas._connection_quotas import ConnectionQuotas
 
 
 class FaultyRecorder:

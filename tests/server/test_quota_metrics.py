@@ -7,14 +7,9 @@ import pytest
 from trionet.metrics._registry import Registry, Snapshot
 from trionet.metrics._sensors import Sampling
 from trionet.net.wire._memory_pool import MemoryPool
-from trionet.server._connection_quotas import (
-    ConnectionQuotas,
-    Delayed,
-    ListenerLimits,
-    Rejected,
-    ServerLimits,
-)
 from trionet.server.metrics._server_metrics import MemoryPoolMetrics, QuotaMetrics
+from trionet.server.quotas._connection_limits import ListenerLimits, ServerLimits
+from trionet.server.quotas._connection_quotas import ConnectionQuotas, Delayed, Rejected
 
 GROUP = "kafka_server_socket_server_metrics_"
 ACCEPTOR_BLOCKED = "kafka_network_acceptor_acceptorblocked_percent"

@@ -11,7 +11,7 @@ from support.serving import Serving, serving
 from support.wire import LOOPBACK, Peer, open_sockets
 from trionet.net.wire._close_reason import CloseReason
 from trionet.net.wire._readiness import ReadinessKind
-from trionet.server._connection_quotas import ListenerLimits, ServerLimits
+from trionet.server.quotas._connection_limits import ListenerLimits, ServerLimits
 
 OTHER_ADDRESS = "127.0.0.2"
 

@@ -17,7 +17,7 @@ from trionet.net.wire._endpoint import Endpoint
 from trionet.net.wire._readiness import ReadinessKind
 from trionet.server import SIZE_PREFIXED, Dialect, ListenerSecurity, Served, ServerConfig
 from trionet.server._closed_connections import ClosedConnection
-from trionet.server._socket_server import ServeHandler
+from trionet.server._serve import ServeHandler
 
 ANYWHERE = "PLAINTEXT://127.0.0.1:0"
 

@@ -10,13 +10,14 @@ from ..net.wire._endpoint import Endpoint
 from ..net.wire._transmission import FileRange, Send
 from ._channel_builder import ListenerSecurity
 from ._closed_connections import ClosedConnection
-from ._connection_quotas import ListenerLimits, ServerLimits
 from ._dialect import SIZE_PREFIXED, Dialect
 from ._recorder import Recorder
 from ._request_channel import NO_OP, CloseConnection, NoOp, Request, RequestChannel, Response
+from ._serve import Served, serve
 from ._server_config import ServerConfig
 from ._server_statistics import ServerStatistics
-from ._socket_server import Served, SocketServer, serve
+from ._socket_server import SocketServer
+from .quotas._connection_limits import ListenerLimits, ServerLimits
 
 __all__ = [
     "NO_OP",

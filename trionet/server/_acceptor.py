@@ -26,10 +26,10 @@ from ..net._network import Network
 from ..net.wire._connecting import Address, ListeningSocket, Socket, set_options
 from ..net.wire._endpoint import Endpoint
 from ._connection import Accepted
-from ._connection_quotas import ConnectionGuard, Delayed, Rejected
 from ._processor import Processor
 from ._server_config import ServerConfig
 from ._shared import Shared
+from .quotas._connection_quotas import ConnectionGuard, Delayed, Rejected
 
 # The maximum number of connections accepted before other tasks run. It is low because every
 # listener may accept that many in one pass of the loop, setting up each takes 60 µs, and a request

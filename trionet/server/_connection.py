@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import trio
 
 from ..net.wire._connecting import Address, Socket
-from ._connection_quotas import ConnectionGuard
+from .quotas._connection_quotas import ConnectionGuard
 
 
 class ClientSoftware(NamedTuple):

@@ -10,7 +10,8 @@ import attrs
 
 from ..errors import ConfigError
 from ..net.wire._readiness import ReadinessKind
-from ._connection_quotas import WINDOW_SECONDS, WINDOWS, ListenerLimits, ServerLimits
+from .quotas._connection_limits import ListenerLimits, ServerLimits
+from .quotas._creation_rate import WINDOW_SECONDS, WINDOWS
 
 # The kernel accepts no larger number for the size of a buffer or a backlog.
 _INT_MAX: Final = 2**31 - 1

@@ -9,10 +9,10 @@ import attrs
 from ..metrics._request_times import RequestTimes
 from ..net._channel import Channel
 from ._closed_connections import ClosedConnections
-from ._connection_quotas import ConnectionQuotas
 from ._handler_pool import Handler, NeverWaits
 from ._recorder import LoopFaults, Recording
 from ._request_channel import RequestChannel
+from .quotas._connection_quotas import ConnectionQuotas
 
 
 @attrs.frozen(kw_only=True)

@@ -41,7 +41,7 @@ from trionet.broker.config._dynamic_config_store import (
 from trionet.broker.storage._database import DATABASE_NAME, Database, open_database
 from trionet.errors import ApiError
 from trionet.protocol import error_codes
-from trionet.server._connection_quotas import UNLIMITED
+from trionet.server.quotas._connection_limits import UNLIMITED
 
 
 class Node:

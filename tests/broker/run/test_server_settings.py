@@ -33,8 +33,8 @@ from trionet.broker.run._server_settings import (
 from trionet.net.wire._close_reason import CloseReason
 from trionet.protocol.error_codes import KAFKA_STORAGE_ERROR
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
-from trionet.server._connection_quotas import UNLIMITED, ListenerLimits
 from trionet.server._server_config import ServerConfig
+from trionet.server.quotas._connection_limits import UNLIMITED, ListenerLimits
 
 TWO_LISTENERS = {
     "listeners": "PLAINTEXT://127.0.0.1:0,INTERNAL://127.0.0.1:0",

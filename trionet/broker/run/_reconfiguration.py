@@ -26,8 +26,8 @@ import attrs
 import trio
 
 from ...errors import ConfigError, LocalProtocolError
-from ...server._connection_quotas import ServerLimits
 from ...server._socket_server import SocketServer, check_resize
+from ...server.quotas._connection_limits import ServerLimits
 from ..config._broker_config import BrokerConfig, ListenerSettings
 from ..config._dynamic_config import STORES, THREADS, TOPIC_DEFAULTS, DynamicConfig
 from ..config._dynamic_config_store import Apply

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 
 from ...errors import ConfigError
 from ...net.wire._endpoint import Endpoint
-from ...server._connection_quotas import (
+from ...server._server_config import ServerConfig
+from ...server.quotas._connection_limits import (
     UNLIMITED,
     ListenerLimits,
     ServerLimits,
     parse_overrides,
     resolve_overrides,
 )
-from ...server._server_config import ServerConfig
 from ..config._broker_config import BrokerConfig, ListenerSettings
 
 OVERRIDES = "max.connections.per.ip.overrides"

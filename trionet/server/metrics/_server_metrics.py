@@ -39,11 +39,12 @@ from ...metrics._sensors import (
 )
 from ...net.wire._close_reason import CloseReason
 from ...net.wire._memory_pool import MemoryPool
-from .._connection_quotas import UNLIMITED, ConnectionQuotas, ListenerQuota
 from .._processor import Processor
 from .._processor_counts import ProcessorCounts
 from .._request_channel import Request
 from .._socket_server import SocketServer
+from ..quotas._connection_limits import UNLIMITED
+from ..quotas._connection_quotas import ConnectionQuotas, ListenerQuota
 from ._snapshot_sections import NS, Section, closed_page, connections_page, log_page, software_of
 
 CONNECTIONS_CLOSED = Metric(

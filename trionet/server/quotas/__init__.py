@@ -1,0 +1,1 @@
+"""Limits on connections: their number and their creation rate."""
