@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from support.client import Client, connect
 from trionet import Broker, open_broker
 from trionet.broker.handlers._fetch import QUICK_PARTITIONS, READ_AT_ONCE, READS_MAX
 from trionet.protocol import error_codes
+from trionet.protocol.messages.fetch import FetchResponse
 
 FOREVER_MS = 2**31 - 1
 MANY = QUICK_PARTITIONS + 1
@@ -258,6 +260,23 @@ async def test_a_waiting_fetch_holds_neither_its_frame_nor_what_it_read(
 
     assert b"" == fetch._call.request.payload  # type: ignore[attr-defined]
     assert {} == fetch.reader.results  # type: ignore[attr-defined]
+
+
+async def test_a_fetch_that_has_waited_does_not_hold_its_response(
+    broker: Broker, client: Client
+) -> None:
+    """The purgatory holds it until its deadline, which may be long after the response."""
+    await create_topic(client, "t")
+    async with connect(broker.bootstrap_servers) as producer:
+        await client.send(fetch_request({"t": {0: 0}}, max_wait_ms=FOREVER_MS), 12)
+        await waiting(broker, 1)
+        [(_, _, fetch)] = broker._state.purgatory._deadlines
+
+        await append(producer, b"a")
+        await client.receive()
+
+        assert not [each for each in gc.get_referents(fetch) if isinstance(each, FetchResponse)]
+        assert {} == fetch.reader.results  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("changing", [1, READ_AT_ONCE + 1])

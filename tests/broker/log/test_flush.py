@@ -256,6 +256,22 @@ async def test_waiters_share_one_sync(folder: FolderDirectory) -> None:
     assert (5, 1) == (log.recovery_point, disk.rounds)
 
 
+async def test_many_flushes_at_once(folder: FolderDirectory) -> None:
+    log = Log(folder, LogConfig(segment_bytes=5 * len(ONE)), now_ms=NOW)
+
+    async def produce() -> None:
+        for _ in range(10):
+            last = log.append(ONE, NOW).last_offset
+            await log.flush()
+            assert log.recovery_point > last
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(10):
+            nursery.start_soon(produce)
+
+    assert 100 == log.recovery_point == log.end_offset
+
+
 async def test_data_written_after_a_sync_began_waits_for_the_next(folder: FolderDirectory) -> None:
     disk = Disk(folder.path, is_open=False)
     log = written(disk)

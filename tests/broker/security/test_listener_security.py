@@ -144,6 +144,13 @@ def test_users_of_scram_come_from_the_credentials() -> None:
     assert ["SCRAM-SHA-256", "SCRAM-SHA-512"] == answer.mechanisms
 
 
+def test_the_secret_of_scram_is_no_part_of_a_repr() -> None:
+    secure = security({"sasl.enabled.mechanisms": "SCRAM-SHA-256"})
+
+    assert repr(SCRAM.secret) not in repr(secure)
+    assert repr(SCRAM.secret) not in repr(secure.sasl)
+
+
 async def test_signed_tokens_need_the_keys_of_their_issuer(tmp_path: Path) -> None:
     """A20: with the keys that the setting names."""
     keys = tmp_path / "keys.json"

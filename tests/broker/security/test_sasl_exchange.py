@@ -148,6 +148,23 @@ def test_a_failure_is_reported_in_words_that_give_nothing_away(
     assert_closed(ended, begun, CloseReason.AUTHENTICATION_FAILED, sent(ended))
 
 
+def test_a_wrong_password_of_scram_is_reported_in_general_words() -> None:
+    """A3: the library's reasons stay in the log."""
+    begun = exchange()
+    client = scram("SCRAM-SHA-256", "alice", "wrong")
+    step(begun, handshake("SCRAM-SHA-256"))
+    first = response(
+        step(begun, token(client.get_client_first().encode())), api_keys.SASL_AUTHENTICATE, 2
+    )
+    client.set_server_first(bytes(first.auth_bytes).decode())
+
+    ended = step(begun, token(client.get_client_final().encode()))
+
+    answer = response(ended, api_keys.SASL_AUTHENTICATE, 2)
+    assert f"{GENERIC} SCRAM-SHA-256" == answer.error_message
+    assert "client keys" in ended.detail
+
+
 def test_a_failure_with_bare_tokens_only_closes() -> None:
     """A19: there is no frame to tell an old client why."""
     begun = exchange()

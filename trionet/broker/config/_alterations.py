@@ -14,6 +14,8 @@ from typing import Final, TypeAlias
 from ...errors import ApiError
 from ...protocol.error_codes import INVALID_CONFIG, INVALID_REQUEST
 
+logger = logging.getLogger("trionet.broker")
+
 # Types of resources (Kafka: ConfigResource.Type).
 TOPIC: Final = 2
 BROKER: Final = 4
@@ -131,11 +133,14 @@ LEVELS = {
     "FATAL": logging.CRITICAL,
 }
 
-logger = logging.getLogger("trionet.broker")
-
 
 class BrokerLoggers:
-    """The levels of trionet's loggers; remembers the original levels of altered loggers."""
+    """The levels of trionet's loggers, as BROKER_LOGGER resources (KIP-412, KIP-1183).
+
+    Only trionet's loggers are included, not the loggers of the program that embeds the broker.
+    Levels have Kafka's names. As in Kafka, altered levels are not stored. When the broker stops,
+    the original levels are restored, since the program may go on running.
+    """
 
     def __init__(self) -> None:
         self._before: dict[logging.Logger, int] = {}
@@ -148,7 +153,7 @@ class BrokerLoggers:
         """Set levels (SET), or let loggers inherit the level of their parent (DELETE).
 
         Args:
-            operations: operations validated by :func:`._alterations.check_operations`.
+            operations: operations validated by :func:`check_operations`.
             validate_only: whether to validate the operations without applying them.
 
         Raises:

@@ -327,7 +327,10 @@ def _not_applied(originals: Mapping[str, Value], ignored: Iterable[str]) -> Iter
 
 
 class ListenerSettings:
-    """Reads the effective settings of one listener.
+    """Reads the effective settings of one listener and its SASL mechanisms.
+
+    A key may be set for all listeners, for the listener or, if it is a SASL key, for one mechanism
+    of the listener. The most specific setting wins.
 
     Args:
         config: the broker's settings.

@@ -284,7 +284,8 @@ DYNAMIC_ONLY: tuple[Row, ...] = tuple(
     )
 )
 
-
+# Keys for features that this version does not have. The change that implements a key also moves it
+# to APPLIED.
 NOT_APPLIED: tuple[Row, ...] = (
     ("alter.config.policy.class.name", CLASS, None, None),
     ("authorizer.class.name", STRING, "", None),

@@ -25,9 +25,10 @@ from ..storage._database import ROWS_PER_TURN, Database, DatabaseError, Steps
 from ..storage._storage_errors import commit_error
 from ._stored_group import StoredGroup, StoredMember, decode_members, encode_members
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # loaded when a database is opened
     from sqlite3 import Connection
 
+logger = logging.getLogger("trionet.broker")
 
 Partition = tuple[str, int]
 """A topic name and a partition number."""
@@ -119,8 +120,6 @@ def expired(
         if partition[0] not in in_use and is_due(each)
     ]
 
-
-logger = logging.getLogger("trionet.broker")
 
 R = TypeVar("R")
 

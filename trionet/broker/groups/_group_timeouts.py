@@ -105,7 +105,9 @@ class GroupTimeouts:
 
 
 class GroupTimers:
-    """The timers of a node's groups, one per group.
+    """The timers of a node's groups, in one heap and one task (Kafka: CoordinatorTimer).
+
+    Each group has one timer.
 
     Attributes:
         heap: the times with their group ids; entries of cancelled and replaced timers stay in the

@@ -271,20 +271,12 @@ class _Fetch:
 
     __slots__ = (
         "_broker",
-        "_by_topic",
         "_bytes_missing",
         "_call",
         "_context",
-        "_leaders",
         "_request",
-        "_response",
         "reader",
     )
-
-    # Set when the response is begun.
-    _response: FetchResponse
-    _by_topic: dict[str | bytes, FetchableTopicResponse]
-    _leaders: CurrentLeaders | None
 
     def __init__(
         self, broker: BrokerState, request: FetchRequest, call: Call, context: FetchContext
@@ -422,36 +414,46 @@ class _Fetch:
 
     def response(self) -> FetchResponse:
         """Return the response with the results of the read."""
-        self._begin_response()
-        self._add(self._take_results())
-        return self._finished_response()
+        begun = self._begin_response()
+        begun.add(self._take_results())
+        return begun.finished()
 
     async def _respond_paused(self) -> FetchResponse:
         await self.reader.finish()
-        self._begin_response()
+        begun = self._begin_response()
         left = iter(self._take_results().items())
         while some := dict(islice(left, READ_AT_ONCE)):
-            self._add(some)
+            begun.add(some)
             await self._call.pause()
-        return self._finished_response()
+        return begun.finished()
 
     def _take_results(self) -> dict[FetchedPartition, PartitionData]:
         results, self.reader.results = self.reader.results, {}
         return results
 
-    def _begin_response(self) -> None:
-        self._response = FetchResponse(session_id=self._context.session_id)
-        self._by_topic = {}
-        self._leaders = None
+    def _begin_response(self) -> _PartialResponse:
+        leaders = None
         if self.reader.has_error and has_current_leader(self._call):
-            self._leaders = CurrentLeaders(self._broker, self._call)
+            leaders = CurrentLeaders(self._broker, self._call)
+        return _PartialResponse(self._context, leaders)
 
-    def _finished_response(self) -> FetchResponse:
-        if self._leaders is not None:
-            self._response.node_endpoints = self._leaders.endpoints(NodeEndpoint)
-        return self._response
 
-    def _add(self, results: dict[FetchedPartition, PartitionData]) -> None:
+class _PartialResponse:
+    """A response to which results are still being added.
+
+    A fetch must not keep it. After a wait, the purgatory holds the fetch until its deadline, which
+    may be long after the response, and the records would stay in memory with it.
+    """
+
+    __slots__ = ("_by_topic", "_context", "_leaders", "_response")
+
+    def __init__(self, context: FetchContext, leaders: CurrentLeaders | None) -> None:
+        self._context = context
+        self._leaders = leaders
+        self._response = FetchResponse(session_id=context.session_id)
+        self._by_topic: dict[str | bytes, FetchableTopicResponse] = {}
+
+    def add(self, results: dict[FetchedPartition, PartitionData]) -> None:
         """Add results to the response; an incremental fetch omits unchanged partitions."""
         context, by_topic, leaders = self._context, self._by_topic, self._leaders
         is_incremental, session = context.is_incremental, context.session
@@ -475,6 +477,12 @@ class _Fetch:
                     topic.topic = name
                 self._response.responses.append(topic)
             topic.partitions.append(data)
+
+    def finished(self) -> FetchResponse:
+        """Return the response."""
+        if self._leaders is not None:
+            self._response.node_endpoints = self._leaders.endpoints(NodeEndpoint)
+        return self._response
 
 
 def _partition_data(index: int) -> PartitionData:

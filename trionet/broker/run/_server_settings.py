@@ -20,6 +20,8 @@ from ...server.quotas._connection_limits import (
 )
 from ..config._broker_config import BrokerConfig, ListenerSettings
 
+logger = logging.getLogger("trionet.broker")
+
 OVERRIDES = "max.connections.per.ip.overrides"
 
 
@@ -125,8 +127,6 @@ def _protected_listener(config: BrokerConfig, listeners: tuple[Endpoint, ...]) -
         )
     return name.upper()
 
-
-logger = logging.getLogger("trionet.broker")
 
 RESERVE = "file.descriptors.reserve"
 # A lower limit could lock out administrators as well.

@@ -68,7 +68,7 @@ class SaslSettings:
             client closes it earlier.
     """
 
-    mechanisms: Mapping[str, Mechanism]
+    mechanisms: Mapping[str, Mechanism] = attrs.field(repr=False)  # SCRAM's contain a secret
     session_ms: Mapping[str, int]
     frame_bytes_max: int = 65_536
     failure_delay_seconds: float = 0.1

@@ -300,7 +300,11 @@ _DESCRIPTORS = "/proc/self/fd"
 
 
 def collect_process(now: float) -> Iterator[Family]:  # noqa: ARG001 - required of collectors
-    """Collect the metrics; see :data:`trionet.metrics.registry.Collect`."""
+    """Collect the metrics of the process, which have Prometheus's usual names.
+
+    On Linux, all of them are available. Other systems report only some. See
+    :data:`trionet.metrics.registry.Collect`.
+    """
     yield single(CPU_SECONDS, time.process_time())
     try:
         with open(_STATM, encoding="ascii") as file:

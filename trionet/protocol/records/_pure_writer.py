@@ -7,7 +7,6 @@ is the equivalent for mypyc.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import repeat
 from typing import Final
 
 from trionet.errors import LocalProtocolError
@@ -192,16 +191,12 @@ class BatchBuilder:
             TypeError: see :meth:`append`; the records before the invalid one are appended.
         """
         append = self.append
-        columns = zip(
-            range(start, stop),
-            repeat(timestamps) if isinstance(timestamps, int) else timestamps[start:stop],
-            repeat(None) if keys is None else keys[start:stop],
-            values[start:stop],
-            repeat(()) if headers is None else headers[start:stop],
-            strict=False,
-        )
-        for number, timestamp, key, value, header in columns:
-            if not append(timestamp, key, value, header, size_max):
+        # By index: slices would copy the rest of long columns for each batch.
+        for number in range(start, stop):
+            timestamp = timestamps if isinstance(timestamps, int) else timestamps[number]
+            key = None if keys is None else keys[number]
+            header = () if headers is None else headers[number]
+            if not append(timestamp, key, values[number], header, size_max):
                 return number
         return stop
 

@@ -70,13 +70,13 @@ class RecoveryScan:
         self._epochs = LeaderEpochs()
 
     def run(
-        self, segments: list[Segment], epochs: LeaderEpochs | None
+        self, segments: list[Segment], epochs: LeaderEpochs
     ) -> tuple[list[Segment], dict[int, ProducerEntry], LeaderEpochs]:
         """Scan the log, starting with the segment that contains the recovery point.
 
         Args:
             segments: all segments, at least one; without gaps below the recovery point.
-            epochs: the stored leader epochs; None if unknown.
+            epochs: the stored leader epochs; empty if unknown.
 
         Returns:
             The remaining segments (at least one), the producers, and the leader epochs.

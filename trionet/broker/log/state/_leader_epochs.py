@@ -26,6 +26,8 @@ from ..files._directory import Directory
 from ..segments._log_batches import header_at
 from ..segments._segment import Segment
 
+logger = logging.getLogger("trionet.broker.log")
+
 LEADER_EPOCH_FILE = "leader-epoch-checkpoint"
 
 UNDEFINED = -1
@@ -177,9 +179,6 @@ def decode_epochs(data: bytes) -> LeaderEpochs:
                 f"epoch and start offset must both increase, from {tuple(before)} to {tuple(after)}"
             )
     return LeaderEpochs(starts, is_saved=True)
-
-
-logger = logging.getLogger("trionet.broker.log")
 
 
 def stored_epochs(
