@@ -27,9 +27,11 @@ FOR_USERS = (
 #: What shows or reads, and keeps nobody's records.
 LOOKED_AT = ("trionet/cli/", "trionet/dashboard/")
 CHECKPOINTS = "ASYNC910,ASYNC911"
-#: An implementation of an async interface need not await (ASYNC124), and a task of asyncio that
-#: nobody holds is found by ruff, as RUF006 (ASYNC300): each rule is one more pass over every file.
+#: An implementation of an async interface need not await (ASYNC124); a task of asyncio that nobody
+#: holds is ruff's to find, as RUF006 (ASYNC300).
 NOT_HERE = "ASYNC124,ASYNC300"
+#: A `yield` inside a nursery.
+YIELDS = "ASYNC101"
 
 
 def run(*command: str) -> None:
@@ -55,6 +57,25 @@ def test_the_code_is_formatted() -> None:
     run("ruff", "format", "--check", "--quiet", *CODE)
 
 
+def options_for(path: str) -> tuple[str, ...]:
+    """flake8-async's options for a file, without the passes over it that can find nothing there.
+
+    Each pass computes the position of everything in the file again: all five take a minute for the
+    package.
+    """
+    text = (ROOT / path).read_text("utf-8")
+    off = [NOT_HERE]
+    if not path.startswith(FOR_USERS):
+        off.append(CHECKPOINTS)
+    if "yield" not in text:
+        off.append(YIELDS)
+    # Named, the list of what is off replaces flake8-async's own: also what is off by default is on.
+    options = [f"--disable={','.join(off)}"]
+    if "noqa" not in text:
+        options.append("--disable-noqa")
+    return tuple(options)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
@@ -71,27 +92,20 @@ def test_everything_is_safe_to_cancel(is_depended_on: bool) -> None:
         for path in async_sources("trionet", "tests", "demo")
         if (path.startswith("trionet/") and not path.startswith(LOOKED_AT)) == is_depended_on
     ]
-    for_users = [path for path in files if path.startswith(FOR_USERS)]
-    inside = [path for path in files if not path.startswith(FOR_USERS)]
-    shares = os.cpu_count() or 1  # it takes a minute, and one core
-    with ThreadPoolExecutor(shares) as executor:
+    by_options: dict[tuple[str, ...], list[str]] = {}
+    for path in files:
+        by_options.setdefault(options_for(path), []).append(path)
+    with ThreadPoolExecutor(os.cpu_count()) as executor:
         checks = [
             executor.submit(
                 run,
                 "flake8_async",
-                # Named, the list of what is off replaces flake8-async's own: also what is off by
-                # default is on.
-                f"--disable={off}",
+                *options,
                 # What the package itself begins with `await nursery.start(...)`.
                 "--startable-in-context-manager=run,serve,_keep,_run_processor",
-                *files_of_share,
+                *alike,
             )
-            for files, off in [
-                (for_users, NOT_HERE),
-                (inside, f"{CHECKPOINTS},{NOT_HERE}"),
-            ]
-            for share in range(shares)
-            if (files_of_share := files[share::shares])
+            for options, alike in by_options.items()
         ]
     for check in checks:
         check.result()
