@@ -268,14 +268,13 @@ class ConfigCalls(AdminCalls):
         wanted = None if types is None else items(types, ConfigResourceType)
         body = ListConfigResourcesRequest(resource_types=[int(each) for each in wanted or ()])
         about = "the list of resources"
+        response: ListConfigResourcesResponse | None = None
         try:
-            response: ListConfigResourcesResponse = await self._calls.call_any(
-                body, about, version_min=1
-            )
+            response = await self._calls.call_any(body, about, version_min=1)
         except UnsupportedVersionError:
             if wanted != [ConfigResourceType.CLIENT_METRICS]:
                 raise
-            # Version 0 lists client metrics only (KIP-714).
+        if response is None:  # version 0 lists client metrics only (KIP-714)
             response = await self._calls.call_any(ListConfigResourcesRequest(), about)
         return list(map(_resource, response.config_resources))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 import attrs
@@ -255,14 +256,11 @@ class GroupCalls(AdminCalls):
 
         async def send(node: Node, keys: Sequence[str]) -> Outcomes[str, Committed]:
             await trio.lowlevel.checkpoint()
-            try:
+            with suppress(UnsupportedVersionError):
                 return await self._fetch_many(
                     node, {key: wanted[key] for key in keys}, require_stable
                 )
-            except UnsupportedVersionError:
-                return {
-                    key: await self._fetch(node, key, wanted[key], require_stable) for key in keys
-                }
+            return {key: await self._fetch(node, key, wanted[key], require_stable) for key in keys}
 
         place = self._nodes.at_groups
         return await self._calls.for_each(wanted, place, send, retried=_RETRIED)

@@ -9,6 +9,7 @@ may be stale.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -218,17 +219,18 @@ class Nodes:
 
     async def _coordinators(self, kind: int, keys: Sequence[str]) -> dict[str, Node | TrionetError]:
         node = await self.any()
-        try:
+        with suppress(UnsupportedVersionError):
             response: FindCoordinatorResponse = await self._client.request(
                 node,
                 FindCoordinatorRequest(key_type=kind, coordinator_keys=list(keys)),
                 version_min=_MANY_KEYS_VERSION,
             )
-        except UnsupportedVersionError:
-            return {key: await self._coordinator(node, kind, key) for key in keys}
-        missing = partial(api_error, error_codes.COORDINATOR_NOT_AVAILABLE)
-        found = {each.key: _coordinator(each, each.key) for each in response.coordinators}
-        return {key: found.get(key) or missing(key, "missing from the response") for key in keys}
+            missing = partial(api_error, error_codes.COORDINATOR_NOT_AVAILABLE)
+            found = {each.key: _coordinator(each, each.key) for each in response.coordinators}
+            return {
+                key: found.get(key) or missing(key, "missing from the response") for key in keys
+            }
+        return {key: await self._coordinator(node, kind, key) for key in keys}
 
     async def _coordinator(self, node: Node, kind: int, key: str) -> Node | TrionetError:
         response: FindCoordinatorResponse = await self._client.request(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 import attrs
@@ -228,13 +229,13 @@ class TopicCalls(AdminCalls):
             body = delete_topics.DeleteTopicsRequest(
                 topics=[states[key] for key in keys], timeout_ms=self._calls.timeout_ms
             )
+            response: delete_topics.DeleteTopicsResponse | None = None
             try:
-                response: delete_topics.DeleteTopicsResponse = await self._request(
-                    node, body, version_min=_DELETE_BY_ID_VERSION
-                )
+                response = await self._request(node, body, version_min=_DELETE_BY_ID_VERSION)
             except UnsupportedVersionError:
                 if has_ids:
                     raise
+            if response is None:
                 body = delete_topics.DeleteTopicsRequest(
                     topic_names=list(keys), timeout_ms=self._calls.timeout_ms
                 )
@@ -318,11 +319,10 @@ class TopicCalls(AdminCalls):
         """
 
         async def send(node: Node, keys: Sequence[str]) -> Outcomes[str, TopicDescription]:
-            try:
+            with suppress(UnsupportedVersionError):
                 return await self._with_cursor(node, keys, include_operations)
-            except UnsupportedVersionError:
-                wanted = [MetadataRequestTopic(name=key) for key in keys]
-                return await self._by_metadata(node, wanted, 4, include_operations)
+            wanted = [MetadataRequestTopic(name=key) for key in keys]
+            return await self._by_metadata(node, wanted, 4, include_operations)
 
         async def send_ids(node: Node, keys: Sequence[str]) -> Outcomes[str, TopicDescription]:
             wanted = [MetadataRequestTopic(topic_id=id_bytes(key), name=None) for key in keys]
