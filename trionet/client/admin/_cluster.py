@@ -519,7 +519,7 @@ class LogDirCalls(AdminCalls):
 
         if broker_ids is None:
             broker_ids = await self._calls.retry(self._nodes.all)
-        return await self._calls.for_each(items(broker_ids, int), self._nodes.at_brokers(), send)
+        return await self._calls.for_each(items(broker_ids, int), self._nodes.at_brokers(int), send)
 
     async def alter_replicas(self, replicas: Mapping[Replica, str]) -> Results[Replica, None]:
         """Move replicas to other log directories on the same brokers.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import attrs
 import trio
@@ -397,7 +397,11 @@ def _topics(topic: Callable[..., T], partitions: Iterable[TopicPartition] | None
     return [topic(name=name, partition_indexes=numbers) for name, numbers in topics]
 
 
-def _committed(topics: Iterable[Any]) -> Committed | TrionetError:
+def _committed(
+    topics: Iterable[
+        offset_fetch.OffsetFetchResponseTopics | offset_fetch.OffsetFetchResponseTopic
+    ],
+) -> Committed | TrionetError:
     found: Committed = Results(by_partition(topics, _offset))
     for error in found.errors.values():
         if isinstance(error, ApiError) and error.error_code == error_codes.UNSTABLE_OFFSET_COMMIT:
@@ -405,7 +409,10 @@ def _committed(topics: Iterable[Any]) -> Committed | TrionetError:
     return found
 
 
-def _offset(partition: Any) -> CommittedOffset | None:
+def _offset(
+    partition: offset_fetch.OffsetFetchResponsePartitions
+    | offset_fetch.OffsetFetchResponsePartition,
+) -> CommittedOffset | None:
     if partition.committed_offset < 0:
         return None
     return CommittedOffset(
