@@ -270,16 +270,17 @@ class ConfigCalls(AdminCalls):
             resource_types=[int(each) for each in wanted or ()]
         )
         about = "the list of resources"
-        response: list_config_resources.ListConfigResourcesResponse | None = None
+        response: list_config_resources.ListConfigResourcesResponse
         try:
             response = await self._calls.call_any(body, about, version_min=1)
         except UnsupportedVersionError:
             if wanted != [ConfigResourceType.CLIENT_METRICS]:
                 raise
-        if response is None:  # version 0 lists client metrics only (KIP-714)
-            response = await self._calls.call_any(
-                list_config_resources.ListConfigResourcesRequest(), about
-            )
+        else:
+            return list(map(_resource, response.config_resources))
+        # Version 0 lists client metrics only (KIP-714).
+        body = list_config_resources.ListConfigResourcesRequest()
+        response = await self._calls.call_any(body, about)
         return list(map(_resource, response.config_resources))
 
     def _at_their_brokers(

@@ -24,7 +24,7 @@ _NOT_SENT: Final = -(2**31)
 
 
 class Coded(Protocol):
-    """A response, or an item in it, with an error code; most APIs have an ``error_message``, too."""
+    """A response, or an item in one, with an error code; most also have an ``error_message``."""
 
     error_code: int
 
