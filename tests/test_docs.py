@@ -40,10 +40,8 @@ FILE = re.compile(r"^\s*<!-- file: (?P<name>[\w.-]+) -->$")
 ONE_SESSION = "<!-- one session -->"
 LINK = re.compile(r"\[[^\]\[]*\]\((?P<target>[^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(?P<title>.+)$")
-
-
-#: Programs that have not ended yet.
-RUNNING: set[subprocess.Popen[str]] = set()
+#: Between the outputs of two commands of a session.
+MARK = "--- next command ---"
 
 
 class Block(NamedTuple):
@@ -110,8 +108,12 @@ def in_spark(block: Block) -> bool:
 
 def run(command: list[str], text: str, folder: Path, seconds_max: int = SECONDS_MAX) -> str:
     """What a program of a page prints; it ends, and ends well."""
+    return printed_by(begin(command, folder), text, seconds_max)
+
+
+def begin(command: list[str], folder: Path) -> subprocess.Popen[str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    program = subprocess.Popen(
+    return subprocess.Popen(
         command,
         cwd=folder,
         env={**os.environ, "PATH": path, "PYTHONWARNINGS": "default"},
@@ -121,7 +123,9 @@ def run(command: list[str], text: str, folder: Path, seconds_max: int = SECONDS_
         text=True,
         start_new_session=True,
     )
-    RUNNING.add(program)
+
+
+def printed_by(program: subprocess.Popen[str], text: str, seconds_max: int) -> str:
     with program:
         try:
             printed, _ = program.communicate(text, seconds_max)
@@ -130,7 +134,6 @@ def run(command: list[str], text: str, folder: Path, seconds_max: int = SECONDS_
             printed, _ = program.communicate()
             pytest.fail(f"not over after {seconds_max} s\n{printed}")
         finally:
-            RUNNING.discard(program)
             if program.poll() is None:
                 kill_with_jobs(program)
     assert program.returncode == 0, f"exit status {program.returncode}\n{printed}"
@@ -176,11 +179,17 @@ def session(text: str) -> list[tuple[str, str]]:
 
 def play(commands: list[str], folder: Path, seconds_max: int = SECONDS_MAX) -> list[str]:
     """What each command prints; all of them run in one shell, whose jobs end with it."""
-    mark = "--- next command ---"
-    script = f"\necho '{mark}'\n".join(commands)
+    return printed_in(begin_session(commands, folder), seconds_max)
+
+
+def begin_session(commands: list[str], folder: Path) -> subprocess.Popen[str]:
+    script = f"\necho '{MARK}'\n".join(commands)
     stop_jobs = "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT"
-    printed = run(["bash", "-c", f"set -e\n{stop_jobs}\n{script}"], "", folder, seconds_max)
-    return printed.split(f"{mark}\n")
+    return begin(["bash", "-c", f"set -e\n{stop_jobs}\n{script}"], folder)
+
+
+def printed_in(shell: subprocess.Popen[str], seconds_max: int) -> list[str]:
+    return printed_by(shell, "", seconds_max).split(f"{MARK}\n")
 
 
 def matches(expected: str, output: str) -> bool:

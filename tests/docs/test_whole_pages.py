@@ -14,6 +14,7 @@ import re
 import select
 import shlex
 import shutil
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -26,12 +27,13 @@ from test_docs import (
     BLOCKS,
     ONE_SESSION,
     ROOT,
-    RUNNING,
     Block,
+    begin_session,
     is_of_session,
     kill_with_jobs,
     matches,
     play,
+    printed_in,
     session,
 )
 
@@ -79,9 +81,10 @@ def _replaced(text: str, ports: dict[str, str]) -> str:
 
 
 class Played(NamedTuple):
-    """A page that is being played: its steps, and what each of them prints."""
+    """A page that is being played in a shell: its steps, and what each of them prints."""
 
     steps: list[tuple[str, str]]
+    shell: subprocess.Popen[str]
     printed: Future[list[str]]
 
 
@@ -95,15 +98,16 @@ def played(
     all_steps = with_free_ports([steps_of(blocks_of(page)) for page in pages])
     with ThreadPoolExecutor(max(1, len(pages))) as pool:
         found = {}
-        for page, steps in zip(pages, all_steps, strict=True):
-            commands = [command for command, _ in steps]
-            folder = tmp_path_factory.mktemp("page")
-            found[page] = Played(steps, pool.submit(play, commands, folder, SECONDS_MAX))
         try:
+            for page, steps in zip(pages, all_steps, strict=True):
+                commands = [command for command, _ in steps]
+                shell = begin_session(commands, tmp_path_factory.mktemp("page"))
+                found[page] = Played(steps, shell, pool.submit(printed_in, shell, SECONDS_MAX))
             yield found
         finally:
-            for program in list(RUNNING):  # of tests that were not run after all
-                kill_with_jobs(program)
+            for each in found.values():
+                if not each.printed.done():  # of a test that was not run after all
+                    kill_with_jobs(each.shell)
 
 
 def blocks_of(page: str) -> list[Block]:

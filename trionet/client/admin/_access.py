@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import attrs
 
@@ -219,7 +219,10 @@ def _deleted(matching: Iterable[delete_acls.DeleteAclsMatchingAcl]) -> Results[A
     return Results({binding: failure(each, binding) for binding, each in found})
 
 
-def _binding(resource: Any, acl: Any) -> AclBinding:
+def _binding(
+    resource: describe_acls.DescribeAclsResource | delete_acls.DeleteAclsMatchingAcl,
+    acl: describe_acls.AclDescription | delete_acls.DeleteAclsMatchingAcl,
+) -> AclBinding:
     return AclBinding(
         resource_type=ResourceType(resource.resource_type),
         resource_name=resource.resource_name,
@@ -342,7 +345,9 @@ class QuotaCalls(AdminCalls):
         return await self._calls.for_each(quotas, self._nodes.at_controller, send)
 
 
-def _entity(entry: Any) -> QuotaEntity:
+def _entity(
+    entry: describe_client_quotas.EntryData | alter_client_quotas.ResponseEntryData,
+) -> QuotaEntity:
     return QuotaEntity({part.entity_type: part.entity_name for part in entry.entity})
 
 

@@ -311,7 +311,7 @@ class Calls:
     async def for_each(
         self,
         keys: Iterable[K],
-        place: Place,
+        place: Place[K],
         send: SendTo[K, V],
         *,
         retried: Collection[int] = (),
@@ -353,7 +353,7 @@ class Calls:
     async def _round(
         self,
         keys: Sequence[K],
-        place: Place,
+        place: Place[K],
         send: SendTo[K, V],
         outcomes: dict[K, V | TrionetError | _Whole],
         singly: bool,
@@ -411,7 +411,7 @@ class Calls:
             return dict.fromkeys(keys, listed(response, node))
 
         brokers = await self.retry(self.nodes.all)
-        place = self.nodes.at_brokers()
+        place: Place[int] = self.nodes.at_brokers(int)
         results = await self.for_each(brokers, place, send, retried=COORDINATOR_CODES)
         return {name: each for found in results.checked().values() for name, each in found.items()}
 

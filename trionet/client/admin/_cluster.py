@@ -98,13 +98,14 @@ class ClusterCalls(AdminCalls):
         except UnsupportedVersionError:
             if include_fenced or of_controllers:
                 raise
-            return await self._describe_by_metadata(include_operations)
-        brokers = {
-            each.broker_id: Node(each.broker_id, each.host, each.port, each.rack)
-            for each in response.brokers
-        }
-        fenced = frozenset(each.broker_id for each in response.brokers if each.is_fenced)
-        return _cluster(response, brokers, fenced)
+        else:
+            brokers = {
+                each.broker_id: Node(each.broker_id, each.host, each.port, each.rack)
+                for each in response.brokers
+            }
+            fenced = frozenset(each.broker_id for each in response.brokers if each.is_fenced)
+            return _cluster(response, brokers, fenced)
+        return await self._describe_by_metadata(include_operations)
 
     async def _describe_by_metadata(self, include_operations: bool) -> ClusterDescription:
         """Describe the cluster with a Metadata request, for brokers before Kafka 2.8 (KIP-700)."""
@@ -518,7 +519,7 @@ class LogDirCalls(AdminCalls):
 
         if broker_ids is None:
             broker_ids = await self._calls.retry(self._nodes.all)
-        return await self._calls.for_each(items(broker_ids, int), self._nodes.at_brokers(), send)
+        return await self._calls.for_each(items(broker_ids, int), self._nodes.at_brokers(int), send)
 
     async def alter_replicas(self, replicas: Mapping[Replica, str]) -> Results[Replica, None]:
         """Move replicas to other log directories on the same brokers.

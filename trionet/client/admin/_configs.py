@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
 from ...errors import TrionetError, UnsupportedVersionError
-from ...protocol.messages import describe_configs, incremental_alter_configs
-from ...protocol.messages.list_config_resources import (
-    ListConfigResourcesRequest,
-    ListConfigResourcesResponse,
+from ...protocol.messages import (
+    describe_configs,
+    incremental_alter_configs,
+    list_config_resources,
 )
 from .._argument_checks import items, mapping, names
 from ..network._cluster import Node
@@ -266,20 +266,26 @@ class ConfigCalls(AdminCalls):
                 Kafka 4.1, unless only client metrics are requested.
         """
         wanted = None if types is None else items(types, ConfigResourceType)
-        body = ListConfigResourcesRequest(resource_types=[int(each) for each in wanted or ()])
+        body = list_config_resources.ListConfigResourcesRequest(
+            resource_types=[int(each) for each in wanted or ()]
+        )
         about = "the list of resources"
+        response: list_config_resources.ListConfigResourcesResponse
         try:
-            response: ListConfigResourcesResponse = await self._calls.call_any(
-                body, about, version_min=1
-            )
+            response = await self._calls.call_any(body, about, version_min=1)
         except UnsupportedVersionError:
             if wanted != [ConfigResourceType.CLIENT_METRICS]:
                 raise
-            # Version 0 lists client metrics only (KIP-714).
-            response = await self._calls.call_any(ListConfigResourcesRequest(), about)
+        else:
+            return list(map(_resource, response.config_resources))
+        # Version 0 lists client metrics only (KIP-714).
+        body = list_config_resources.ListConfigResourcesRequest()
+        response = await self._calls.call_any(body, about)
         return list(map(_resource, response.config_resources))
 
-    def _at_their_brokers(self, others: Place, types: Collection[ConfigResourceType]) -> Place:
+    def _at_their_brokers(
+        self, others: Place[ConfigResource], types: Collection[ConfigResourceType]
+    ) -> Place[ConfigResource]:
         """Return the place of the named broker for these types, and ``others`` for all others."""
         brokers = self._nodes.at_brokers(_broker_id)
 
@@ -295,7 +301,11 @@ class ConfigCalls(AdminCalls):
         return Place(find, others.retried)
 
 
-def _resource(named: Any) -> ConfigResource:
+def _resource(
+    named: describe_configs.DescribeConfigsResult
+    | incremental_alter_configs.AlterConfigsResourceResponse
+    | list_config_resources.ConfigResource,
+) -> ConfigResource:
     return ConfigResource(ConfigResourceType(named.resource_type), named.resource_name)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from ...errors import ApiError, TrionetError
 from ...protocol.error_codes import NONE
@@ -23,11 +23,17 @@ _NOT_SENT: Final = -(2**31)
 # Errors.
 
 
-def failure(result: Any, about: object) -> ApiError | None:
+class Coded(Protocol):
+    """A response, or an item in one, with an error code; most also have an ``error_message``."""
+
+    error_code: int
+
+
+def failure(result: Coded, about: object) -> ApiError | None:
     """Return the error of a response or of one item in it; None if its error code is NONE.
 
     Args:
-        result: has an ``error_code`` and, unless its API has none, an ``error_message``.
+        result: the response or the item.
         about: the subject of the error.
     """
     if result.error_code == NONE:
@@ -35,7 +41,7 @@ def failure(result: Any, about: object) -> ApiError | None:
     return api_error(result.error_code, str(about), getattr(result, "error_message", None))
 
 
-def check(result: Any, about: object) -> None:
+def check(result: Coded, about: object) -> None:
     """Check the error code of a response; see :func:`failure`.
 
     Raises:

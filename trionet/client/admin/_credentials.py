@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import attrs
 import trio
@@ -341,7 +341,12 @@ def _principals(message: Callable[..., T], texts: Iterable[str]) -> list[T]:
 
 
 def _token(
-    token: Any, renewers: Iterable[str], issued_ms: int, expires_ms: int, ends_ms: int
+    token: create_delegation_token.CreateDelegationTokenResponse
+    | describe_delegation_token.DescribedDelegationToken,
+    renewers: Iterable[str],
+    issued_ms: int,
+    expires_ms: int,
+    ends_ms: int,
 ) -> DelegationToken:
     return DelegationToken(
         token.token_id,

@@ -175,7 +175,10 @@ def of_share_group(group: share_groups.DescribedGroup, node: Node) -> GroupDescr
 
 
 def _of_group(
-    group: Any, node: Node, type: str, member: Callable[[Any], GroupMember]
+    group: consumer_groups.DescribedGroup | share_groups.DescribedGroup,
+    node: Node,
+    type: str,
+    member: Callable[[Any], GroupMember],
 ) -> GroupDescription:
     return GroupDescription(
         group.group_id,

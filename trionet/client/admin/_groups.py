@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from contextlib import suppress
+from typing import Final, TypeVar
 
 import attrs
 import trio
@@ -255,14 +256,11 @@ class GroupCalls(AdminCalls):
 
         async def send(node: Node, keys: Sequence[str]) -> Outcomes[str, Committed]:
             await trio.lowlevel.checkpoint()
-            try:
+            with suppress(UnsupportedVersionError):
                 return await self._fetch_many(
                     node, {key: wanted[key] for key in keys}, require_stable
                 )
-            except UnsupportedVersionError:
-                return {
-                    key: await self._fetch(node, key, wanted[key], require_stable) for key in keys
-                }
+            return {key: await self._fetch(node, key, wanted[key], require_stable) for key in keys}
 
         place = self._nodes.at_groups
         return await self._calls.for_each(wanted, place, send, retried=_RETRIED)
@@ -399,7 +397,11 @@ def _topics(topic: Callable[..., T], partitions: Iterable[TopicPartition] | None
     return [topic(name=name, partition_indexes=numbers) for name, numbers in topics]
 
 
-def _committed(topics: Iterable[Any]) -> Committed | TrionetError:
+def _committed(
+    topics: Iterable[
+        offset_fetch.OffsetFetchResponseTopics | offset_fetch.OffsetFetchResponseTopic
+    ],
+) -> Committed | TrionetError:
     found: Committed = Results(by_partition(topics, _offset))
     for error in found.errors.values():
         if isinstance(error, ApiError) and error.error_code == error_codes.UNSTABLE_OFFSET_COMMIT:
@@ -407,7 +409,10 @@ def _committed(topics: Iterable[Any]) -> Committed | TrionetError:
     return found
 
 
-def _offset(partition: Any) -> CommittedOffset | None:
+def _offset(
+    partition: offset_fetch.OffsetFetchResponsePartitions
+    | offset_fetch.OffsetFetchResponsePartition,
+) -> CommittedOffset | None:
     if partition.committed_offset < 0:
         return None
     return CommittedOffset(

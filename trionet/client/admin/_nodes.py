@@ -9,8 +9,9 @@ may be stale.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import trio
 
@@ -33,6 +34,8 @@ from ..network._cluster import Node
 from ..network._kafka_client import KafkaClient
 from ..network._open_client import until_any_ready
 from ._conversions import failure
+
+K = TypeVar("K")
 
 CONTROLLER_CODES: Final = frozenset({error_codes.NOT_CONTROLLER})
 """The error codes of a node that is no longer the controller."""
@@ -69,7 +72,7 @@ _GROUP: Final = 0
 _TRANSACTION: Final = 1
 
 
-class Place(NamedTuple):
+class Place(NamedTuple, Generic[K]):
     """Where the requests of a call about many items are sent.
 
     Attributes:
@@ -78,7 +81,7 @@ class Place(NamedTuple):
             responsible, or the broker is not ready yet.
     """
 
-    find: Callable[[Sequence[Any]], Awaitable[Mapping[Any, Node | TrionetError]]]
+    find: Callable[[Sequence[K]], Awaitable[Mapping[K, Node | TrionetError]]]
     retried: frozenset[int] = frozenset()
 
 
@@ -169,26 +172,26 @@ class Nodes:
     # Places for many items.
 
     @property
-    def at_any(self) -> Place:
+    def at_any(self) -> Place[Any]:
         """The same arbitrary broker for all items."""
         return _all_at(self.any)
 
     @property
-    def at_controller(self) -> Place:
+    def at_controller(self) -> Place[Any]:
         """The controller for all items."""
         return _all_at(self.controller, CONTROLLER_CODES)
 
     @property
-    def at_leaders(self) -> Place:
+    def at_leaders(self) -> Place[TopicPartition]:
         """The leader of each partition."""
         return Place(self._leaders, LEADER_CODES)
 
     @property
-    def at_groups(self) -> Place:
+    def at_groups(self) -> Place[str]:
         """The coordinator of each group."""
         return Place(partial(self._coordinators, _GROUP), COORDINATOR_CODES)
 
-    def at_group(self, group: str) -> Place:
+    def at_group(self, group: str) -> Place[Any]:
         """Return the place of one group's coordinator, for all items."""
 
         async def find() -> Node | TrionetError:
@@ -197,15 +200,15 @@ class Nodes:
         return _all_at(find, COORDINATOR_CODES)
 
     @property
-    def at_transactions(self) -> Place:
+    def at_transactions(self) -> Place[str]:
         """The coordinator of each transactional id."""
         return Place(partial(self._coordinators, _TRANSACTION), COORDINATOR_CODES)
 
-    def at_brokers(self, node_id_of: Callable[[Any], int] = int) -> Place:
+    def at_brokers(self, node_id_of: Callable[[K], int]) -> Place[K]:
         """Return the place of the broker whose id ``node_id_of`` returns for each item."""
 
-        async def find(keys: Sequence[Any]) -> dict[Any, Node | TrionetError]:
-            found: dict[Any, Node | TrionetError] = {}
+        async def find(keys: Sequence[K]) -> dict[K, Node | TrionetError]:
+            found: dict[K, Node | TrionetError] = {}
             await trio.lowlevel.checkpoint()
             for key in keys:
                 try:
@@ -218,17 +221,18 @@ class Nodes:
 
     async def _coordinators(self, kind: int, keys: Sequence[str]) -> dict[str, Node | TrionetError]:
         node = await self.any()
-        try:
+        with suppress(UnsupportedVersionError):
             response: FindCoordinatorResponse = await self._client.request(
                 node,
                 FindCoordinatorRequest(key_type=kind, coordinator_keys=list(keys)),
                 version_min=_MANY_KEYS_VERSION,
             )
-        except UnsupportedVersionError:
-            return {key: await self._coordinator(node, kind, key) for key in keys}
-        missing = partial(api_error, error_codes.COORDINATOR_NOT_AVAILABLE)
-        found = {each.key: _coordinator(each, each.key) for each in response.coordinators}
-        return {key: found.get(key) or missing(key, "missing from the response") for key in keys}
+            missing = partial(api_error, error_codes.COORDINATOR_NOT_AVAILABLE)
+            found = {each.key: _coordinator(each, each.key) for each in response.coordinators}
+            return {
+                key: found.get(key) or missing(key, "missing from the response") for key in keys
+            }
+        return {key: await self._coordinator(node, kind, key) for key in keys}
 
     async def _coordinator(self, node: Node, kind: int, key: str) -> Node | TrionetError:
         response: FindCoordinatorResponse = await self._client.request(
@@ -261,7 +265,7 @@ class Nodes:
 def _all_at(
     find_one: Callable[[], Awaitable[Node | TrionetError]],
     retried: frozenset[int] = frozenset(),
-) -> Place:
+) -> Place[Any]:
     async def find(keys: Sequence[Any]) -> dict[Any, Node | TrionetError]:
         return dict.fromkeys(keys, await find_one())
 

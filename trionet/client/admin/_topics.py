@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 import attrs
@@ -228,22 +229,19 @@ class TopicCalls(AdminCalls):
             body = delete_topics.DeleteTopicsRequest(
                 topics=[states[key] for key in keys], timeout_ms=self._calls.timeout_ms
             )
+            response: delete_topics.DeleteTopicsResponse
             try:
-                response: delete_topics.DeleteTopicsResponse = await self._request(
-                    node, body, version_min=_DELETE_BY_ID_VERSION
-                )
+                response = await self._request(node, body, version_min=_DELETE_BY_ID_VERSION)
             except UnsupportedVersionError:
                 if has_ids:
                     raise
-                body = delete_topics.DeleteTopicsRequest(
-                    topic_names=list(keys), timeout_ms=self._calls.timeout_ms
-                )
-                response = await self._request(node, body, version_max=_DELETE_BY_ID_VERSION - 1)
-            found: Outcomes[str, None] = {}
-            for each in response.responses:  # an item may have both a name and an id
-                key = each.name if each.name in states else uuid_text(each.topic_id)
-                found[key] = failure(each, f"topic {key}")
-            return found
+            else:
+                return _deleted(keys, response)
+            body = delete_topics.DeleteTopicsRequest(
+                topic_names=list(keys), timeout_ms=self._calls.timeout_ms
+            )
+            response = await self._request(node, body, version_max=_DELETE_BY_ID_VERSION - 1)
+            return _deleted(keys, response)
 
         place = self._nodes.at_controller
         return await self._calls.for_each(states, place, send, retried=_RETRIED)
@@ -318,11 +316,10 @@ class TopicCalls(AdminCalls):
         """
 
         async def send(node: Node, keys: Sequence[str]) -> Outcomes[str, TopicDescription]:
-            try:
+            with suppress(UnsupportedVersionError):
                 return await self._with_cursor(node, keys, include_operations)
-            except UnsupportedVersionError:
-                wanted = [MetadataRequestTopic(name=key) for key in keys]
-                return await self._by_metadata(node, wanted, 4, include_operations)
+            wanted = [MetadataRequestTopic(name=key) for key in keys]
+            return await self._by_metadata(node, wanted, 4, include_operations)
 
         async def send_ids(node: Node, keys: Sequence[str]) -> Outcomes[str, TopicDescription]:
             wanted = [MetadataRequestTopic(topic_id=id_bytes(key), name=None) for key in keys]
@@ -405,6 +402,18 @@ def _creatable(topic: NewTopic) -> create_topics.CreatableTopic:
             for name, value in topic.configs.items()
         ],
     )
+
+
+def _deleted(
+    keys: Iterable[str], response: delete_topics.DeleteTopicsResponse
+) -> Outcomes[str, None]:
+    """Return results keyed by the requested names and ids; a response item may have both."""
+    wanted = set(keys)
+    found: Outcomes[str, None] = {}
+    for each in response.responses:
+        key = each.name if each.name in wanted else uuid_text(each.topic_id)
+        found[key] = failure(each, f"topic {key}")
+    return found
 
 
 def _created(result: create_topics.CreatableTopicResult) -> CreatedTopic:

@@ -22,6 +22,7 @@ from .._topic_partition import TopicPartition, by_topic
 from ..network._cluster import Node
 from ._calls import AdminCalls, Outcomes, Results
 from ._conversions import by_partition, check, failure, failures, known
+from ._nodes import Place
 
 _NONE: Final = -1
 # Fencing needs no transaction; Kafka's own client uses the same timeout.
@@ -143,7 +144,7 @@ class TransactionCalls(AdminCalls):
 
         place = self._nodes.at_leaders
         if broker_id is not None:
-            at_broker = self._nodes.at_brokers(lambda _: broker_id)
+            at_broker: Place[TopicPartition] = self._nodes.at_brokers(lambda _: broker_id)
             place = place._replace(find=at_broker.find)
         return await self._calls.for_each(items(partitions, TopicPartition), place, send)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import attrs
@@ -17,9 +17,16 @@ from support.admin_errors import code_of
 from support.scripted_node import Hangup, Reply, ScriptedNode, Seen
 from trionet import Admin, ApiError, CallTimedOutError, UnsupportedVersionError
 from trionet.client._topic_partition import TopicPartition
-from trionet.client.admin import AdminSettings, OffsetSpec
+from trionet.client.admin import AdminSettings, ConfigResourceType, OffsetSpec
 from trionet.protocol import error_codes
-from trionet.protocol.api_keys import FIND_COORDINATOR, OFFSET_FETCH
+from trionet.protocol.api_keys import (
+    DELETE_TOPICS,
+    DESCRIBE_CLUSTER,
+    FIND_COORDINATOR,
+    LIST_CONFIG_RESOURCES,
+    METADATA,
+    OFFSET_FETCH,
+)
 from trionet.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
 from trionet.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsResponse
 from trionet.protocol.messages.describe_acls import (
@@ -329,6 +336,46 @@ async def test_old_brokers_are_asked_for_one_group_at_a_time(
     asked = [seen.body for seen in node.seen if seen.name in {"FindCoordinator", "OffsetFetch"}]
     assert ["g", "h"] == [each.key for each in asked[:2]]
     assert ["g", "h"] == [each.group_id for each in asked[2:]]
+
+
+@pytest.mark.parametrize(
+    ("missing", "call"),
+    [
+        (DELETE_TOPICS, lambda admin: admin.delete_topics(["a"])),
+        (FIND_COORDINATOR, lambda admin: admin.delete_groups(["g"])),
+        (
+            LIST_CONFIG_RESOURCES,
+            lambda admin: admin.list_config_resources([ConfigResourceType.CLIENT_METRICS]),
+        ),
+        (OFFSET_FETCH, lambda admin: admin.list_group_offsets(["g"])),
+    ],
+)
+async def test_broker_that_is_too_old_for_the_fallback_too_is_reported_once(
+    admin: Admin,
+    node: ScriptedNode,
+    autojump_clock: MockClock,
+    missing: int,
+    call: Callable[[Admin], Awaitable[object]],
+) -> None:
+    node.replies["FindCoordinator"] = coordinated_by(node)
+    del node.ranges[missing]
+
+    with pytest.raises(UnsupportedVersionError) as raised:
+        await call(admin)
+
+    assert raised.value.__context__ is None
+
+
+async def test_old_broker_that_cannot_tell_what_is_allowed_is_reported_once(
+    admin: Admin, node: ScriptedNode, autojump_clock: MockClock
+) -> None:
+    del node.ranges[DESCRIBE_CLUSTER]
+    node.ranges[METADATA] = (0, 7)
+
+    with pytest.raises(UnsupportedVersionError, match="Metadata") as raised:
+        await admin.describe_cluster(include_operations=True)
+
+    assert raised.value.__context__ is None
 
 
 # Leaders.
