@@ -39,6 +39,10 @@ GROUP = "trionet"
 TOOLS = ("mypy", "setuptools")
 #: The line that marks a module as one to compile.
 MARK = "# Compiled by mypyc."
+#: In the names of modules that loop over bytes with native integers, and the flags that they gain
+#: by: encoding a batch takes a sixth less time than with -O1.
+LOOPS = "_typed_"
+OF_LOOPS = ["-O2"]
 
 
 class CannotCompile(Exception):
@@ -178,9 +182,9 @@ def compile_files(folder: Path, files: list[str]) -> None:
     generated = folder / "generated"
     extensions = mypycify(
         [*options, *files],
-        # The library's speed is the same with -O3 and with one big C file; this takes half the
-        # time and the memory.
-        opt_level="2",
+        # What mypyc writes is mostly calls into Python: requests take the same time with -O1, -O2,
+        # -O3 and one big C file, and this compiles fastest. Loops over bytes gain by OF_LOOPS.
+        opt_level="1",
         multi_file=True,
         debug_level="0",  # no paths of this machine
         group_name=GROUP,
@@ -213,10 +217,17 @@ def compile_files(folder: Path, files: list[str]) -> None:
         # them one by one, and here nearly all files belong to one.
         compile_files = build.compiler.compile
 
-        def compile_at_once(sources: list[str], *args: Any, **options: Any) -> list[str]:
+        def compile_at_once(
+            sources: list[str], *args: Any, extra_postargs: list[str], **options: Any
+        ) -> list[str]:
+            def compile_one(file: str) -> list[str]:
+                flags = OF_LOOPS if LOOPS in file else []
+                return compile_files(
+                    [file], *args, extra_postargs=[*extra_postargs, *flags], **options
+                )
+
             with ThreadPoolExecutor(cores) as pool:
-                work = [pool.submit(compile_files, [file], *args, **options) for file in sources]
-                return [name for future in work for name in future.result()]
+                return [name for names in pool.map(compile_one, sources) for name in names]
 
         build.compiler.compile = compile_at_once
         build_ext.build_extensions(build)
