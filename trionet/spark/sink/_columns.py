@@ -3,7 +3,7 @@
 The conversion never works row by row: each column is converted to a list in a single call, or in
 one call per topic and partition. A column of keys is also hashed in a single call: writing would
 take several times as long if the producer had to find the partition of each record.
-The result is the same as in :mod:`trionet.client.producer.batching._partitioner`; each step of the
+The result is the same as in :mod:`trionet.client.producer.batching._topic_queues`; each step of the
 vectorized murmur2 mixes in the next four bytes of all keys that are long enough.
 """
 
