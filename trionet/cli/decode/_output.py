@@ -241,10 +241,6 @@ def _width(parts: Line) -> int:
     return sum(len(part.text) for part in parts)
 
 
-#: The maximum number of bytes or characters shown per value without ``--full``.
-BYTES_SHOWN: Final = 200
-
-
 def text_of(data: bytes) -> str | None:
     """Decode printable text, which may contain newlines and tabs; return None for other data."""
     try:
