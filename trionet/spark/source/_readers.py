@@ -1,7 +1,7 @@
 """The readers that Spark calls, for batch and streaming queries. Imports pyspark.
 
-The readers are pickled for the tasks. Modules needed only by a task for reading (pyarrow, numpy) are
-imported where they are used: Spark starts one process for planning and others for reading.
+The readers are pickled for the tasks. Modules needed only by a task for reading (pyarrow, numpy)
+are imported where they are used: Spark starts one process for planning and others for reading.
 
 A stream is planned in micro-batches (the connector: KafkaMicroBatchStream). Spark's checkpoint
 records the end of each micro-batch, but not the start of the first. The connector therefore writes
