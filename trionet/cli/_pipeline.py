@@ -23,7 +23,7 @@ from trionet._util._text import counted, printable
 from trionet.errors import ConfigError
 
 from .arguments._parser import Subcommands, flag, option, repeatable
-from .arguments._values import api_key, api_name, key_value
+from .arguments._values import allow_times, api_key, api_name, key_value
 from .clients._connection import DEFAULT_SERVERS
 from .terminal._output import stdout
 
@@ -255,20 +255,13 @@ def _document(event: BatchDone | JobDone) -> dict[str, Any]:
 
 TOP: Final = 10
 _APIS: Final = "`trionet decode --list` shows the known ones"
-# A relative time, which argparse must not take for an option.
-_RELATIVE: Final = re.compile(r"-\d+[smhdw]?")
-
-
-def _allow_relative_times(parser: ArgumentParser) -> None:
-    # argparse reads `--from -1h` as two options unless the value looks like a negative number.
-    parser._negative_number_matcher = _RELATIVE  # noqa: SLF001
 
 
 @COMMANDS.command(
     "report",
     "report the job's results as tables or as a page",
     _named,
-    _allow_relative_times,
+    allow_times,
     option(
         "--folder PATH",
         "the folder of `trionet pipeline run --folder`; any path that Spark can read",
@@ -307,7 +300,7 @@ def _allow_relative_times(parser: ArgumentParser) -> None:
 )
 def _run_report(arguments: Namespace) -> int:
     from trionet.spark.pipeline._session import check_master, open_session
-    from trionet.spark.pipeline.report._inputs import check_folder, time_range
+    from trionet.spark.pipeline.report._inputs import Filters, check_folder, time_range
 
     # Check everything before starting Spark, which takes seconds.
     now = datetime.now(UTC)
@@ -318,7 +311,6 @@ def _run_report(arguments: Namespace) -> int:
     settings = dict(map(_setting, arguments.set))
     keys = [api_key(name, _APIS) for name in arguments.api]
     check_environment()
-    from trionet.spark.pipeline.report._inputs import Filters
     from trionet.spark.pipeline.report._report import make_report
 
     apis = {key: api_name(key) for key in keys}

@@ -57,7 +57,7 @@ COMMANDS: Final = {
         "show brokers, controllers and log directories, elect leaders", "._cluster:COMMANDS"
     ),
     "transactions": Command("list, describe and abort transactions", "._transactions:COMMANDS"),
-    "bench": Command("measure the speed of a cluster or of the network layer", ".bench"),
+    "bench": Command("measure the speed of a cluster or of the network layer", ".bench:COMMANDS"),
     "decode": Command("show requests, responses and record batches field by field", ".decode"),
     "pipeline": Command("analyse a request log on Spark", "._pipeline:COMMANDS"),
     "completion": Command("print a completion script for a shell", "._completion"),

@@ -124,6 +124,26 @@ def test_what_stays_as_it_is_is_reported_as_such() -> None:
     )(model.about)
 
 
+def test_a_metric_without_samples_is_zero_if_the_values_of_all_labels_are_combined() -> None:
+    model = Model()
+
+    model.update_network(
+        BrokerSnapshot(
+            1.0,
+            about(),
+            {
+                readings.BLOCKED: {},
+                readings.FAILED_AUTHENTICATIONS: {},
+                readings.PROCESSORS_IDLE: {},
+            },
+        ),
+        1.0,
+    )
+
+    assert (0.0, 0.0) == itemgetter("acceptor_blocked", "failed_authentications")(model.figures)
+    assert None is model.figures.get("processors_idle")
+
+
 #: The figures that are of each part of what a broker reports.
 DEPENDENT = {
     "queues": {"request_queue", "request_queue_max", "response_queue"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 #: Adds one argument, or a few that belong together, to a parser or to a group of its arguments.
@@ -122,15 +122,12 @@ class Subcommands:
     """The subcommands of a command, in the order of its help text.
 
     Args:
-        commands: the subcommands, keyed by name.
         description: describes the command; by default its summary.
     """
 
-    def __init__(
-        self, commands: Mapping[str, Verb] | None = None, *, description: str | None = None
-    ) -> None:
+    def __init__(self, *, description: str | None = None) -> None:
         self.run = run
-        self._commands = dict(commands or {})
+        self._commands: dict[str, Verb] = {}
         self._description = description
 
     def command(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from trionet.errors import ConfigError, TrionetError
 
-from ..arguments._parser import Subcommands, Verb, run
+from ..arguments._parser import Subcommands
 from ..clients._connection import (
     SERVERS,
     add_connection_arguments,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ._results import Result
     from ._runs import Run
 
-__all__ = ["add_arguments", "run"]
+COMMANDS: Final = Subcommands()
 
 TIMEOUT_SECONDS: Final = 10.0
 RECORD_BYTES: Final = 100
@@ -39,25 +39,6 @@ STOP_SECONDS: Final = 10.0
 DEFAULT_SECONDS: Final = 10.0
 #: The default interval between progress lines.
 INTERVAL_SECONDS: Final = 1.0
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments to ``parser``."""
-    Subcommands(
-        {
-            "produce": Verb(
-                "write records and time each until it is acknowledged",
-                _add_produce_arguments,
-                _produce,
-            ),
-            "consume": Verb("read records and measure their age", _add_consume_arguments, _consume),
-            "echo": Verb(
-                "time requests to the bare network layer or to any echo server",
-                _add_echo_arguments,
-                _echo,
-            ),
-        }
-    ).add_arguments(parser)
 
 
 def _add_produce_arguments(parser: argparse.ArgumentParser) -> None:
@@ -100,6 +81,9 @@ def _add_produce_arguments(parser: argparse.ArgumentParser) -> None:
     add_connection_arguments(parser)
 
 
+@COMMANDS.command(
+    "produce", "write records and time each until it is acknowledged", _add_produce_arguments
+)
 def _produce(arguments: argparse.Namespace) -> int:
     from trionet.client.config._keys import PRODUCER_KEYS
 
@@ -170,6 +154,7 @@ def _add_consume_arguments(parser: argparse.ArgumentParser) -> None:
     add_connection_arguments(parser)
 
 
+@COMMANDS.command("consume", "read records and measure their age", _add_consume_arguments)
 def _consume(arguments: argparse.Namespace) -> int:
     with logging_to_stderr(arguments):
         return _consume_topic(arguments)
@@ -237,6 +222,9 @@ def _add_echo_arguments(parser: argparse.ArgumentParser) -> None:
     _add_result_arguments(parser, has_metrics=False)
 
 
+@COMMANDS.command(
+    "echo", "time requests to the bare network layer or to any echo server", _add_echo_arguments
+)
 def _echo(arguments: argparse.Namespace) -> int:
     if arguments.serve is not None:
         from ._echo_load import run_server

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
 import trio
 
-from trionet._util._raising import raise_single_error
 from trionet._util._text import counted
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer._open_consumer import open_consumer
@@ -19,8 +17,8 @@ from trionet.errors import CallTimedOutError, CorruptRecordError, TrionetError
 from ..clients._admin import timeout_error
 from ..records._packing import PackError
 from ..terminal._pipes import widen, write_all
-from ..terminal._progress import Progress, keep_showing
-from ..terminal._signals import SIGNALS, Stop, watch_signals
+from ..terminal._progress import Progress, run_showing
+from ..terminal._signals import Stop
 from ._range import Ends, From, NoSuchTopicError, Span, bounds, outside, part, selected_partitions
 
 if TYPE_CHECKING:
@@ -84,15 +82,7 @@ async def consume(options: ConsumeOptions) -> int:
     """Read and write records, and return the exit status."""
     stop = Stop()
     run = _Run(options, stop)
-    options.progress.begin()
-    with raise_single_error(), trio.open_signal_receiver(*SIGNALS) as signals:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(watch_signals, signals, stop, nursery.cancel_scope)
-            if options.shows_bar is not None:
-                show = partial(keep_showing, is_bar=options.shows_bar)
-                nursery.start_soon(show, options.progress, options.report)
-            await run.run()
-            nursery.cancel_scope.cancel(reason="all records were read")
+    await run_showing(run.run, stop, options.progress, options.report, is_bar=options.shows_bar)
     if not options.is_quiet:
         options.report(options.progress.line())
     return run.failed or stop.status

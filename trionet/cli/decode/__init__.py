@@ -12,16 +12,18 @@ import json
 import sys
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from trionet._util._text import printable
 from trionet.errors import ConfigError
 
-from ._output import BYTES_SHOWN, write_entries
 from ._sources import AUTO, FORMATS, Kind, Source, open_sources
 
 if TYPE_CHECKING:
     from ._conversation import Expected
+
+#: The maximum number of bytes or characters shown per value without ``--full``.
+BYTES_SHOWN: Final = 200
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,7 +90,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _decode(arguments: argparse.Namespace) -> bool:
-    from ._conversation import entries  # loads codecs, which --help does not need
+    # Imported here, because they load codecs and error codes, which --help does not need.
+    from ._conversation import entries
+    from ._output import write_entries
 
     expected = _expected(arguments.response)
     keys = frozenset(map(_api_key, arguments.api))

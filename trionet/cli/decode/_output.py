@@ -33,10 +33,10 @@ def write_entries(entries: Iterable[Entry], bytes_shown: int | None, *, as_json:
         as_json: whether to write each entry as a JSON document on its own line.
     """
     is_valid = True
-    write = _line_writer()
+    write = None if as_json else _line_writer()
     for entry in entries:
         is_valid = is_valid and entry.problem is None
-        if as_json:
+        if write is None:
             print(json.dumps(document(entry, bytes_shown)))
         else:
             for line in entry_lines(entry, bytes_shown):
@@ -239,10 +239,6 @@ class _Lines:
 
 def _width(parts: Line) -> int:
     return sum(len(part.text) for part in parts)
-
-
-#: The maximum number of bytes or characters shown per value without ``--full``.
-BYTES_SHOWN: Final = 200
 
 
 def text_of(data: bytes) -> str | None:

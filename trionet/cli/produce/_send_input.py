@@ -6,7 +6,6 @@ import os
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -20,8 +19,8 @@ from trionet.errors import TrionetError
 from ..records._lines import InputError, RecordColumns
 from ..records._packing import PackError
 from ..terminal._pipes import read_some, widen, write_all
-from ..terminal._progress import keep_showing
-from ..terminal._signals import SIGNALS, Stop, watch_signals
+from ..terminal._progress import run_showing
+from ..terminal._signals import Stop
 from ._record_sender import OUTPUT, ProduceOptions, RecordSender
 
 if TYPE_CHECKING:
@@ -32,15 +31,7 @@ async def produce(options: ProduceOptions) -> int:
     """Read and send records, and return the exit status."""
     stop = Stop()
     run = _Run(options, stop)
-    options.progress.begin()
-    with raise_single_error(), trio.open_signal_receiver(*SIGNALS) as signals:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(watch_signals, signals, stop, nursery.cancel_scope)
-            if options.shows_bar is not None:
-                show = partial(keep_showing, is_bar=options.shows_bar)
-                nursery.start_soon(show, options.progress, options.report)
-            await run.run()
-            nursery.cancel_scope.cancel(reason="all records were sent")
+    await run_showing(run.run, stop, options.progress, options.report, is_bar=options.shows_bar)
     run.count_the_rest()
     if not options.is_quiet:
         options.report(options.progress.line())

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 import attrs
 import trio
 
+from trionet._util._raising import raise_single_error
 from trionet._util._text import counted
+
+from ._signals import SIGNALS, Stop, watch_signals
 
 #: The refresh intervals of the bar and of progress lines.
 BAR_SECONDS: Final = 0.1
@@ -59,14 +63,34 @@ def sized(size: float) -> str:
     return f"{size:.1f} {_UNITS[-1]}"
 
 
-async def keep_showing(progress: Progress, report: Callable[[str], None], *, is_bar: bool) -> None:
-    """Show progress until cancelled.
+async def run_showing(
+    run: Callable[[], Awaitable[None]],
+    stop: Stop,
+    progress: Progress,
+    report: Callable[[str], None],
+    *,
+    is_bar: bool | None,
+) -> None:
+    """Run a command, showing its progress, until it has finished or a second signal cancels it.
 
     Args:
+        run: the command, which finishes early after ``stop`` is requested.
+        stop: requested by the first signal.
         progress: the counts, which the command updates.
         report: prints a line; used if there is no bar.
-        is_bar: whether to show a bar instead of lines.
+        is_bar: whether to show a bar (True) or lines (False); None for neither.
     """
+    progress.begin()
+    with raise_single_error(), trio.open_signal_receiver(*SIGNALS) as signals:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(watch_signals, signals, stop, nursery.cancel_scope)
+            if is_bar is not None:
+                nursery.start_soon(partial(_keep_showing, progress, report, is_bar=is_bar))
+            await run()
+            nursery.cancel_scope.cancel(reason="the command has finished")
+
+
+async def _keep_showing(progress: Progress, report: Callable[[str], None], *, is_bar: bool) -> None:
     if not is_bar:
         while True:
             await trio.sleep(LINE_SECONDS)

@@ -176,8 +176,8 @@ def gauges(readings: Readings) -> dict[str, float | None]:
     """Return the current values of gauges, keyed by figure; None if a gauge is not reported."""
     found = {name: readings.get(metric, {}).get(labels) for name, metric, labels in _GAUGES}
     for name, metric, combine in _COMBINED:
-        if readings.get(metric):
-            found[name] = combine(readings[metric].values())
+        if metric in readings:
+            found[name] = combine(readings[metric].values() or [0.0])
     return found
 
 

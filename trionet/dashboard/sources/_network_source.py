@@ -37,7 +37,7 @@ LISTS: Final[Mapping[str, str]] = {
 ROW_SECONDS: Final = 30e-6
 #: The maximum share of time for reading a list, in this process or the broker's process.
 LIST_SHARE: Final = 0.02
-#: The number of rows to convert before other tasks run, about a millisecond of work.
+#: The number of rows to read or convert before other tasks run, about a millisecond of work.
 ROWS_PER_STEP: Final = 100
 _UNREADABLE: Final = (TrionetError, OSError, trio.BrokenResourceError)
 
@@ -133,7 +133,6 @@ def _reason(error: Exception) -> str:
     return f"unknown format: {error!r}"
 
 
-#: The number of rows to read before other tasks run, about a millisecond of work.
 #: The number of rows per page, the maximum that a listener returns.
 ROWS_PER_PAGE: Final = 500
 #: The supported version of ``/snapshot``.

@@ -14,6 +14,7 @@ import trio
 
 from ...client._topic_partition import TopicPartition
 from ...client.admin._calls import Calls
+from ...client.admin._cluster import LogDirCalls
 from ...errors import TrionetError, UnsupportedVersionError
 from ...protocol._wire import uuid_text
 from ...protocol.messages.describe_topic_partitions import (
@@ -357,8 +358,6 @@ class TopicReader:
 
 
 async def _sizes(calls: Calls, rows: Iterable[PartitionRow]) -> dict[Key, int]:
-    from ...client.admin._cluster import LogDirCalls  # sizes are read last
-
     leaders = {TopicPartition(row.topic, row.number): row.leader for row in rows}
     found = await LogDirCalls(calls).describe(sorted(set(leaders.values())), list(leaders))
     return {

@@ -2,8 +2,8 @@
 
 The device is opened again, because O_NONBLOCK on the descriptors of standard input and output would
 also apply to the shell. A terminal that stops reading, because of Ctrl-S or a stuck ssh, gets fewer
-frames but never blocks the loop. Log output to
-the terminal is suppressed while the dashboard uses the screen.
+frames but never blocks the loop. Log output to the terminal is suppressed while the dashboard uses
+the screen.
 """
 
 from __future__ import annotations

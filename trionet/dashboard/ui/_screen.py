@@ -345,14 +345,17 @@ def _rows(ui: Ui, model: Model, row: int, room: int, pen: Pen) -> list[Line]:
     state.height = max(1, room - 1)
     if table.missing is not None:
         waiting = f"Waiting for {model.about.source} ..."
-        return [[], *_sentence(waiting if table.missing == UNREAD else table.missing, pen)]
+        return [
+            [],
+            *pen.sentences(waiting if table.missing == UNREAD else table.missing, palette.NOTE),
+        ]
     columns = layout(table.columns, pen.width)
     heading = heading_line(columns, pen, state.sorted_by, descending=state.descending)
     if not state.rows:
         text = f"No row matches {state.filter!r}." if state.filter else "No rows yet."
         if state.is_updating:
             text = f"Searching for {state.filter!r} ..."
-        return [heading, [], *_sentence(text, pen)]
+        return [heading, [], *pen.sentences(text, palette.NOTE)]
     ui.hits.heading_row, ui.hits.body_row = row, row + 1
     column = 0
     for each, width in columns:
@@ -367,12 +370,6 @@ def _rows(ui: Ui, model: Model, row: int, room: int, pen: Pen) -> list[Line]:
             row_line(table, columns, each_row, pen, is_selected=index == selected)
             for index, each_row in enumerate(shown)
         ),
-    ]
-
-
-def _sentence(text: str, pen: Pen) -> list[Line]:
-    return [
-        [Segment(f" {line}", palette.NOTE)] for line in wrapped(text, pen.width - 2, pen.glyphs)
     ]
 
 
@@ -404,12 +401,10 @@ def help_lines(
     if alarms:
         yield pen.rule("Problems")
         for alarm in alarms:
-            for line in wrapped(f"! {alarm}", pen.width - 2, pen.glyphs):
-                yield [Segment(f" {line}", palette.ALARM)]
+            yield from pen.sentences(f"! {alarm}", palette.ALARM)
         yield []
     yield pen.rule(view.title)
-    for line in wrapped(view.help, pen.width - 2, pen.glyphs):
-        yield [Segment(f" {line}")]
+    yield from pen.sentences(view.help)
     if view.actions:
         yield []
         for action in view.actions:

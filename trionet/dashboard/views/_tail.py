@@ -12,7 +12,7 @@ from rich.style import Style
 
 from ..drawing import _palette as palette
 from ..drawing import _units as units
-from ..drawing._cells import Line, Pen, wrapped
+from ..drawing._cells import Line, Pen
 from ..drawing._table import UNREAD, Column, Table, table_of
 from ..model._tail import Form, dump, pretty
 from ..ui._view import Action, Field, View
@@ -148,22 +148,17 @@ class RecordView(View):
             moment = datetime.fromtimestamp(row.timestamp / 1000).astimezone()
             yield [pen.text(f" {moment.isoformat(' ', 'milliseconds')}", palette.DIM)]
         yield pen.rule(f"key, {row.key_bytes:,} bytes")
-        yield from _text(row.key_text, pen)
+        yield from pen.sentences(row.key_text)
         for name, value in row.headers:
             yield pen.rule("header")
             shown = "null" if value is None else value.decode("utf-8", "backslashreplace")
-            yield from _text(f"{name}: {shown}", pen)
+            yield from pen.sentences(f"{name}: {shown}")
         yield pen.rule(f"value, {row.value_bytes:,} bytes, {row.form.value}")
         readable = pretty(row.value) if row.form is Form.JSON and row.value is not None else None
         if row.form is not Form.HEX:
             for line in readable or [row.text]:
-                yield from _text(line, pen)
+                yield from pen.sentences(line)
         if row.value is not None:
             yield pen.rule("bytes")
             for line in dump(row.value):
                 yield [Segment(f" {line}")]
-
-
-def _text(text: str, pen: Pen) -> Iterable[Line]:
-    for line in wrapped(text, pen.width - 2, pen.glyphs):
-        yield [pen.text(f" {line}")]

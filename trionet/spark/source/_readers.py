@@ -1,17 +1,15 @@
 """The readers that Spark calls, for batch and streaming queries. Imports pyspark.
 
-The readers are pickled for the tasks. Modules needed only by the driver for planning, or only by a
-task for reading (pyarrow, numpy), are imported where they are used: Spark starts one process for
-planning and others for reading.
+The readers are pickled for the tasks. Modules needed only by a task for reading (pyarrow, numpy)
+are imported where they are used: Spark starts one process for planning and others for reading.
 
 A stream is planned in micro-batches (the connector: KafkaMicroBatchStream). Spark's checkpoint
 records the end of each micro-batch, but not the start of the first. The connector therefore writes
-the initial offsets to its own file in
-the checkpoint, but a Python source does not know the path of the checkpoint. Instead, the first
-micro-batch of a new query is empty: it ends at the start of the query, and the checkpoint records
-this end. Recomputing the start after a failure is not an alternative: "latest" would have advanced,
-and the records in between would be lost. The empty micro-batch can be removed when Spark passes the
-path of the checkpoint to Python sources.
+the initial offsets to its own file in the checkpoint, but a Python source does not know the path of
+the checkpoint. Instead, the first micro-batch of a new query is empty: it ends at the start of the
+query, and the checkpoint records this end. Recomputing the start after a failure is not an
+alternative: "latest" would have advanced, and the records in between would be lost. The empty
+micro-batch can be removed when Spark passes the path of the checkpoint to Python sources.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ from .._loop_host import host
 from .._offset_limits import LATEST, Offsets, PlainOffsets, from_plain, to_plain
 from .._options import SourceOptions
 from .._planning import OffsetRange, TriggerDelay, rate_limited, stream_plan, verify_available_now
-from ._offset_reader import OffsetReader
+from ._offset_reader import OffsetReader, batch_ranges
 
 logger = logging.getLogger("trionet.spark")
 
@@ -217,8 +215,6 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Return one partition per task, with its range of offsets."""
-        from ._offset_reader import OffsetReader, batch_ranges
-
         reader = OffsetReader(self._options)
         return [InputPartition(each) for each in host().call(batch_ranges, self._options, reader)]
 
@@ -242,9 +238,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @cached_property
     def _run(self) -> MicroBatches:
         """The planner of this run; created only on the driver, because it cannot be pickled."""
-        from ._offset_reader import OffsetReader
-        from ._readers import MicroBatches
-
         return MicroBatches(self._options, OffsetReader(self._options))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802

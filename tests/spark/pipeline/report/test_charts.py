@@ -174,6 +174,14 @@ def test_a_heatmap_is_darkest_where_most_is() -> None:
     assert [TOP, middle - TOP] == floats(least, "y", "height")
 
 
+def test_a_cell_below_the_axis_of_a_heatmap_is_still_visible() -> None:
+    cells = [Heat(0, 0.0, 1.0, 5), Heat(1, 10.0, 100.0, 1)]
+
+    lowest, _ = classed(heatmap("Times", FOUR, cells, written), "heat")
+
+    assert [FOOT, 0.5] == floats(lowest, "y", "height")
+
+
 def test_a_mark_stands_at_its_time() -> None:
     mark = Mark(START + timedelta(minutes=2), "p99 was 9 ms")
     drawing = lines("Rate", FOUR, [Series("a", [1.0] * 4)], written, marks=[mark])

@@ -243,6 +243,7 @@ def heatmap(
         between = f"{format_(cell.low)} to {format_(cell.high)}"
         tip = f"{format_time(bins.time(cell.bin))}, {between}: {cell.requests:,.0f}"
         place = _place(bins, scale, cell.bin, cell.low, cell.high)
+        place["height"] = max(place["height"], 0.5)
         shade = f"{step / _HEAT_STEPS:.2f}"
         drawing.append(node("rect", node("title", tip), class_="heat", opacity=shade, **place))
     append(drawing, *_marks(marks, bins))
