@@ -9,7 +9,7 @@ from pathlib import Path
 from trionet.cli import decode
 from trionet.cli.clients._admin import REACH_SECONDS
 from trionet.cli.clients._connection import add_connection_arguments
-from trionet.cli.decode._output import BYTES_SHOWN, document
+from trionet.cli.decode._output import document
 from trionet.cli.decode._record_batches import RECORDS_SHOWN_MAX
 from trionet.cli.decode._sources import TEXT_BYTES_MAX
 from trionet.cli.decode._split import ENTRY_BYTES_MAX
@@ -60,4 +60,4 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert f"at most {TEXT_BYTES_MAX // 2**20} MB of it" in PAGE
     assert f"at most {ENTRY_BYTES_MAX // 2**20} MB long" in PAGE
     assert f"at most {RECORDS_SHOWN_MAX:,} records" in PAGE
-    assert f"beyond the first {BYTES_SHOWN} |" in PAGE
+    assert f"beyond the first {decode.BYTES_SHOWN} |" in PAGE
