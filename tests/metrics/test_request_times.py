@@ -181,6 +181,7 @@ REQUESTS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(REQUESTS)
 def test_a_batch_of_any_kinds_counts_as_its_requests_one_by_one(
     drawn: list[tuple[int, int, int, int, int, int, int]],

@@ -91,6 +91,7 @@ def test_byte_by_byte_gives_the_same_frames(form: str, payloads: list[bytes]) ->
     assert payloads == list(decoder.frames)
 
 
+@pytest.mark.slow
 @every_form
 @given(payload_lists, cuts)
 def test_any_split_gives_the_same_frames_when_buffers_have_to_grow(

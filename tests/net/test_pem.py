@@ -42,6 +42,7 @@ def test_a_block_without_headers_is_read_and_written() -> None:
             pem.content(block("ENCRYPTED PRIVATE KEY", bad))
 
 
+@pytest.mark.slow
 def test_megabytes_of_beginnings_and_ends_are_looked_through_once() -> None:
     """With a search from each of them to the end this test would take hours."""
     for text in (

@@ -39,6 +39,7 @@ async def echo(rig: Selecting, count: int) -> None:
             answered += 1
 
 
+@pytest.mark.slow
 async def test_many_requests_on_several_connections_get_responses_in_order(
     link: Link,
 ) -> None:

@@ -267,6 +267,7 @@ async def reset_once(rig: Selecting, channel: Channel, peer: Peer, seed: int) ->
     assert payloads == received, seed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 250, 50))
 async def test_resets_at_any_moment_lose_nothing_that_arrived(link: Link, first: int) -> None:
     async with selecting(link) as rig:

@@ -48,6 +48,7 @@ def test_schema_versions() -> None:
     assert schema_versions(9999) == range(0)
 
 
+@pytest.mark.slow
 def test_header_versions_are_those_of_kio() -> None:
     for api_key, (module, *_) in KNOWN.items():
         for version in filter(partial(has_version, module), schema_versions(api_key)):

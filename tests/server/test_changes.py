@@ -318,6 +318,7 @@ async def test_a_removed_listener_closes_its_connections_and_counts_on(
             assert 1 == server.quotas.total
 
 
+@pytest.mark.slow
 async def test_nothing_is_kept_of_processors_that_have_ended_but_their_numbers(
     kind: ReadinessKind,
 ) -> None:

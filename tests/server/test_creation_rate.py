@@ -100,6 +100,7 @@ def test_what_was_taken_back_does_not_count() -> None:
     assert 10 / 10.5 == pytest.approx(rate.per_second(0.5))
 
 
+@pytest.mark.slow
 @given(st.integers(1, 500), st.floats(0, 0.99))
 def test_a_steady_stream_within_the_limit_is_never_delayed(per_second: int, begin: float) -> None:
     """One above what the windows hold is within what Kafka measures as the same rate."""
@@ -115,6 +116,7 @@ def test_a_steady_stream_within_the_limit_is_never_delayed(per_second: int, begi
     assert {0} == set(delays)
 
 
+@pytest.mark.slow
 @given(st.integers(1, 50), st.integers(1, 20))
 def test_who_waits_out_every_delay_comes_down_to_the_limit(limit: int, too_fast: int) -> None:
     rate = CreationRate()

@@ -18,6 +18,7 @@ from trionet.server import NO_OP, Request, Response
 from trionet.server._handler_pool import REQUESTS_PER_WAKEUP_MAX
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("handlers", [1, 2, 8])
 async def test_more_requests_than_one_wake_up_serves_are_all_served(
     kind: ReadinessKind, handlers: int

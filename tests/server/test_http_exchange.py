@@ -305,6 +305,7 @@ PIECES = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(PIECES | st.binary(max_size=20)))
 def test_whatever_comes_is_a_request_a_refusal_or_the_end(pieces: list[bytes]) -> None:
     exchange = HttpExchange(RULES)

@@ -408,6 +408,7 @@ def make_busy(rig: Serving, opened: ExitStack) -> None:
                 peer.sendall(b"\xff\xff\xff\xff")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["cancelled", "stopped"])
 async def test_server_ended_at_any_moment_leaves_no_socket_open(
     kind: ReadinessKind, how: str

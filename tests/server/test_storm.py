@@ -117,6 +117,7 @@ def channels_alive() -> int:
     return sum(isinstance(thing, Channel) for thing in gc.get_objects())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 6))]
 )

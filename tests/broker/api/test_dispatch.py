@@ -90,6 +90,7 @@ async def test_the_log_says_which_versions_are_served(caplog: pytest.LogCaptureF
         assert "Produce version 14 is not served; served versions: 0 to 13" in caplog.text
 
 
+@pytest.mark.slow
 async def test_every_advertised_version_has_codecs() -> None:
     async with open_broker() as broker, connect(broker.bootstrap_servers) as client:
         response = await client.call(ApiVersionsRequest(), 0)

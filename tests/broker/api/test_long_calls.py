@@ -140,6 +140,7 @@ async def test_a_member_that_leaves_gets_no_response() -> None:
     assert (3, 1) == (statistics.calls["Metadata"], statistics.server.connections)
 
 
+@pytest.mark.slow
 async def test_what_has_arrived_is_done_though_its_client_has_gone() -> None:
     records = batch(b"a")
     data = [PartitionProduceData(index=index, records=records) for index in range(PARTITIONS)]
@@ -182,6 +183,7 @@ async def connect_later() -> AsyncIterator[list[Peer]]:
             peer.close()
 
 
+@pytest.mark.slow
 async def test_a_few_at_a_time_and_all_of_them_in_the_end() -> None:
     async with serving() as (broker, _), trio.open_nursery() as nursery:
         most = 0
@@ -257,6 +259,7 @@ async def test_very_many_partitions_are_produced_to_and_fetched() -> None:
     assert [] == values_of(read.partitions[999])
 
 
+@pytest.mark.slow
 async def test_a_fetch_of_many_partitions_waits_for_a_record() -> None:
     wanted = [
         FetchPartition(partition=index, partition_max_bytes=1000, current_leader_epoch=-1)
@@ -278,6 +281,7 @@ async def test_a_fetch_of_many_partitions_waits_for_a_record() -> None:
     assert [b"a"] == values_of(read.partitions[7])
 
 
+@pytest.mark.slow
 async def test_a_record_that_comes_while_a_fetch_reads_is_not_missed() -> None:
     """It had told nobody, as the fetch did not wait yet, and came when its time was over."""
     wanted = [
@@ -304,6 +308,7 @@ async def test_a_record_that_comes_while_a_fetch_reads_is_not_missed() -> None:
                 each.fetch_offset += each.partition == index
 
 
+@pytest.mark.slow
 async def test_topics_that_come_while_all_are_described() -> None:
     async with serving() as (broker, client), connect(broker.bootstrap_servers) as other:
         names = [f"t{n}" for n in range(1100)]
@@ -316,6 +321,7 @@ async def test_topics_that_come_while_all_are_described() -> None:
             assert "big" == described[0].name
 
 
+@pytest.mark.slow
 async def test_very_many_topics_are_refused_each_by_itself() -> None:
     topics = [
         CreatableTopic(name=f"t{n}", num_partitions=0, replication_factor=1)
@@ -327,6 +333,7 @@ async def test_very_many_topics_are_refused_each_by_itself() -> None:
     assert {error_codes.INVALID_PARTITIONS} == {each.error_code for each in results}
 
 
+@pytest.mark.slow
 async def test_a_client_that_just_leaves_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     async with serving() as (broker, _):
         port = host_and_port(broker.bootstrap_servers)[1]

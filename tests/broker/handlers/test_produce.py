@@ -569,6 +569,7 @@ async def test_no_producer_id_is_given_to_a_transactional_id(
     )(answer)
 
 
+@pytest.mark.slow
 async def test_no_id_is_given_twice_to_many_who_ask_at_once(broker: Broker) -> None:
     ids: list[int] = []
 

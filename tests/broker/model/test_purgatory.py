@@ -311,6 +311,7 @@ class Operations(RuleBasedStateMachine):
 
 
 # Completing looks at trio's clock, so the machine runs inside trio.
+@pytest.mark.slow
 async def test_any_course_of_events() -> None:
     await trio.lowlevel.checkpoint()
     run_state_machine_as_test(Operations)

@@ -423,6 +423,7 @@ async def test_a_database_of_an_older_version_is_brought_forward(path: str) -> N
     assert version == [(len(MIGRATIONS),)]
 
 
+@pytest.mark.slow
 def test_sqlite_is_loaded_by_opening_and_not_by_importing() -> None:
     program = (
         "import sys, trio\n"
@@ -457,6 +458,7 @@ def _killed(path: str, transactions: int) -> bytes:
     return _content(path + "-wal")
 
 
+@pytest.mark.slow
 async def test_a_write_ahead_log_that_is_whole_is_used(
     path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -467,6 +469,7 @@ async def test_a_write_ahead_log_that_is_whole_is_used(
     assert "" == caplog.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [0, 10, -4096, -4100])
 async def test_changes_that_sqlite_leaves_out_are_reported(
     path: str, at: int, caplog: pytest.LogCaptureFixture
@@ -481,6 +484,7 @@ async def test_changes_that_sqlite_leaves_out_are_reported(
     assert f"{path}-wal is damaged, starting at byte " in caplog.text
 
 
+@pytest.mark.slow
 async def test_a_write_ahead_log_that_is_cut_is_reported(
     path: str, caplog: pytest.LogCaptureFixture
 ) -> None:

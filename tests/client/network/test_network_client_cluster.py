@@ -118,6 +118,7 @@ async def cancel_after(scope: trio.CancelScope, steps: int) -> None:
     scope.cancel()
 
 
+@pytest.mark.slow
 async def test_nothing_is_left_behind() -> None:
     async with open_broker() as broker:
         with nothing_left_behind():

@@ -313,6 +313,7 @@ async def test_a_delayed_request_is_done_when_its_time_has_come(
         assert 30 <= trio.current_time() - begun < 31
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executed", [False, True])
 def test_a_request_that_is_swallowed_has_no_response_until_the_broker_ends(executed: bool) -> None:
     with (

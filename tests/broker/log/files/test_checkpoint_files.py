@@ -41,6 +41,7 @@ def test_checkpoint_is_version_count_and_a_line_each() -> None:
     assert b"0\n0\n" == encode_offsets({})
 
 
+@pytest.mark.slow
 @given(OFFSETS)
 def test_checkpoint_reads_back(offsets: dict[tuple[str, int], int]) -> None:
     assert offsets == decode_offsets(encode_offsets(offsets))
@@ -200,11 +201,13 @@ def test_the_file_is_a_line_for_each_partition_and_a_checksum() -> None:
     assert seal.startswith("crc32c ")
 
 
+@pytest.mark.slow
 @given(EXTENTS)
 def test_the_file_reads_back(extents: dict[tuple[str, int], Extent]) -> None:
     assert extents == decode_extents(encoded(extents))
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_a_byte_that_has_changed_is_found(data: st.DataObject) -> None:
     extents = data.draw(EXTENTS.filter(bool))
@@ -216,6 +219,7 @@ def test_a_byte_that_has_changed_is_found(data: st.DataObject) -> None:
         decode_extents(bytes(content))
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_a_file_that_is_cut_is_found(data: st.DataObject) -> None:
     content = encoded(data.draw(EXTENTS))

@@ -138,6 +138,7 @@ def without_epochs(data: bytes) -> bytes:
     return bytes(cleaned)
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(st.integers(0, len(FILE) - 1), st.integers(1, 255))
 def test_garbled_byte_ends_the_log_at_its_batch(at: int, flip: int) -> None:
@@ -165,6 +166,7 @@ def test_any_rest_after_a_cut_never_makes_up_records(at: int, rest: bytes) -> No
     assert (log.end_offset, len(kept)) == (log.append(ONE, NOW).first_offset, log.size - len(ONE))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.integers(1, 5), min_size=1, max_size=12),

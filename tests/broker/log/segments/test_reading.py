@@ -122,6 +122,7 @@ def logs(draw: st.DrawFn) -> tuple[Log, list[tuple[int, bytes]]]:
     return log, model
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(logs(), st.data())
 def test_any_read_is_a_prefix_of_what_follows_the_offset(
