@@ -209,6 +209,8 @@ def test_errors_are_caught_by_their_name() -> None:
 
 def wide_handlers(source: str) -> Iterator[tuple[int, str]]:
     """The line and the fault of everything that catches more than it says."""
+    if not re.search("except|suppress", source):
+        return
     lines = source.splitlines()
     for node in ast.walk(parsed(source)):
         match node:

@@ -18,6 +18,8 @@ _TICKET = r"(?:KAFKA|KIP)-\d+"
 # What a docstring begins with: numbers, and Kafka's tickets between them, up to a colon or the end.
 _NUMBERS = re.compile(rf"((?:{_NUMBER}|{_TICKET})(?:, (?:{_NUMBER}|{_TICKET}))*)[.:](?:\s|$)")
 _LOOKS_LIKE_NUMBERS = re.compile(rf"(?:{_TICKET}, )*{_NUMBER}\b")
+# Most files have none, and need not be parsed.
+_IN_SOURCE = re.compile(rf'"""\s*{_LOOKS_LIKE_NUMBERS.pattern}')
 
 KNOWN = {line.number for lines in PARTS.values() for line in lines}
 
@@ -49,7 +51,10 @@ def bearers() -> list[Bearer]:
 
 
 def _in_file(path: Path) -> Iterator[Bearer]:
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    source = path.read_text("utf-8")
+    if not _IN_SOURCE.search(source):
+        return
+    for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         docstring = ast.get_docstring(node) or ""

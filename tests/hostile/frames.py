@@ -142,7 +142,7 @@ class _Filler:
         return (varint(count + 1) if flexible else struct.pack(">i", count)) + b"".join(elements)
 
     def _fill(self, owner: Struct, field: Field, depth: int) -> list[bytes]:
-        if self._place.is_tags or self._mode == "known":
+        if self._mode != "distinct":
             one = self._element(owner, field, depth, 0)
             each = 1 + 120 if self._place.is_tags else 1 + _arrays_in(field)
             return [one] * max(1, min(self._size // len(one), (REQUEST_ELEMENTS_MAX - 99) // each))
