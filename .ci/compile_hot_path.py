@@ -221,10 +221,9 @@ def compile_files(folder: Path, files: list[str]) -> None:
             sources: list[str], *args: Any, extra_postargs: list[str], **options: Any
         ) -> list[str]:
             def compile_one(file: str) -> list[str]:
-                flags = OF_LOOPS if LOOPS in file else []
-                return compile_files(
-                    [file], *args, extra_postargs=[*extra_postargs, *flags], **options
-                )
+                flags = [*extra_postargs, *(OF_LOOPS if LOOPS in file else [])]
+                objects: list[str] = compile_files([file], *args, extra_postargs=flags, **options)
+                return objects
 
             with ThreadPoolExecutor(cores) as pool:
                 return [name for names in pool.map(compile_one, sources) for name in names]

@@ -7,6 +7,7 @@ import importlib
 import struct
 import tracemalloc
 from collections.abc import Callable, Iterator
+from math import inf
 from typing import Any, NamedTuple
 
 import pytest
@@ -189,21 +190,33 @@ def dense_frames(size: int) -> Iterator[Dense]:
                     yield Dense(name, decode, dense_frame(top, place, size))
 
 
+def memory_ratio(dense: Dense) -> float:
+    """The bytes that decoding takes at most, for each byte of the frame.
+
+    A thread of the tests before may just then allocate, too: the smaller of two measurements is the
+    message's.
+    """
+    ratio = inf
+    for _ in range(2):
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        message = dense.decode(dense.wire, 0)
+        peak = tracemalloc.get_traced_memory()[1]
+        del message
+        ratio = min(ratio, (peak - before) / len(dense.wire))
+        if ratio <= MEMORY_RATIO_MAX:
+            break
+    return ratio
+
+
 @pytest.mark.slow
 def test_memory_of_any_message_is_bounded_by_its_frame() -> None:
     """While it is decoded, too: of requests, and of responses and data inside them."""
     frames = list(dense_frames(1024))
-    ratios: list[tuple[float, str]] = []
     gc.disable()  # or what it frees meanwhile would be counted
     tracemalloc.start()
     try:
-        for name, decode, wire in frames:
-            before = tracemalloc.get_traced_memory()[0]
-            tracemalloc.reset_peak()
-            message = decode(wire, 0)
-            peak = tracemalloc.get_traced_memory()[1]
-            ratios.append(((peak - before) / len(wire), name))
-            del message
+        ratios = [(memory_ratio(dense), dense.name) for dense in frames]
     finally:
         tracemalloc.stop()
         gc.enable()
