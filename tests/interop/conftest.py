@@ -23,7 +23,7 @@ from support.durable import OTHER, Durable, durable_broker
 from support.kafka_node import kafka_node
 from support.kfake import kfake
 from support.secured.broker import SecuredBroker, secured_broker
-from support.secured.client import SecuredClient
+from support.secured.client import SecuredClient, without_leftovers
 from trionet.testing import broker as trionet_broker
 
 # Module and class of each client: a client whose package is missing is skipped, not an error.
@@ -94,9 +94,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(
                 pytest.mark.filterwarnings("ignore:(read|open)_text is:DeprecationWarning")
             )
+            # A foreign client leaves a socket to the garbage collection now and then.
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
             for part, reason in KFAKE_LACKS.items():
                 if OTHER == "kfake" and part in item.nodeid:
                     item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_leftovers_for_others() -> Iterator[None]:
+    """What foreign clients have left open is collected here, not in a test of something else."""
+    with without_leftovers():
+        yield
 
 
 @contextlib.contextmanager

@@ -64,7 +64,7 @@ class SecuredClient(abc.ABC):
 
 @contextlib.contextmanager
 def without_leftovers() -> Iterator[None]:
-    """Collect the sockets that a client leaves open when it is refused; each would be a warning."""
+    """Collect the sockets that clients leave open, as when refused; each would be a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         try:
