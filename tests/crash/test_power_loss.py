@@ -173,6 +173,11 @@ def test_files_that_are_not_synced_are_found_out(kind: str, disk: Path) -> None:
     assert found_out > 0
 
 
+def begins_with(content: bytes | None, beginning: bytes | None) -> bool:
+    """Whether both are files, not folders, and one is the other's beginning."""
+    return content is not None and beginning is not None and content.startswith(beginning)
+
+
 def lies_between(before: Tree, after: Tree) -> str:
     """The one call that changed a tree into another, or all that is different."""
     made, gone = sorted(after.keys() - before.keys()), sorted(before.keys() - after.keys())
@@ -185,7 +190,7 @@ def lies_between(before: Tree, after: Tree) -> str:
     match made, gone, written:
         case [], [], []:
             return "nothing"
-        case [], [], [path] if (after[path] or b"").startswith(before[path] or b""):
+        case [], [], [path] if begins_with(after[path], before[path]):
             return "write"
         case [path], [], [] if not after[path]:
             return "make"
@@ -204,6 +209,8 @@ def lies_between(before: Tree, after: Tree) -> str:
         ({"a": b"1"}, {"a": b"12"}, "write"),
         ({"a": b""}, {"a": b"1"}, "write"),
         ({"a": b"1"}, {"a": b"2"}, "made [], gone [], written ['a']"),
+        ({"a": b""}, {"a": None}, "made [], gone [], written ['a']"),
+        ({"a": None}, {"a": b"1"}, "made [], gone [], written ['a']"),
         ({}, {"a": b""}, "make"),
         ({}, {"a": None}, "make"),
         ({}, {"a": b"1"}, "made ['a'], gone [], written []"),

@@ -52,7 +52,7 @@ class Settings:
 
     Attributes:
         config: of Kafka's settings, the numbers.
-        limits: of the server; see :class:`trionet.server.quotas._connection_quotas.ServerLimits`.
+        limits: of the server; see :class:`trionet.server.quotas._connection_limits.ServerLimits`.
         few: limits of the listener FEW.
         address_rates: connections a second by address.
         descriptors_max: how many it may have open; 0 leaves the system's limit.
