@@ -1,6 +1,6 @@
 """Implements ApiVersions, versions 0 to 4, which lists the served APIs (KIP-35, KIP-511).
 
-Gap: no features are reported, since none of Kafka's feature levels applies to a single node.
+It also lists the feature levels of the cluster (KIP-584).
 """
 
 # Compiled by mypyc.
@@ -10,17 +10,29 @@ from __future__ import annotations
 import re
 
 from ...protocol import error_codes
-from ...protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from ...protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 from ...server._connection import SOFTWARE_CHARS_MAX, ClientSoftware, Connection
+from ..model._features import LEVEL_MAX, TRANSACTION_VERSION, Features
 from ._call import Call
 
 # KIP-511: the first version that carries the client's software, and the format of its fields.
 SOFTWARE_SINCE = 3
+# Before this version, clients cannot decode a feature whose lowest level is 0 (KIP-1022).
+LEVEL_0_SINCE = 4
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 class AdvertisedApis:
     """The handler of ApiVersions.
+
+    Args:
+        features: the feature levels of the cluster; None to report none.
 
     Attributes:
         ranges: the served version range of each API.
@@ -28,8 +40,9 @@ class AdvertisedApis:
 
     ranges: list[ApiVersion]
 
-    def __init__(self) -> None:
-        self._encoded: dict[int, bytes] = {}
+    def __init__(self, features: Features | None = None) -> None:
+        self._features = features
+        self._encoded: dict[tuple[int, int], bytes] = {}
 
     async def handle(  # noqa: ASYNC910 - as every handler
         self, request: ApiVersionsRequest, call: Call
@@ -48,10 +61,11 @@ class AdvertisedApis:
                 connection.client_software = software
         if call.needs_lists:  # an interceptor inspects the message
             return found
-        # Every connection starts with this request, and the response is always the same.
-        body = self._encoded.get(call.version)
+        # Every connection starts with this request, and the response changes only with a feature.
+        key = (call.version, -1 if self._features is None else self._features.epoch)
+        body = self._encoded.get(key)
         if body is None:
-            body = self._encoded[call.version] = call.encode_body(found)
+            body = self._encoded[key] = call.encode_body(found)
         return call.frame_body(body)
 
     def response(self, request: ApiVersionsRequest | None, version: int) -> ApiVersionsResponse:
@@ -72,4 +86,22 @@ class AdvertisedApis:
             and _SOFTWARE.fullmatch(request.client_software_version)
         ):
             return ApiVersionsResponse(error_code=error_codes.INVALID_REQUEST)
-        return ApiVersionsResponse(api_keys=self.ranges)
+        response = ApiVersionsResponse(api_keys=self.ranges)
+        features = self._features
+        if features is not None and version >= SOFTWARE_SINCE:
+            response.finalized_features_epoch = features.epoch
+            if version >= LEVEL_0_SINCE:
+                response.supported_features = [
+                    SupportedFeatureKey(
+                        name=TRANSACTION_VERSION, min_version=0, max_version=LEVEL_MAX
+                    )
+                ]
+            if features.level:  # Kafka leaves out features at level 0
+                response.finalized_features = [
+                    FinalizedFeatureKey(
+                        name=TRANSACTION_VERSION,
+                        min_version_level=features.level,
+                        max_version_level=features.level,
+                    )
+                ]
+        return response

@@ -26,6 +26,7 @@ from ...protocol._wire import REQUEST_ELEMENTS_MAX
 from ...protocol.messages.api_versions import ApiVersion
 from ...server._connection import Connection
 from ...server._request_channel import CloseConnection, NoOp, Request, Response
+from ..model._features import Features
 from ..model._request_log_topic import RequestLogTopic
 from ._api_versions import AdvertisedApis
 from ._call import QUICK_ELEMENTS, Call, NeedsLongCall
@@ -132,6 +133,7 @@ class Apis:
         elements_max: the maximum number of array elements, arrays and tags in one request
             (``request.max.elements``).
         request_log_topic: the request log's own topic; requests that name it are not logged.
+        features: the feature levels of the cluster, which ApiVersions reports.
 
     Attributes:
         advertised: the handler of ApiVersions, which holds the served version ranges.
@@ -146,8 +148,9 @@ class Apis:
         long_calls: LongCalls,
         elements_max: int = REQUEST_ELEMENTS_MAX,
         request_log_topic: RequestLogTopic | None = None,
+        features: Features | None = None,
     ) -> None:
-        self.advertised = AdvertisedApis()
+        self.advertised = AdvertisedApis(features)
         served = {api.key: api for api in (API_VERSIONS.bind(self.advertised), *apis)}
         self._apis = {key: served[key] for key in sorted(served)}
         self.advertised.ranges = [

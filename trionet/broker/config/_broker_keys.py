@@ -156,6 +156,11 @@ APPLIED: tuple[Row, ...] = (
     ("ssl.truststore.location", STRING, None, None),
     ("ssl.truststore.password", PASSWORD, None, None),
     ("ssl.truststore.type", STRING, "JKS", None),
+    ("transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, 10_000, FROM_1),
+    ("transaction.max.timeout.ms", INT, 900_000, FROM_1),
+    ("transaction.partition.verification.enable", BOOLEAN, True, None),
+    ("transaction.remove.expired.transaction.cleanup.interval.ms", INT, 3_600_000, FROM_1),
+    ("transactional.id.expiration.ms", INT, 604_800_000, FROM_1),
 )
 
 # trionet's own keys. Kafka has no such keys: it reports metrics through JMX, limits the memory of a
@@ -180,7 +185,8 @@ TRIONET_KEYS: tuple[Row, ...] = (
 
 # Replication, the controller quorum and its metadata log, communication between brokers, thread
 # pools, the internal topics of Kafka whose content is in the database here, and the delay before
-# segment files are deleted, since an open file can still be read after that.
+# segment files are deleted, since an open file can still be read after that. Two-phase commit
+# (KIP-939) needs a version of InitProducerId that no release of Kafka advertises.
 NO_EFFECT: tuple[Row, ...] = (
     ("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, FROM_0),
     ("add.partitions.to.txn.retry.backoff.ms", INT, 20, FROM_1),
@@ -271,6 +277,7 @@ NO_EFFECT: tuple[Row, ...] = (
     ("transaction.state.log.num.partitions", INT, 50, FROM_1),
     ("transaction.state.log.replication.factor", SHORT, 3, FROM_1),
     ("transaction.state.log.segment.bytes", INT, 104_857_600, FROM_1),
+    ("transaction.two.phase.commit.enable", BOOLEAN, False, None),
     ("unclean.leader.election.enable", BOOLEAN, False, None),
 )
 
@@ -434,12 +441,6 @@ NOT_APPLIED: tuple[Row, ...] = (
     ("ssl.secure.random.implementation", STRING, None, None),
     ("ssl.trustmanager.algorithm", STRING, "PKIX", None),
     ("telemetry.max.bytes", INT, 1_048_576, FROM_1),
-    ("transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, 10_000, FROM_1),
-    ("transaction.max.timeout.ms", INT, 900_000, FROM_1),
-    ("transaction.partition.verification.enable", BOOLEAN, True, None),
-    ("transaction.remove.expired.transaction.cleanup.interval.ms", INT, 3_600_000, FROM_1),
-    ("transaction.two.phase.commit.enable", BOOLEAN, False, None),
-    ("transactional.id.expiration.ms", INT, 604_800_000, FROM_1),
 )
 
 # Kafka's internal switches for tests and experts, which DescribeConfigs hides unless they are set,

@@ -1,6 +1,8 @@
-"""Maps groups to partitions of ``__consumer_offsets``, whose leaders coordinate the groups.
+"""Maps ids to partitions of Kafka's internal topics, whose leaders are the coordinators.
 
-(Kafka: GroupCoordinator.partitionFor.)
+Groups are mapped to partitions of ``__consumer_offsets`` and transactional ids to partitions of
+``__transaction_state``, in the same way (Kafka: GroupCoordinator.partitionFor,
+TransactionStateManager.partitionFor).
 """
 
 from __future__ import annotations
@@ -12,8 +14,11 @@ from typing import Final
 
 from ..config._broker_keys import OFFSETS_PARTITIONS
 
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+
 PARTITIONS: Final = OFFSETS_PARTITIONS
-"""The default of ``offsets.topic.num.partitions``; other values have no effect."""
+"""The default of ``offsets.topic.num.partitions`` and ``transaction.state.log.num.partitions``;
+other values have no effect."""
 
 _CACHED_MAX: Final = 10_000
 # Longer ids are not cached, since they are unusual and could fill the memory.
@@ -25,16 +30,16 @@ _WEIGHTS: Final = tuple(pow(31, _PART - 1 - index, 2**32) for index in range(_PA
 _WEIGHT_OF_PART: Final = pow(31, _PART, 2**32)
 
 
-def partition_of(group_id: str) -> int:
-    """Return the number of the partition that a group is assigned to."""
-    if len(group_id) <= _CACHED_CHARACTERS_MAX:
-        return _partition_of_short(group_id)
-    return _partition_of(group_id)
+def partition_of(id: str) -> int:
+    """Return the number of the partition that a group or transactional id is assigned to."""
+    if len(id) <= _CACHED_CHARACTERS_MAX:
+        return _partition_of_short(id)
+    return _partition_of(id)
 
 
-def _partition_of(group_id: str) -> int:
+def _partition_of(id: str) -> int:
     # Kafka uses Java's abs(), and 0 for the smallest integer, which has no positive counterpart.
-    return abs(java_hash(group_id)) % 2**31 % PARTITIONS
+    return abs(java_hash(id)) % 2**31 % PARTITIONS
 
 
 _partition_of_short = lru_cache(maxsize=_CACHED_MAX)(_partition_of)

@@ -24,10 +24,8 @@ from ..groups._members import Caller, Join, Member
 from ..model._broker_state import GROUP_OPERATIONS, BrokerState
 
 GROUP_COORDINATOR = 0
-_UNSUPPORTED = {
-    1: (error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactions"),
-    2: (error_codes.INVALID_REQUEST, "share groups"),
-}
+TRANSACTION_COORDINATOR = 1
+SHARE_COORDINATOR = 2
 MANY_KEYS_VERSION = 4
 
 # From this version on, a new member must rejoin with the member id that it is assigned (KIP-394).
@@ -53,17 +51,14 @@ NO_OPERATIONS = -(2**31)
 async def handle_find_coordinator(
     broker: BrokerState, request: find_coordinator.FindCoordinatorRequest, call: Call
 ) -> find_coordinator.FindCoordinatorResponse:
-    """Handle FindCoordinator, versions 0 to 6, which looks up a consumer group's coordinator.
+    """Handle FindCoordinator, versions 0 to 6: the coordinators of groups and transactional ids.
 
     Version 0 is served because librdkafka infers features from it.
 
-    For unsupported coordinator types, clients receive an error that they do not retry. When
-    librdkafka looks for its transaction coordinator, it retries until a timeout, except after an
-    authorization error. The Java client fails on any error that is not retriable. Only brokers
-    look for the coordinators of share groups; Apache Kafka returns INVALID_REQUEST if it does not
-    serve such groups.
+    Only brokers look for the coordinators of share groups; Apache Kafka returns INVALID_REQUEST if
+    it does not serve such groups.
 
-    Gap: no transactions and no share groups.
+    Gap: no share groups.
     """
     if call.version >= MANY_KEYS_VERSION:
         call.expect(len(request.coordinator_keys))
@@ -83,9 +78,13 @@ async def handle_find_coordinator(
 
 
 def _find(broker: BrokerState, key_type: int, key: str, call: Call) -> find_coordinator.Coordinator:
-    if key_type == GROUP_COORDINATOR:
-        coordinator = [broker.cluster.coordinator_of(key)]
-        for node, address in broker.addresses(call.listener_name, coordinator):
+    if key_type in (GROUP_COORDINATOR, TRANSACTION_COORDINATOR):
+        cluster = broker.cluster
+        is_group = key_type == GROUP_COORDINATOR
+        coordinator = (
+            cluster.coordinator_of(key) if is_group else cluster.transaction_coordinator_of(key)
+        )
+        for node, address in broker.addresses(call.listener_name, [coordinator]):
             return find_coordinator.Coordinator(
                 key=key,
                 node_id=node.node_id,
@@ -95,10 +94,11 @@ def _find(broker: BrokerState, key_type: int, key: str, call: Call) -> find_coor
                 error_message=None,
             )
         code = error_codes.COORDINATOR_NOT_AVAILABLE
-        message = "the coordinator of the group is not available"
-    elif key_type in _UNSUPPORTED:
-        code, what = _UNSUPPORTED[key_type]
-        message = f"{what} are not supported by this broker"
+        what = "group" if is_group else "transactional id"
+        message = f"the coordinator of the {what} is not available"
+    elif key_type == SHARE_COORDINATOR:
+        code = error_codes.INVALID_REQUEST
+        message = "share groups are not supported by this broker"
     else:
         code = error_codes.INVALID_REQUEST
         message = f"unknown coordinator type {key_type}; allowed: 0, 1, 2"

@@ -1,4 +1,4 @@
-"""Implements Produce, versions 0 to 13, and InitProducerId.
+"""Implements Produce, versions 0 to 13.
 
 The problem: a request takes 20 µs if its batches are appended unchanged, and much longer if they
 must be converted, recompressed or flushed. A slow request must not occupy a handler, and the
@@ -17,8 +17,8 @@ progress. A task per request was rejected, since starting a task takes as long a
 * A records field must contain exactly one batch.
 * Versions 0 to 2 contain message sets, which are converted to batches before they are stored.
 * A batch whose codec is not the topic's ``compression.type`` is recompressed.
-
-Gap: no transactions.
+* A transactional batch is appended only if the transaction coordinator allows it, which is a plain
+  call. From version 12 on, that also adds the partition to the transaction (KIP-890).
 """
 
 # Compiled by mypyc.
@@ -35,7 +35,6 @@ from ...errors import ApiError, WireFormatError
 from ...net.wire._close_reason import CloseReason
 from ...protocol import api_keys, error_codes
 from ...protocol._wire import new
-from ...protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ...protocol.messages.produce import (
     LeaderIdAndEpoch,
     NodeEndpoint,
@@ -46,7 +45,7 @@ from ...protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from ...protocol.records._batch import PREFIX_SIZE, iter_batches
+from ...protocol.records._batch import PREFIX_SIZE, BatchHeader, iter_batches, read_header
 from ...protocol.records.compression._codecs import ZSTD
 from ...server._request_channel import NO_OP, CloseConnection, NoOp
 from ..api._call import Call
@@ -66,6 +65,9 @@ QUICK_PARTITIONS: Final = 400
 # Before this version, a records field contains a message set or batches; Kafka accepts both.
 BATCHES_SINCE: Final = 3
 ZSTD_SINCE: Final = 7
+# From this version on, a transactional batch adds its partition to the transaction (KIP-890).
+ADDING_SINCE: Final = 12
+NO_TRANSACTION_VERSION: Final = -1
 TOPIC_ID_SINCE: Final = 13
 
 _unpack_length: Final = struct.Struct(">8xi").unpack_from
@@ -103,7 +105,15 @@ class _Produce:
         recompressions: the batches that must be recompressed before they are appended.
     """
 
-    __slots__ = ("_appends", "_broker", "_call", "_request", "_topics", "recompressions")
+    __slots__ = (
+        "_appends",
+        "_broker",
+        "_call",
+        "_has_one_producer",
+        "_request",
+        "_topics",
+        "recompressions",
+    )
 
     def __init__(self, broker: BrokerState, request: ProduceRequest, call: Call) -> None:
         self._broker = broker
@@ -111,6 +121,9 @@ class _Produce:
         self._call = call
         self._topics: list[TopicProduceResponse] = []
         self._appends: list[_Append] = []
+        self._has_one_producer = (
+            request.transactional_id is None or len(_transactional_producers(request)) <= 1
+        )
         self.recompressions: list[_Recompression] = []
 
     # Slow steps, which run in tasks.
@@ -263,11 +276,42 @@ class _Produce:
         return self._broker.find_log(name, partition.index)
 
     def _append(self, result: PartitionProduceResponse, log: Log, records: Buffer) -> None:
-        appended = log.append(records, self._broker.now_ms())
+        version = NO_TRANSACTION_VERSION
+        if self._request.transactional_id is not None:
+            version = self._check_transaction(log, records)
+        appended = log.append(records, self._broker.now_ms(), version)
         result.base_offset = appended.first_offset
         result.log_append_time_ms = appended.log_append_time_ms
         result.log_start_offset = appended.log_start_offset
         self._appends.append((result, log, appended))
+
+    def _check_transaction(self, log: Log, records: Buffer) -> int:
+        """Return the protocol of the transaction that a batch belongs to; -1 if it has none.
+
+        Raises:
+            ApiError: the coordinator does not allow the batch.
+        """
+        header = _transactional_header(records)
+        if header is None:
+            return NO_TRANSACTION_VERSION
+        if not self._has_one_producer:
+            raise ApiError(
+                error_codes.INVALID_PRODUCER_ID_MAPPING,
+                "the transactional batches of one request must have the same producer id and epoch",
+            )
+        broker, version = self._broker, self._call.version
+        if version < ADDING_SINCE and not broker.config.flag(
+            "transaction.partition.verification.enable"
+        ):
+            return 0
+        checked: int = broker.cluster.transactions.check_batch(
+            self._request.transactional_id or "",
+            header.producer_id,
+            header.producer_epoch,
+            log,
+            version,
+        )
+        return checked
 
     # Responding.
 
@@ -333,24 +377,6 @@ class _Produce:
                 f"{error_codes.name_of(failed.error_code)} {failed.error_message or ''}".strip(),
             )
         return NO_OP
-
-
-@serves(api_keys.INIT_PRODUCER_ID, 0, 5)
-async def handle_init_producer_id(
-    broker: BrokerState, request: InitProducerIdRequest, call: Call
-) -> InitProducerIdResponse:
-    """Handle InitProducerId, versions 0 to 5, for idempotent producers (KIP-98).
-
-    Producer ids are unique, even across restarts.
-
-    Gap: no transactions; a transactional id is rejected.
-    """
-    if request.transactional_id is not None:
-        return InitProducerIdResponse(error_code=error_codes.INVALID_REQUEST, producer_epoch=-1)
-    try:
-        return InitProducerIdResponse(producer_id=await broker.cluster.next_producer_id())
-    except ApiError as error:
-        return InitProducerIdResponse(error_code=error.error_code, producer_epoch=-1)
 
 
 def _respond(call: Call, response: ProduceResponse | NoOp | CloseConnection) -> None:
@@ -429,10 +455,27 @@ def _check_request(request: ProduceRequest) -> None:
         raise ApiError(
             error_codes.INVALID_REQUIRED_ACKS, f"invalid acks={request.acks}; allowed: -1, 0, 1"
         )
-    if request.transactional_id is not None:
-        raise ApiError(
-            error_codes.INVALID_TXN_STATE, "transactions are not supported by this broker"
-        )
+
+
+def _transactional_header(records: Buffer | None) -> BatchHeader | None:
+    """Return the header of the batch if it is transactional; None if not, or if it is invalid."""
+    if records is None:
+        return None
+    try:
+        header = read_header(records)
+    except WireFormatError:
+        return None  # the log reports the error
+    return header if header.is_transactional else None
+
+
+def _transactional_producers(request: ProduceRequest) -> set[tuple[int, int]]:
+    """Return the producer ids and epochs of the transactional batches of a request."""
+    headers = (
+        _transactional_header(partition.records)
+        for topic in request.topic_data
+        for partition in topic.partition_data
+    )
+    return {(header.producer_id, header.producer_epoch) for header in headers if header is not None}
 
 
 def _check_single(records: memoryview | bytes | bytearray) -> None:

@@ -40,10 +40,12 @@ from ..log import Log, LogConfig, LogFolder
 from ..log.recovery._missing_records import MissingRecordsError
 from ..storage._database import DATABASE_NAME, Database, DatabaseError
 from ..storage._storage_errors import storage_errors
+from ..transactions._transaction_coordinator import TransactionCoordinator
 from ._elections import BrokerRegistration, Elections
+from ._features import Features
 from ._leadership import Leadership
 from ._producer_ids import ProducerIds
-from ._purgatory import Purgatory
+from ._purgatory import AT_ONCE_MAX, Purgatory
 from ._topic_registry import TopicRegistry, unknown_topic
 from ._topic_store import Topic
 
@@ -71,7 +73,11 @@ class Cluster:
         leadership: the leaders of topic partitions.
         coordinators: the leaders of the partitions of ``__consumer_offsets``, which coordinate
             groups.
+        transaction_coordinators: the leaders of the partitions of ``__transaction_state``, which
+            coordinate transactions.
         group_store: the stored state of consumer groups.
+        transactions: the transactions, whichever node coordinates them.
+        features: the feature levels.
         nodes: the registered nodes, keyed by id; a node is registered once its state has been
             created.
         elections: elects and installs leaders.
@@ -103,11 +109,9 @@ class Cluster:
         self.scram_credentials = None
         self.purgatory: Purgatory = Purgatory()
         self.leadership = leadership
-        self.coordinators: Leadership[int] = Leadership(leadership.nodes)
-        for number, replicas in enumerate(
-            self.coordinators.place(PARTITIONS, len(leadership.nodes))
-        ):
-            self.coordinators.add(number, replicas)
+        self.coordinators: Leadership[int] = _coordinators(leadership.nodes)
+        self.transaction_coordinators: Leadership[int] = _coordinators(leadership.nodes)
+        self.features: Features = Features(database)
         self.group_store: GroupStore = GroupStore(database)
         self.nodes: dict[int, BrokerRegistration] = {}
         self.id: str = folder.cluster_id
@@ -118,10 +122,23 @@ class Cluster:
         self.elections: Elections = Elections(
             leadership,
             self.coordinators,
+            self.transaction_coordinators,
             self.nodes,
             self._logs,
             self.purgatory,
             self._changing_topics,
+        )
+        self.transactions: TransactionCoordinator = TransactionCoordinator(
+            database,
+            self.writes,
+            self.group_store,
+            self._logs,
+            nursery,
+            appended=self._appended,
+            next_producer_id=self.next_producer_id,
+            coordinator_epoch=self._transaction_coordinator_epoch,
+            level=lambda: self.features.level,
+            now_ms=self.now_ms,
         )
 
     def now_ms(self) -> int:
@@ -160,6 +177,21 @@ class Cluster:
     def coordinator_of(self, group_id: str) -> int:
         """Return the id of the node that coordinates a group; NO_LEADER if no node does."""
         return self.coordinators[partition_of(group_id)].leader
+
+    def transaction_coordinator_of(self, transactional_id: str) -> int:
+        """Return the id of the node that coordinates a transactional id; NO_LEADER if none does."""
+        return self.transaction_coordinators[partition_of(transactional_id)].leader
+
+    def _transaction_coordinator_epoch(self, transactional_id: str) -> int:
+        # Higher than that of any marker in the logs, so that a restart does not fence itself.
+        epoch = self.transaction_coordinators[partition_of(transactional_id)].epoch
+        return self.transactions.last_epoch + 1 + epoch
+
+    def _appended(self, log: Log, size: int) -> None:
+        """Do the same as :meth:`.BrokerState.appended`, for markers that no request appends."""
+        self.purgatory.allowance = AT_ONCE_MAX
+        self.unflushed[log] = None
+        self.purgatory.notify(log, size)
 
     # Topics.
 
@@ -290,6 +322,7 @@ class Cluster:
 
     async def _remove_logs(self, name: str, partitions: range) -> None:
         failure: OSError | None = None
+        removed: list[Log] = []
         for partition in partitions:
             self.leadership.remove((name, partition))
             log = self._logs.get((name, partition))
@@ -301,6 +334,8 @@ class Cluster:
                 failure = error  # still remove the other partitions
             self.unflushed.pop(log, None)
             self.purgatory.complete_all(log)
+            removed.append(log)
+        self.transactions.forget(removed)
         if failure is not None:
             raise failure
 
@@ -415,6 +450,14 @@ class Cluster:
                 self.leadership.begin_epoch(key)
                 begun.append(key)
         return begun
+
+
+def _coordinators(nodes: Sequence[int]) -> Leadership[int]:
+    """Return the leaders of an internal topic's partitions, each with a replica on every node."""
+    leadership: Leadership[int] = Leadership(nodes)
+    for number, replicas in enumerate(leadership.place(PARTITIONS, len(nodes))):
+        leadership.add(number, replicas)
+    return leadership
 
 
 def _report_topic(topic: Topic, before: Mapping[str, str]) -> None:

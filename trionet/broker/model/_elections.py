@@ -59,6 +59,7 @@ class Elections:
     Args:
         leadership: the leaders of topic partitions.
         coordinators: the leaders of the partitions of ``__consumer_offsets``.
+        transaction_coordinators: the leaders of the partitions of ``__transaction_state``.
         nodes: all nodes, keyed by id.
         logs: the logs of topic partitions.
         purgatory: the requests that are waiting for data.
@@ -69,6 +70,7 @@ class Elections:
         self,
         leadership: Leadership[tuple[str, int]],
         coordinators: Leadership[int],
+        transaction_coordinators: Leadership[int],
         nodes: Mapping[int, BrokerRegistration],
         logs: Mapping[tuple[str, int], Log],
         purgatory: Purgatory,
@@ -76,6 +78,7 @@ class Elections:
     ) -> None:
         self._leadership = leadership
         self._coordinators = coordinators
+        self._transaction_coordinators = transaction_coordinators
         self._nodes = nodes
         self._logs = logs
         self._purgatory = purgatory
@@ -101,10 +104,20 @@ class Elections:
             self._coordinators.move(partition_of(group_id), node)
             self._hand_over_groups()
 
+    async def move_transaction_coordinator(self, transactional_id: str, node: int) -> None:
+        """Make a node the coordinator of a transactional id, and of all in the same partition.
+
+        Raises:
+            ValueError: the node does not exist or is stopped.
+        """
+        async with self._changing:
+            self._transaction_coordinators.move(partition_of(transactional_id), node)
+
     async def node_started(self, node: int) -> None:
         """Make a node that has started the leader of those of its partitions that have none."""
         async with self._changing:
             self._coordinators.start(node)
+            self._transaction_coordinators.start(node)
             self._hand_over_groups()
             await self.install_leaders(self._leadership.start(node))
 
@@ -112,6 +125,7 @@ class Elections:
         """Elect other leaders for the partitions that a node leads, before it stops listening."""
         async with self._changing:
             self._coordinators.stop(node)
+            self._transaction_coordinators.stop(node)
             self._hand_over_groups()
             await self.install_leaders(self._leadership.stop(node))
 
@@ -119,6 +133,7 @@ class Elections:
         """Make the first replica of every partition its leader, if that node is live."""
         async with self._changing:
             self._coordinators.elect_preferred()
+            self._transaction_coordinators.elect_preferred()
             self._hand_over_groups()
             await self.install_leaders(self._leadership.elect_preferred())
 

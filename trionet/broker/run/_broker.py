@@ -252,6 +252,31 @@ class Broker:
         """
         await self._cluster.elections.move_coordinator(group, node)
 
+    def transaction_coordinator(self, transactional_id: str) -> int:
+        """Return the node id of a transactional id's coordinator, or -1 if none is available.
+
+        Args:
+            transactional_id: the transactional id, which need not be in use.
+        """
+        return self._cluster.transaction_coordinator_of(transactional_id)
+
+    async def move_transaction_coordinator(self, transactional_id: str, node: int) -> None:
+        """Make a node the coordinator of a transactional id, in the coordinator's next epoch.
+
+        The node also becomes the coordinator of all other ids of the same partition of
+        ``__transaction_state``. If the node is already the coordinator, nothing changes.
+
+        Args:
+            transactional_id: the transactional id, which need not be in use.
+            node: the id of a running node.
+
+        Raises:
+            ValueError: the node does not exist or is stopped.
+
+        Cancellation: the coordinator either changes or stays the same.
+        """
+        await self._cluster.elections.move_transaction_coordinator(transactional_id, node)
+
     async def elect_preferred_leaders(self) -> None:
         """Make the first replica of every partition its leader, if that node is running.
 
@@ -525,6 +550,8 @@ async def _open_cluster(
     for state in states:
         cluster.nodes[state.node_id] = state.registration
         await state.groups.load()
+    await cluster.features.load()
+    await cluster.transactions.restore()
     logs = await open_request_log(cluster, states)
     for log in logs.values():
         after_tasks.callback(log.close)

@@ -7,6 +7,7 @@ from typing import Final
 from ..api._dispatch import API_VERSIONS, Api, Apis
 from ..api._long_calls import LongCalls
 from ..handlers import _configs as configs
+from ..handlers import _features as features
 from ..handlers import _fetch as fetch
 from ..handlers import _groups as groups
 from ..handlers import _logs as logs
@@ -15,10 +16,13 @@ from ..handlers import _offsets as offsets
 from ..handlers import _produce as produce
 from ..handlers import _sasl as sasl
 from ..handlers import _topics as topics
+from ..handlers import _transactions as transactions
 from ..model._broker_state import BrokerState
 
 APIS: Final[tuple[Api, ...]] = (
     API_VERSIONS,
+    transactions.handle_add_offsets_to_txn,
+    transactions.handle_add_partitions_to_txn,
     configs.handle_alter_configs,
     topics.handle_create_partitions,
     topics.handle_create_topics,
@@ -29,17 +33,21 @@ APIS: Final[tuple[Api, ...]] = (
     configs.handle_describe_configs,
     groups.handle_describe_groups,
     logs.handle_describe_log_dirs,
+    transactions.handle_describe_producers,
     metadata.handle_describe_topic_partitions,
+    transactions.handle_describe_transactions,
+    transactions.handle_end_txn,
     fetch.handle_fetch,
     groups.handle_find_coordinator,
     groups.handle_heartbeat,
     configs.handle_incremental_alter_configs,
-    produce.handle_init_producer_id,
+    transactions.handle_init_producer_id,
     groups.handle_join_group,
     groups.handle_leave_group,
     configs.handle_list_config_resources,
     groups.handle_list_groups,
     logs.handle_list_offsets,
+    transactions.handle_list_transactions,
     metadata.handle_metadata,
     offsets.handle_offset_commit,
     offsets.handle_offset_delete,
@@ -49,6 +57,9 @@ APIS: Final[tuple[Api, ...]] = (
     sasl.handle_sasl_authenticate,
     sasl.handle_sasl_handshake,
     groups.handle_sync_group,
+    offsets.handle_txn_offset_commit,
+    features.handle_update_features,
+    transactions.handle_write_txn_markers,
 )
 
 
@@ -63,4 +74,5 @@ def served_apis(state: BrokerState) -> Apis:
         ),
         state.config.integer("request.max.elements"),
         state.request_log_topic,
+        state.cluster.features,
     )

@@ -23,6 +23,9 @@ logger = logging.getLogger("trionet.broker")
 # How often unflushed logs are checked for flush.ms and for rolled segments.
 FLUSH_CHECK_SECONDS = 1.0
 
+# How often markers that could not be written are tried again.
+MARKER_RETRY_SECONDS = 1.0
+
 # The number of logs in which retention deletes segments concurrently.
 REMOVALS_AT_ONCE = 50
 
@@ -47,10 +50,23 @@ def start_upkeep(nursery: trio.Nursery, cluster: Cluster, apis: Iterable[Apis]) 
             nursery.start_soon(load_codecs, each, name="codecs")
     if not cluster.is_in_memory:
         nursery.start_soon(_every, FLUSH_CHECK_SECONDS, _flush, cluster, name="log-flusher")
+    nursery.start_soon(
+        _every, MARKER_RETRY_SECONDS, _retry_markers, cluster, name="transaction-markers"
+    )
     rounds: list[tuple[str, str, Callable[[Cluster], Awaitable[None]]]] = [
         ("log-retention", "log.retention.check.interval.ms", apply_retention),
         ("offset-expiry", "offsets.retention.check.interval.ms", _expire_offsets),
         ("producer-expiry", "producer.id.expiration.check.interval.ms", _expire_producers),
+        (
+            "transaction-timeouts",
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+            lambda cluster: cluster.transactions.abort_overdue(),
+        ),
+        (
+            "transactional-id-expiry",
+            "transaction.remove.expired.transaction.cleanup.interval.ms",
+            _expire_transactional_ids,
+        ),
         (
             "checkpoints",
             "log.flush.offset.checkpoint.interval.ms",
@@ -154,6 +170,16 @@ async def _expire_producers(cluster: Cluster) -> None:
 async def _expire_offsets(cluster: Cluster) -> None:
     for node in cluster.nodes.values():
         node.groups.expire_offsets(cluster.config.integer("offsets.retention.minutes") * 60_000)
+    await trio.lowlevel.checkpoint()
+
+
+async def _retry_markers(cluster: Cluster) -> None:
+    cluster.transactions.retry_markers()
+    await trio.lowlevel.checkpoint()
+
+
+async def _expire_transactional_ids(cluster: Cluster) -> None:
+    cluster.transactions.expire(cluster.config.integer("transactional.id.expiration.ms"))
     await trio.lowlevel.checkpoint()
 
 

@@ -1,0 +1,76 @@
+"""The cluster's feature levels (KIP-584), of which there is one: ``transaction.version`` (KIP-890).
+
+Clients use the second transaction protocol only if its level is finalized in ApiVersions. The other
+features of Kafka belong to its controllers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ..storage._database import Database
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+TRANSACTION_VERSION: Final = "transaction.version"
+LEVEL_MAX: Final = 2
+
+_LEVEL: Final = "transaction.version"
+_EPOCH: Final = "features.epoch"
+
+
+class Features:
+    """The finalized level of ``transaction.version``.
+
+    Args:
+        database: stores the level.
+
+    Attributes:
+        level: the level: 0, 1 or 2. The default is 2, as in a new cluster of Kafka 4.
+        epoch: increases with every change; clients ignore features with an epoch that they have
+            seen already.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.level: int = LEVEL_MAX
+        self.epoch: int = 0
+        self._database = database
+
+    async def load(self) -> None:
+        """Load the stored level.
+
+        Raises:
+            DatabaseError: the database cannot be read, or the level is invalid.
+        """
+        stored = await self._database.read(_load)
+        if stored is not None:
+            self.level, self.epoch = stored
+
+    async def change(self, level: int) -> None:
+        """Store and apply a new level.
+
+        Raises:
+            DatabaseError: the database cannot be written; the level is unchanged.
+        """
+        epoch = self.epoch + 1
+
+        def put(connection: Connection) -> None:
+            connection.executemany(
+                "INSERT OR REPLACE INTO property VALUES (?, ?)",
+                [(_LEVEL, str(level)), (_EPOCH, str(epoch))],
+            )
+
+        await self._database.transaction(put)
+        self.level, self.epoch = level, epoch
+
+
+def _load(connection: Connection) -> tuple[int, int] | None:
+    query = "SELECT value FROM property WHERE name = ?"
+    level = connection.execute(query, (_LEVEL,)).fetchone()
+    epoch = connection.execute(query, (_EPOCH,)).fetchone()
+    if level is None or epoch is None:
+        return None
+    if int(level[0]) not in range(LEVEL_MAX + 1) or int(epoch[0]) < 0:
+        raise ValueError(f"{_LEVEL} = {level[0]} with epoch {epoch[0]}")
+    return int(level[0]), int(epoch[0])

@@ -1,0 +1,698 @@
+"""The transaction coordinator: carries out the transitions of transactional ids.
+
+(Kafka: TransactionCoordinator, TransactionStateManager, TransactionMarkerChannelManager and
+AddPartitionsToTxnManager; KIP-98, KIP-890.)
+
+The problem: in Kafka, the coordinator and the leaders of the partitions are different machines.
+Each leader asks the coordinator, before the first batch of a transaction, whether the partition
+belongs to it; the coordinator sends requests with the markers at the end; and guards on both sides
+catch what happens in between.
+
+The choice: all logs of the cluster are in this process, so all of that is a plain call. The *logs*
+are the truth about which partitions a transaction has written to. The database only stores who may
+write, and what was decided.
+
+* Every transition is computed by :class:`.Transaction`, then stored, then applied, in the callback
+  of the write queue. In between, the transaction is busy. No handler waits.
+* When a decision is stored, the callback writes the markers of all partitions and responds, without
+  a checkpoint. So a client that gets the response to its commit can read what it committed, which
+  Kafka does not guarantee.
+* A marker that cannot be written (the partition has no leader, the disk is full) is retried. The
+  client gets its response anyway, since the decision is stored, but its next transaction must wait.
+* The offsets of a transaction become committed offsets in the same database transaction as the
+  decision.
+
+Rejected: storing which partitions take part in each transaction, as Kafka does. It would cost a
+synced write per transaction, and could disagree with the logs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from ...errors import ApiError
+from ...protocol import error_codes
+from ..groups._group_store import GroupStore
+from ..groups._offsets_partition import partition_of
+from ..log import Log
+from ..storage._database import Database, DatabaseError, Steps
+from ..storage._storage_errors import commit_error
+from ..storage._write_queue import WriteQueue
+from ._transaction import (
+    EXHAUSTED,
+    NO_PRODUCER,
+    PREPARED,
+    TV1,
+    TV2,
+    ProducerIdAndEpoch,
+    StoredTransaction,
+    Transaction,
+    TransactionState,
+    unknown_id,
+)
+from ._transaction_store import load_transactions, put_transaction, remove_transactions
+
+if TYPE_CHECKING:  # loaded when a database is opened
+    from sqlite3 import Connection
+
+logger = logging.getLogger("trionet.broker")
+
+MARKERS_AT_ONCE: Final = 100
+"""How many markers are written before other tasks run; a marker takes 20 µs."""
+
+NO_LEADER: Final = -1
+
+# The versions of requests that add a partition by themselves (KIP-890).
+ADDING_PRODUCE_SINCE: Final = 12
+ADDING_OFFSETS_SINCE: Final = 5
+# Before these versions, the specific error for a partition that was not added is unknown.
+ABORTABLE_PRODUCE_SINCE: Final = 11
+ABORTABLE_OFFSETS_SINCE: Final = 4
+
+# Errors of a marker after which the transaction of the partition has ended in another way.
+_SUPERSEDED = (
+    error_codes.INVALID_PRODUCER_EPOCH,
+    error_codes.TRANSACTION_COORDINATOR_FENCED,
+)
+
+Done = Callable[[ApiError | None], None]
+"""Called when a request is complete, with the error or None."""
+
+DoneWith = Callable[[ProducerIdAndEpoch | ApiError], None]
+"""Called when a request is complete, with the producer id and epoch to use next, or the error."""
+
+
+class TransactionCoordinator:
+    """The transactions of a cluster, shared by its nodes.
+
+    Args:
+        database: stores the transactional ids.
+        writes: the queue of writes to the database.
+        group_store: the offsets that transactions commit.
+        logs: the logs of all partitions.
+        nursery: runs tasks that write many markers or wait for a flush.
+        appended: called after records or markers were appended to a log.
+        next_producer_id: allocates a producer id.
+        coordinator_epoch: returns the epoch of the coordinator of an id, which markers contain.
+        level: returns the feature level of ``transaction.version``.
+        now_ms: returns the current time.
+
+    Attributes:
+        transactions: all transactional ids.
+        unfinished: the decided transactions with missing markers.
+        last_epoch: the greatest coordinator epoch of any marker in the logs when they were opened.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        writes: WriteQueue,
+        group_store: GroupStore,
+        logs: Mapping[tuple[str, int], Log],
+        nursery: trio.Nursery,
+        *,
+        appended: Callable[[Log, int], None],
+        next_producer_id: Callable[[], Awaitable[int]],
+        coordinator_epoch: Callable[[str], int],
+        level: Callable[[], int],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self.transactions: dict[str, Transaction[Log]] = {}
+        self.unfinished: dict[str, Transaction[Log]] = {}
+        self.last_epoch = -1
+        self._database = database
+        self._writes = writes
+        self._group_store = group_store
+        self._logs = logs
+        self._nursery = nursery
+        self._appended = appended
+        self._next_producer_id = next_producer_id
+        self._coordinator_epoch = coordinator_epoch
+        self._level = level
+        self._now_ms = now_ms
+
+    # Requests of producers.
+
+    async def producer_id_for(self, id: str) -> int:
+        """Return a new producer id if a request for a transactional id may need one; else -1.
+
+        Raises:
+            ApiError: the database cannot be written.
+        """
+        transaction = self.transactions.get(id)
+        current = None if transaction is None else transaction.current
+        if current is not None and current.producer_epoch < EXHAUSTED:
+            return NO_PRODUCER
+        return await self._next_producer_id()
+
+    def initialize(
+        self,
+        id: str,
+        timeout_ms: int,
+        expected: ProducerIdAndEpoch,
+        new_producer_id: int,
+        done: DoneWith,
+    ) -> None:
+        """Give a producer an epoch that fences all others with the same transactional id.
+
+        An ongoing transaction is aborted; the caller must then repeat the request.
+
+        Args:
+            id: the transactional id.
+            timeout_ms: how long a transaction of the producer may last.
+            expected: see :meth:`.Transaction.initialized`.
+            new_producer_id: the result of :meth:`producer_id_for`.
+            done: called with the result.
+
+        Raises:
+            ApiError: the request is not allowed.
+        """
+        transaction = self.transactions.setdefault(id, Transaction(id))
+        now_ms = self._now_ms()
+        following = transaction.initialized(expected, timeout_ms, new_producer_id, now_ms)
+        if following is not None:
+            self._store(transaction, following, partial(_report, following.identity, done))
+            return
+
+        def aborted(error: ApiError | None) -> None:
+            done(
+                error
+                or ApiError(
+                    error_codes.CONCURRENT_TRANSACTIONS,
+                    f"the ongoing transaction of {id!r} was aborted; repeat the request",
+                )
+            )
+
+        self._decide(
+            transaction, transaction.fenced(self._level(), new_producer_id, now_ms), aborted
+        )
+
+    def add(
+        self,
+        id: str,
+        producer: ProducerIdAndEpoch,
+        logs: Collection[Log],
+        offsets_partitions: Collection[int],
+        version: int,
+        done: Done,
+    ) -> None:
+        """Add partitions to a transaction, which begins unless it is ongoing.
+
+        Args:
+            id: the transactional id.
+            producer: the producer id and epoch of the request.
+            logs: the logs of the partitions.
+            offsets_partitions: partitions of ``__consumer_offsets``.
+            version: the protocol that the client supports.
+            done: called when the partitions are stored.
+
+        Raises:
+            ApiError: the request is not allowed.
+        """
+        transaction = self._get(id)
+        transaction.check_producer(*producer)
+        if (
+            transaction.state is TransactionState.ONGOING
+            and transaction.partitions.keys() >= set(logs)
+            and transaction.offsets_partitions.issuperset(offsets_partitions)
+        ):
+            done(None)
+            return
+        self._store_ongoing(transaction, logs, offsets_partitions, version, done)
+
+    def _store_ongoing(
+        self,
+        transaction: Transaction[Log],
+        logs: Collection[Log],
+        offsets_partitions: Collection[int],
+        version: int,
+        done: Done,
+    ) -> None:
+        following = transaction.ongoing(
+            version,
+            self._now_ms(),
+            [(log.topic_id, log.partition) for log in logs],
+            offsets_partitions,
+        )
+
+        def stored(error: ApiError | None) -> None:
+            if error is None:
+                current = {log for log in logs if self._logs.get((log.topic, log.partition)) is log}
+                transaction.partitions.update(dict.fromkeys(current))
+                transaction.offsets_partitions.update(offsets_partitions)
+            done(error)
+
+        self._store(transaction, following, stored)
+
+    def check_added(self, id: str, producer: ProducerIdAndEpoch) -> Transaction[Log]:
+        """Return a transaction for a request that only asks which partitions belong to it.
+
+        Raises:
+            ApiError: the request is not allowed.
+        """
+        transaction = self._get(id)
+        transaction.check_undecided(*producer)
+        return transaction
+
+    def check_batch(self, id: str, producer_id: int, epoch: int, log: Log, version: int) -> int:
+        """Check a transactional batch of Produce, and add its partition from version 12 on.
+
+        Returns:
+            The protocol of the transaction, for :meth:`.Log.append`.
+
+        Raises:
+            ApiError: the batch must be rejected.
+        """
+        try:
+            transaction = self._get(id)
+            if version >= ADDING_PRODUCE_SINCE:
+                self._check_or_begin(transaction, producer_id, epoch)
+                transaction.partitions[log] = None
+                return TV2
+            transaction.check_undecided(producer_id, epoch)
+        except ApiError as error:
+            raise _as_of_partition(error, version) from error
+        if log not in transaction.partitions:
+            raise _not_added(id, is_known=version >= ABORTABLE_PRODUCE_SINCE)
+        return TV1
+
+    def check_offsets(
+        self, id: str, producer_id: int, epoch: int, group_id: str, version: int
+    ) -> None:
+        """Check a TxnOffsetCommit, and add the group's partition from version 5 on.
+
+        Raises:
+            ApiError: the offsets must be rejected.
+        """
+        number = partition_of(group_id)
+        try:
+            transaction = self._get(id)
+            if version >= ADDING_OFFSETS_SINCE:
+                self._check_or_begin(transaction, producer_id, epoch)
+                transaction.offsets_partitions.add(number)
+                return
+            transaction.check_undecided(producer_id, epoch)
+        except ApiError as error:
+            if error.error_code != error_codes.PRODUCER_FENCED:
+                raise
+            raise ApiError(error_codes.INVALID_PRODUCER_EPOCH, error.message) from error
+        if number not in transaction.offsets_partitions:
+            raise _not_added(id, is_known=version >= ABORTABLE_OFFSETS_SINCE)
+
+    def _check_or_begin(self, transaction: Transaction[Log], producer_id: int, epoch: int) -> None:
+        transaction.check_producer(producer_id, epoch)
+        if transaction.has_old_decision():
+            # The client has changed from TV1 to TV2 without a new epoch, which no known client
+            # does. The rest of the request is retried.
+            self._store_ongoing(transaction, (), (), TV2, lambda _: None)
+            transaction.check_producer(producer_id, epoch)
+        if transaction.state is not TransactionState.ONGOING:
+            transaction.begin(TV2, self._now_ms())
+
+    def end(
+        self,
+        id: str,
+        producer: ProducerIdAndEpoch,
+        *,
+        is_commit: bool,
+        version: int,
+        new_producer_id: int,
+        done: DoneWith,
+    ) -> None:
+        """Commit or abort a transaction; see :meth:`.Transaction.ended`.
+
+        Args:
+            id: the transactional id.
+            producer: the producer id and epoch of the request.
+            is_commit: whether to commit rather than abort.
+            version: the protocol of the request.
+            new_producer_id: the result of :meth:`producer_id_for`.
+            done: called when the decision is stored and, normally, all markers are written.
+
+        Raises:
+            ApiError: the request is not allowed.
+        """
+        transaction = self._get(id)
+        following = transaction.ended(
+            producer,
+            is_commit=is_commit,
+            version=version,
+            new_producer_id=new_producer_id,
+            now_ms=self._now_ms(),
+        )
+        if following is None:
+            assert transaction.current is not None, "it was ended before"
+            done(transaction.current.identity)
+            return
+        self._decide(transaction, following, partial(_report, following.identity, done))
+
+    # Transitions.
+
+    def _get(self, id: str) -> Transaction[Log]:
+        transaction = self.transactions.get(id)
+        if transaction is None:
+            raise unknown_id(id)
+        return transaction
+
+    def _store(
+        self,
+        transaction: Transaction[Log],
+        following: StoredTransaction,
+        done: Done,
+        also: Steps | None = None,
+    ) -> None:
+        """Store a transition, and then apply it and call ``done``."""
+
+        def stored(error: DatabaseError | None) -> None:
+            transaction.storing = None
+            if error is None:
+                transaction.current = following
+                done(None)
+                return
+            if transaction.current is None:  # a new id
+                self.transactions.pop(transaction.id, None)
+            done(ApiError(commit_error(error), str(error)))
+
+        transaction.storing = following.state
+        steps = put_transaction(transaction.id, following)
+        self._writes.write(steps if also is None else _both(steps, also), stored)
+
+    def _decide(
+        self, transaction: Transaction[Log], following: StoredTransaction, done: Done
+    ) -> None:
+        """Store a decision, write its markers, and then call ``done``."""
+        is_commit = following.state is TransactionState.PREPARE_COMMIT
+        producer_id = following.ended_producer_id
+        has_offsets = bool(transaction.offsets_partitions)
+
+        def stored(error: ApiError | None) -> None:
+            if error is not None:
+                done(error)
+                return
+            # First, so that whatever happens below is retried.
+            self.unfinished[transaction.id] = transaction
+            if has_offsets:
+                self._group_store.pending_ended(producer_id, is_commit)
+            self._finish(transaction, done)
+
+        also = self._group_store.end_pending(producer_id, is_commit) if has_offsets else None
+        self._store(transaction, following, stored, also)
+
+    # Markers.
+
+    def _finish(self, transaction: Transaction[Log], done: Done) -> None:
+        """Write the markers of a decided transaction, in a task if that takes long."""
+        if len(transaction.partitions) <= MARKERS_AT_ONCE:
+            unflushed = self._write_markers(transaction, list(transaction.partitions))
+            if not unflushed:
+                self._settle(transaction)
+                done(None)
+                return
+        else:
+            unflushed = {}
+        transaction.is_finishing = True
+        self._nursery.start_soon(
+            self._finish_slowly, transaction, unflushed, done, name="transaction-markers"
+        )
+
+    async def _finish_slowly(
+        self, transaction: Transaction[Log], unflushed: dict[Log, int], done: Done
+    ) -> None:
+        try:
+            logs = list(transaction.partitions)
+            for first in range(0, len(logs), MARKERS_AT_ONCE):
+                unflushed |= self._write_markers(transaction, logs[first : first + MARKERS_AT_ONCE])
+                await trio.lowlevel.checkpoint()
+            async with trio.open_nursery() as nursery:
+                for log, end_offset in unflushed.items():
+                    nursery.start_soon(self._flush, log, end_offset)
+        except Exception:  # boundary: one transaction, whose markers are retried
+            logger.exception("cannot write the markers of transaction %r", transaction.id)
+        transaction.is_finishing = False
+        self._settle(transaction)
+        done(None)
+
+    async def _flush(self, log: Log, end_offset: int) -> None:
+        try:
+            await log.flush(end_offset)
+        except ApiError as error:
+            # The log is offline. After a restart, the marker is written again if it was lost.
+            logger.warning("%s-%d: cannot flush a marker: %s", log.topic, log.partition, error)
+        self._appended(log, 0)
+
+    def _write_markers(self, transaction: Transaction[Log], logs: Iterable[Log]) -> dict[Log, int]:
+        """Write markers; return the logs to flush before the response, with their end offsets."""
+        decided = transaction.current
+        assert decided is not None, "it was decided"
+        is_commit = decided.state is TransactionState.PREPARE_COMMIT
+        epoch = self._coordinator_epoch(transaction.id)
+        unflushed: dict[Log, int] = {}
+        for log in logs:
+            if log.leader_id == NO_LEADER:
+                continue
+            try:
+                appended = log.append_marker(
+                    decided.ended_producer_id,
+                    decided.ended_epoch,
+                    is_commit=is_commit,
+                    coordinator_epoch=epoch,
+                    transaction_version=decided.version,
+                    now_ms=self._now_ms(),
+                )
+            except ApiError as error:
+                logger.warning(
+                    "%s-%d: cannot write the marker of transaction %r: %s",
+                    log.topic,
+                    log.partition,
+                    transaction.id,
+                    error,
+                )
+                if error.error_code in _SUPERSEDED:
+                    transaction.partitions.pop(log, None)
+                continue
+            transaction.partitions.pop(log, None)
+            if log.must_flush:
+                unflushed[log] = appended.last_offset + 1
+            else:
+                self._appended(log, appended.size)
+        return unflushed
+
+    def _settle(self, transaction: Transaction[Log]) -> None:
+        """Complete a decided transaction, unless markers are missing."""
+        if not transaction.partitions and transaction.state in PREPARED:
+            transaction.complete()
+            self.unfinished.pop(transaction.id, None)
+
+    # Background work.
+
+    def retry_markers(self) -> None:
+        """Write the missing markers of decided transactions, where that is now possible."""
+        for transaction in list(self.unfinished.values()):
+            if not transaction.is_finishing:
+                self._finish(transaction, lambda _: None)
+
+    async def abort_overdue(self) -> None:
+        """Abort the transactions that have lasted longer than their timeout.
+
+        Raises:
+            ApiError: the database cannot be written.
+        """
+        await trio.lowlevel.checkpoint()
+        now_ms = self._now_ms()
+        for transaction in [each for each in self.transactions.values() if each.is_due(now_ms)]:
+            new_producer_id = await self.producer_id_for(transaction.id)
+            if transaction.is_due(now_ms):
+                self.abort(transaction, new_producer_id, "it has reached its timeout")
+
+    def abort(self, transaction: Transaction[Log], new_producer_id: int, reason: str) -> None:
+        """Abort an ongoing transaction and fence its producer."""
+        logger.info("aborting transaction %r: %s", transaction.id, reason)
+        decided = transaction.fenced(self._level(), new_producer_id, self._now_ms())
+
+        def done(error: ApiError | None) -> None:
+            if error is not None:
+                logger.warning("cannot abort transaction %r: %s", transaction.id, error)
+
+        self._decide(transaction, decided, done)
+
+    def expire(self, expiration_ms: int) -> None:
+        """Forget the transactional ids that have not been used for ``expiration_ms``."""
+        now_ms = self._now_ms()
+        expired = [
+            each for each in self.transactions.values() if each.has_expired(now_ms, expiration_ms)
+        ]
+        if not expired:
+            return
+
+        def stored(error: DatabaseError | None) -> None:
+            for transaction in expired:
+                transaction.storing = None
+                if error is None:
+                    del self.transactions[transaction.id]
+
+        for transaction in expired:
+            transaction.storing = TransactionState.EMPTY
+        self._writes.write(remove_transactions([each.id for each in expired]), stored)
+
+    def forget(self, logs: Collection[Log]) -> None:
+        """Remove the logs of a deleted topic from all transactions."""
+        for transaction in self.transactions.values():
+            for log in logs:
+                transaction.partitions.pop(log, None)
+        for transaction in list(self.unfinished.values()):
+            if not transaction.is_finishing:
+                self._settle(transaction)
+
+    # Startup.
+
+    async def restore(self) -> None:
+        """Load the transactional ids, and finish what was decided before the last shutdown.
+
+        The logs, their leaders, and the pending offsets must have been loaded.
+
+        Raises:
+            DatabaseError: the database cannot be read.
+        """
+        logs = self._logs.values()
+        self.last_epoch = max((log.coordinator_epoch for log in logs), default=-1)
+        open_logs: dict[int, list[Log]] = {}
+        for log in logs:
+            for producer_id in log.open_transactions:
+                open_logs.setdefault(producer_id, []).append(log)
+        for id, stored in (await load_transactions(self._database)).items():
+            transaction = self.transactions[id] = Transaction(id, stored)
+            found = [
+                (producer_id, log)
+                for producer_id in {stored.producer_id, stored.ended_producer_id}
+                for log in open_logs.pop(producer_id, ())
+            ]
+            self._restore(transaction, found)
+            await trio.lowlevel.checkpoint()
+        self._report_hanging(open_logs)
+        known = {each.current.producer_id for each in self.transactions.values() if each.current}
+        self._group_store.drop_pending(known)
+
+    def _restore(self, transaction: Transaction[Log], open_logs: list[tuple[int, Log]]) -> None:
+        """Derive the state of a transaction from what is stored and from the logs.
+
+        Args:
+            transaction: the transaction as it is stored.
+            open_logs: the producer ids and logs with records without a marker.
+        """
+        stored = transaction.current
+        assert stored is not None, "it was loaded"
+        ongoing: list[Log] = []
+        left: list[tuple[int, Log]] = []
+        for producer_id, log in open_logs:
+            epoch = log.producers[producer_id].epoch
+            if stored.has_decided(producer_id, epoch):
+                transaction.partitions[log] = None
+            elif (producer_id, epoch) == stored.identity:
+                ongoing.append(log)
+            else:
+                left.append((producer_id, log))
+        if stored.state in PREPARED:
+            self.unfinished[transaction.id] = transaction
+            self._finish(transaction, lambda _: None)
+        if transaction.is_busy:
+            # A marker was lost in a power failure, and cannot be written now. The records after it
+            # cannot stay open, since only one transaction of an id is remembered.
+            left += [(stored.producer_id, log) for log in ongoing]
+        else:
+            self._resume(transaction, ongoing)
+        for producer_id, log in left:
+            self._abort_left(transaction, producer_id, log)
+
+    def _resume(self, transaction: Transaction[Log], ongoing: list[Log]) -> None:
+        """Resume a transaction that was ongoing. In TV2, its timeout starts again."""
+        stored = transaction.current
+        assert stored is not None, "it was loaded"
+        groups = self._group_store.pending_groups(stored.producer_id)
+        logs = list(ongoing)
+        if stored.partitions:
+            known = {(log.topic_id, log.partition): log for log in self._logs.values()}
+            logs += [known[each] for each in stored.partitions if each in known]
+        if stored.state is TransactionState.ONGOING or logs or groups:
+            transaction.begin(TV2, self._now_ms())
+            transaction.partitions.update(dict.fromkeys(logs))
+            transaction.offsets_partitions.update(stored.offsets_partitions)
+            transaction.offsets_partitions.update(map(partition_of, groups))
+
+    def _abort_left(self, transaction: Transaction[Log], producer_id: int, log: Log) -> None:
+        """Abort records of an old epoch, whose marker was lost in a power failure."""
+        stored = transaction.current
+        assert stored is not None, "it was loaded"
+        is_current = producer_id == stored.producer_id
+        epoch = stored.producer_epoch if is_current else stored.ended_epoch
+        try:
+            log.append_marker(
+                producer_id,
+                max(epoch, log.producers[producer_id].epoch),
+                is_commit=False,
+                coordinator_epoch=self._coordinator_epoch(transaction.id),
+                transaction_version=TV1,
+                now_ms=self._now_ms(),
+            )
+        except ApiError as error:
+            result = f"they cannot be aborted: {error}"
+        else:
+            result = "they were aborted"
+        logger.warning(
+            "%s-%d: records of an old epoch of transactional id %r have no marker, which a power"
+            " failure can have lost; %s",
+            log.topic,
+            log.partition,
+            transaction.id,
+            result,
+        )
+
+    def _report_hanging(self, open_logs: Mapping[int, list[Log]]) -> None:
+        for producer_id, logs in open_logs.items():
+            logger.warning(
+                "producer id %d has an open transaction in %d partitions, such as %s-%d, and no"
+                " transactional id; readers with isolation.level=read_committed stop there; end it"
+                " with `trionet transactions abort`",
+                producer_id,
+                len(logs),
+                logs[0].topic,
+                logs[0].partition,
+            )
+
+
+def _report(identity: ProducerIdAndEpoch, done: DoneWith, error: ApiError | None) -> None:
+    done(identity if error is None else error)
+
+
+def _both(first: Steps, second: Steps) -> Steps:
+    def statements(connection: Connection) -> Iterator[int]:
+        yield from first(connection)
+        yield from second(connection)
+
+    return statements
+
+
+def _as_of_partition(error: ApiError, version: int) -> ApiError:
+    """Return the error of a coordinator as the leader of a partition reports it in Produce.
+
+    (Kafka: AddPartitionsToTxnManager.) Producers abort after INVALID_PRODUCER_EPOCH, but stop after
+    PRODUCER_FENCED. Clients that do not know CONCURRENT_TRANSACTIONS here retry
+    NOT_ENOUGH_REPLICAS, without asking for new metadata.
+    """
+    code = error.error_code
+    if code == error_codes.PRODUCER_FENCED:
+        code = error_codes.INVALID_PRODUCER_EPOCH
+    elif code == error_codes.CONCURRENT_TRANSACTIONS and version < ADDING_PRODUCE_SINCE:
+        code = error_codes.NOT_ENOUGH_REPLICAS
+    return ApiError(code, error.message)
+
+
+def _not_added(id: str, *, is_known: bool) -> ApiError:
+    return ApiError(
+        error_codes.TRANSACTION_ABORTABLE if is_known else error_codes.INVALID_TXN_STATE,
+        f"the partition was not added to the transaction of {id!r}",
+    )
