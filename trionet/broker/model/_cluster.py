@@ -40,6 +40,7 @@ from ..log import Log, LogConfig, LogFolder
 from ..log.recovery._missing_records import MissingRecordsError
 from ..storage._database import DATABASE_NAME, Database, DatabaseError
 from ..storage._storage_errors import storage_errors
+from ..storage._write_queue import WriteQueue
 from ._elections import BrokerRegistration, Elections
 from ._leadership import Leadership
 from ._producer_ids import ProducerIds
@@ -71,6 +72,7 @@ class Cluster:
         leadership: the leaders of topic partitions.
         coordinators: the leaders of the partitions of ``__consumer_offsets``, which coordinate
             groups.
+        writes: the queue of writes to the database that have a callback.
         group_store: the stored state of consumer groups.
         nodes: the registered nodes, keyed by id; a node is registered once its state has been
             created.
@@ -108,7 +110,8 @@ class Cluster:
             self.coordinators.place(PARTITIONS, len(leadership.nodes))
         ):
             self.coordinators.add(number, replicas)
-        self.group_store: GroupStore = GroupStore(database)
+        self.writes: WriteQueue = WriteQueue(database)
+        self.group_store: GroupStore = GroupStore(database, self.writes)
         self.nodes: dict[int, BrokerRegistration] = {}
         self.id: str = folder.cluster_id
         self.is_in_memory: bool = not folder.directory.is_durable
