@@ -11,11 +11,11 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from trionet.broker.groups._group import Group
-from trionet.broker.groups._group_store import GroupStore
 from trionet.broker.log._log import Log
 from trionet.broker.log.folder._log_folder import LogFolder
 from trionet.broker.log.state import _producer_state as producer_state
 from trionet.broker.log.validation._validation import Appended
+from trionet.broker.storage._write_queue import WriteQueue
 from trionet.client.producer.sending import _completion as completion
 from trionet.client.producer.sending._sequences import NONE, PartitionSequences
 from trionet.client.producer.sending._transaction_manager import TransactionManager
@@ -48,9 +48,9 @@ def _acknowledge_before_flush(_: Any) -> Any:
 def _lose_commit_at_crash(write: Any) -> Any:
     """What groups decide gets a response before it is in the database."""
 
-    def early(self: GroupStore, statements: Any, done: Any) -> None:
+    def early(self: WriteQueue, statements: Any, done: Any, **keywords: Any) -> None:
         done(None)
-        write(self, statements, lambda _: None)
+        write(self, statements, lambda _: None, **keywords)
 
     return early
 
@@ -146,7 +146,7 @@ BROKER_BUGS: dict[str, Change] = {
     "forget-deleted-records": (LogFolder, "write_start_offsets", _forget_deleted_records),
     "forget-repetitions": (producer_state, "find_duplicate", _forget_repetitions),
     "forget-to-fence": (Group, "_check_call", _forget_to_fence),
-    "lose-commit-at-crash": (GroupStore, "write", _lose_commit_at_crash),
+    "lose-commit-at-crash": (WriteQueue, "write", _lose_commit_at_crash),
     "skip-offset-at-roll": (Log, "append", _skip_offset_at_roll),
     "unmute-too-early": (Processor, "_hand_over", _unmute_too_early),
 }

@@ -11,11 +11,13 @@ import trio
 
 from support.groups import RANGE
 from trionet.broker.config._broker_config import BrokerConfig
+from trionet.broker.groups._committed_offsets import CommittedOffset, Partition
 from trionet.broker.groups._group import GroupState
 from trionet.broker.groups._group_coordinator import GroupCoordinator
-from trionet.broker.groups._group_store import CommittedOffset, GroupStore, Partition
+from trionet.broker.groups._group_store import GroupStore
 from trionet.broker.groups._members import Caller, Join
 from trionet.broker.storage._database import IN_MEMORY, Database, open_database
+from trionet.broker.storage._write_queue import WriteQueue
 from trionet.protocol.messages.join_group import JoinGroupResponse
 from trionet.protocol.messages.sync_group import SyncGroupResponse
 
@@ -45,9 +47,17 @@ class Asked(Generic[T]):
 class Coordinating:
     """The coordinator of a test, and the calls of its clients in short."""
 
-    def __init__(self, coordinator: GroupCoordinator, database: Database) -> None:
+    def __init__(
+        self,
+        coordinator: GroupCoordinator,
+        database: Database,
+        store: GroupStore,
+        writes: WriteQueue,
+    ) -> None:
         self.coordinator = coordinator
         self.database = database
+        self.store = store
+        self.writes = writes
 
     def join(
         self,
@@ -170,15 +180,16 @@ async def coordinating_in(
         {key.replace("_", "."): value for key, value in given.items()}
     )
     async with trio.open_nursery() as nursery:
-        store = GroupStore(database)
+        writes = WriteQueue(database)
+        store = GroupStore(database, writes)
         coordinator = GroupCoordinator(config, store, now_ms)
         await coordinator.load()
-        _start(coordinator, store, nursery)
-        yield Coordinating(coordinator, database)
+        _start(coordinator, writes, nursery)
+        yield Coordinating(coordinator, database, store, writes)
         nursery.cancel_scope.cancel()
 
 
-def _start(coordinator: GroupCoordinator, store: GroupStore, nursery: trio.Nursery) -> None:
+def _start(coordinator: GroupCoordinator, writes: WriteQueue, nursery: trio.Nursery) -> None:
     """Run it, soon: what it is asked for before waits until then."""
     nursery.start_soon(coordinator.run)
-    nursery.start_soon(store.run)
+    nursery.start_soon(writes.run)

@@ -319,7 +319,7 @@ async def test_a_group_that_no_node_coordinates_is_woken_by_no_write(
         joined = await it.join(session=10.0).answer()
         it.sync(joined, {joined.member_id: b"assigned"})
         it.coordinator.hand_over(lambda _: None)
-        await it.coordinator._store.flush()
+        await it.writes.flush()
 
         assert {} == it.coordinator._timers.scheduled
 
@@ -332,7 +332,7 @@ async def test_a_group_that_goes_to_another_node_while_it_is_stored_leaves_no_ti
         synced = it.sync(joined, {joined.member_id: b"assigned"})
         other = GroupCoordinator(BrokerConfig.from_settings({}), it.coordinator._store, virtual_ms)
         it.coordinator.hand_over(lambda _: other)
-        await it.coordinator._store.flush()
+        await it.writes.flush()
 
         assert SyncGroupResponse(error_code=error_codes.NOT_COORDINATOR) == await synced.answer()
         assert {} == it.coordinator._timers.scheduled
@@ -385,7 +385,7 @@ def path(tmp_path: Path) -> str:
 async def expire(it: Coordinating) -> None:
     """One round, with a retention of a day."""
     it.coordinator.expire_offsets(DAY_MS)
-    await it.coordinator._store.flush()
+    await it.writes.flush()
 
 
 async def test_a_member_goes_on_where_it_was(path: str) -> None:
@@ -462,7 +462,7 @@ async def test_the_retention_goes_on_while_the_broker_is_down(path: str) -> None
         caller = Caller(answer.member_id, None, answer.generation_id)
         await it.commit(("t", 0, 5), caller=caller).answer()
         it.coordinator.leave("g", [(answer.member_id, None)])
-        await it.coordinator._store.flush()
+        await it.writes.flush()
 
     # Two seconds are more than this test takes.
     async with coordinating(path, now_ms=lambda: EPOCH_MS + DAY_MS - 2000) as it:
@@ -479,7 +479,7 @@ async def test_a_clock_that_was_set_back_makes_nothing_old(path: str) -> None:
         caller = Caller(answer.member_id, None, answer.generation_id)
         await it.commit(("t", 0, 5), caller=caller).answer()
         it.coordinator.leave("g", [(answer.member_id, None)])
-        await it.coordinator._store.flush()
+        await it.writes.flush()
 
     async with coordinating(path, now_ms=lambda: EPOCH_MS - 10 * DAY_MS) as it:
         await expire(it)
@@ -492,7 +492,7 @@ async def test_a_group_that_all_have_left_goes_on_counting(path: str) -> None:
         caller = Caller(answer.member_id, None, answer.generation_id)
         await it.commit(("t", 0, 5), caller=caller).answer()
         it.coordinator.leave("g", [(answer.member_id, None)])
-        await it.coordinator._store.flush()
+        await it.writes.flush()
 
     async with coordinating(path) as it:
         assert GroupState.EMPTY is it.state()

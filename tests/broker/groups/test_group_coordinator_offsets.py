@@ -150,7 +150,7 @@ async def test_offsets_go_with_their_topic() -> None:
         for group in "gh":
             await it.commit(("t", 0, 5), ("u", 0, 6), group=group).answer()
 
-        it.coordinator._store.forget_topic("t")
+        it.store.forget_topic("t")
         await wait_all_tasks_blocked()
 
         assert [{("u", 0): 6}] * 2 == [it.offsets(group) for group in "gh"]
@@ -161,7 +161,7 @@ async def test_offsets_whose_topic_could_not_be_forgotten_stay() -> None:
     async with coordinating() as it:
         await it.commit(("t", 0, 5)).answer()
         async with it.broken("committed_offset"):
-            it.coordinator._store.forget_topic("t")
+            it.store.forget_topic("t")
             await wait_all_tasks_blocked()
 
         assert {("t", 0): 5} == it.offsets()
@@ -171,7 +171,7 @@ async def test_offsets_that_are_just_being_stored_go_too() -> None:
     """Else a topic of that name that is created later would be read from the middle."""
     async with coordinating() as it:
         asked = it.commit(("t", 0, 5))
-        it.coordinator._store.forget_topic("t")
+        it.store.forget_topic("t")
         later = it.commit(("t", 1, 1))
         await asked.answer()
         await later.answer()

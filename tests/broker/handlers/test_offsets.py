@@ -13,8 +13,8 @@ from support.calls import create_topic, delete_topic
 from support.client import Client, connect
 from support.group_calls import commit, commit_request, committed, join_alone, join_request
 from trionet import Broker
+from trionet.broker.groups._committed_offsets import CommittedOffset
 from trionet.broker.groups._group import GroupState
-from trionet.broker.groups._group_store import CommittedOffset
 from trionet.protocol import error_codes
 from trionet.protocol.messages.list_groups import ListGroupsRequest
 from trionet.protocol.messages.offset_commit import OffsetCommitRequest

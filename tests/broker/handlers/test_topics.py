@@ -484,7 +484,7 @@ async def test_offsets_go_with_a_topic_whose_folder_cannot_be_removed(tmp_path: 
 
         assert error_codes.KAFKA_STORAGE_ERROR == result.error_code
         assert [] == await names(client)
-        await broker._cluster.group_store.flush()
+        await broker._cluster.writes.flush()
         await create_topic(client, "t")
         assert {("t", 0): -1} == await committed(client, {"t": [0]})
 

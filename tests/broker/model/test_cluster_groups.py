@@ -266,6 +266,6 @@ async def test_a_deleted_topics_offsets_go_wherever_they_are(
     topic = broker._cluster.topics.get("t")
     assert topic is not None
     await broker._cluster.delete_topic(topic)
-    await broker._cluster.group_store.flush()
+    await broker._cluster.writes.flush()
 
     assert {} == broker._cluster.group_store.offsets._groups

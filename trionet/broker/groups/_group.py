@@ -457,6 +457,22 @@ class Group:
         self.timeouts.extend_session(self.members[caller.member_id], now)
         return error_codes.NONE
 
+    def check_transactional_commit(self, caller: Caller) -> int:
+        """Check whether a caller may commit offsets in a transaction, and return the error code.
+
+        (KIP-447; Kafka: ClassicGroup.validateOffsetCommit.) In contrast to :meth:`check_commit`, a
+        caller that names no member may commit in any state, because clients before version 3 of
+        TxnOffsetCommit cannot name one. A rebalance does not matter either: whether a member that
+        has lost a partition is too late is decided by its generation.
+        """
+        if self.state is GroupState.DEAD:
+            return error_codes.COORDINATOR_NOT_AVAILABLE
+        if caller.generation < 0 and self.state is GroupState.EMPTY:
+            return error_codes.NONE
+        if caller.generation < 0 and not caller.member_id and caller.instance_id is None:
+            return error_codes.NONE
+        return self._check_call(caller)
+
     def fail_waiting(self, error_code: int) -> None:
         """Fail all waiting calls with an error, without removing members."""
         for member in self.members:

@@ -36,18 +36,12 @@ from ...protocol.messages.sync_group import SyncGroupResponse
 from ..config._broker_config import BrokerConfig
 from ..storage._database import DatabaseError
 from ..storage._storage_errors import commit_error
+from ._committed_offsets import CommittedOffset, CommittedOffsets, Partition, expired
 from ._group import Group, GroupSettings, GroupState, subscribed_topics
-from ._group_store import (
-    CommittedOffset,
-    CommittedOffsets,
-    GroupStore,
-    Partition,
-    expired,
-    put_group,
-    remove_group,
-)
+from ._group_store import GroupStore
 from ._group_timeouts import GroupTimers
 from ._members import Caller, Join, join_error
+from ._pending_offsets import PendingOffsets
 from ._stored_group import inherited, record_bytes, restored, snapshot
 
 logger = logging.getLogger("trionet.broker")
@@ -69,6 +63,7 @@ class GroupCoordinator:
     Attributes:
         groups: the groups by id.
         offsets: the committed offsets of all groups, whichever node coordinates them.
+        pending: the offsets of all groups that wait for the end of their transactions.
         on_change: called after a group or its offsets may have changed; for tests.
     """
 
@@ -83,6 +78,7 @@ class GroupCoordinator:
     ) -> None:
         self.groups: dict[str, Group] = {}
         self.offsets: CommittedOffsets = store.offsets
+        self.pending: PendingOffsets = store.pending
         self.on_change: Callable[[], None] = lambda: None
         self._store = store
         self._now_ms = now_ms
@@ -126,6 +122,7 @@ class GroupCoordinator:
             self._timers.schedule(group.id, group.timeouts.wake_at)
         for group_id, each in offsets.items():
             self.offsets.put(group_id, each)
+        for group_id in (*offsets, *self.pending.groups()):
             # Only the offsets of a group that never had members are stored.
             if group_id not in self.groups and not self.coordinator_error(group_id):
                 self.groups[group_id] = Group(group_id, self._settings, now)
@@ -308,6 +305,41 @@ class GroupCoordinator:
             return
         self._store.commit(group_id, offsets, self._reporting(done))
 
+    def commit_in_transaction(
+        self,
+        group_id: str,
+        caller: Caller,
+        producer_id: int,
+        offsets: Mapping[Partition, CommittedOffset],
+        done: Callable[[int], None],
+    ) -> None:
+        """Handle a TxnOffsetCommit request of a transaction that accepts offsets.
+
+        Args:
+            group_id: the group id.
+            caller: the member and its generation, if the client has sent them.
+            producer_id: the producer id of the transaction.
+            offsets: the offsets to commit when the transaction is committed.
+            done: called with the error code, either immediately or once the offsets are stored.
+        """
+        error_code = self.coordinator_error(group_id) or self._check_transactional_commit(
+            group_id, caller
+        )
+        if error_code or not offsets:
+            done(error_code)
+            return
+        self._store.pend(producer_id, group_id, offsets, self._reporting(done))
+
+    def _check_transactional_commit(self, group_id: str, caller: Caller) -> int:
+        group = self.groups.get(group_id)
+        if group is not None:
+            return group.check_transactional_commit(caller)
+        if caller.generation >= 0:
+            return error_codes.ILLEGAL_GENERATION
+        # As with OffsetCommit, a consumer without group membership creates the group.
+        self.groups[group_id] = Group(group_id, self._settings, trio.current_time())
+        return error_codes.NONE
+
     def delete_offsets(
         self, group_id: str, partitions: Collection[Partition], done: Callable[[int], None]
     ) -> None:
@@ -358,7 +390,6 @@ class GroupCoordinator:
 
         def stored(error: DatabaseError | None) -> None:
             if error is None:
-                self.offsets.remove_group(group.id)
                 if self.groups.get(group.id) is group:  # else a new one was moved here
                     del self.groups[group.id]
                     self._timers.cancel(group.id)
@@ -367,12 +398,13 @@ class GroupCoordinator:
             self.on_change()
             done(commit_error(error))
 
-        self._store.write(remove_group(group.id), stored)
+        self._store.delete_group(group.id, stored)
 
     def expire_offsets(self, retention_ms: int) -> None:
         """Delete expired offsets, and empty groups without offsets.
 
-        (KIP-211; Kafka: cleanupExpiredOffsets.)
+        (KIP-211; Kafka: cleanupExpiredOffsets.) Pending offsets keep their group, and also the
+        committed offset of their partition, which is needed if the transaction is aborted.
         """
         now_ms = self._now_ms()
         for group in list(self.groups.values()):
@@ -380,6 +412,7 @@ class GroupCoordinator:
             if is_changing or self._timers.is_suspended(group.id):
                 continue
             offsets = self.offsets.of(group.id)
+            pending = self.pending.of(group.id)
             is_empty = group.state is GroupState.EMPTY
             is_stable = group.state is GroupState.STABLE
             empty_since_ms = None
@@ -392,8 +425,10 @@ class GroupCoordinator:
                 empty_since_ms=empty_since_ms,
                 # During a rebalance, the subscriptions may change.
                 in_use=subscribed_topics(group) if is_empty or is_stable else None,
+                pending=pending,
             )
-            if is_empty and len(due) == len(offsets) and not group.members.pending:
+            is_unused = len(due) == len(offsets) and not pending
+            if is_empty and is_unused and not group.members.pending:
                 self._delete(group, _ignore_error)
             elif due:
                 self.delete_offsets(group.id, due, _ignore_error)
@@ -442,7 +477,7 @@ class GroupCoordinator:
             )
             stored(None, error_codes.UNKNOWN_SERVER_ERROR)  # as Kafka does
             return
-        self._store.write(put_group(snapshot_now), stored)
+        self._store.put_group(snapshot_now, stored)
 
 
 def _ignore_error(error_code: int) -> None:

@@ -1,160 +1,78 @@
-"""The storage of groups and committed offsets in the broker's database, and the offsets in memory.
+"""The storage of groups and their offsets in the broker's database, and the offsets in memory.
 
-(Kafka: the topic ``__consumer_offsets``, OffsetMetadataManager.) A transaction stores all writes
-that were queued during the previous transaction, so that a thousand offset commits per second need
-only a few dozen fsyncs. Each write has a callback, which is called once the write is stored or has
-failed, and completes the client's request. A change is stored in the database before it is applied
-to the offsets in memory.
+(Kafka: the topic ``__consumer_offsets``, OffsetMetadataManager.) All changes are queued in the
+cluster's :class:`.WriteQueue`, and are applied to the offsets in memory once they are stored.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from itertools import islice
-from operator import attrgetter
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import TYPE_CHECKING
 
-import attrs
-import trio
-
-from ..storage._database import ROWS_PER_TURN, Database, DatabaseError, Steps
+from ..storage._database import ROWS_PER_TURN, Database, DatabaseError
 from ..storage._storage_errors import commit_error
+from ..storage._write_queue import Done, Statements, WriteQueue, chain, in_parts
+from ._committed_offsets import (
+    CommittedOffset,
+    CommittedOffsets,
+    Partition,
+    int32,
+    load_offsets,
+    put_offsets,
+)
+from ._pending_offsets import (
+    PendingOffset,
+    PendingOffsets,
+    end_pending,
+    load_pending,
+    put_pending,
+    supersede_pending,
+)
 from ._stored_group import StoredGroup, StoredMember, decode_members, encode_members
 
 if TYPE_CHECKING:  # loaded when a database is opened
     from sqlite3 import Connection
 
-logger = logging.getLogger("trionet.broker")
-
-Partition = tuple[str, int]
-"""A topic name and a partition number."""
-
-NO_EPOCH: Final = -1
-
-
-@attrs.frozen
-class CommittedOffset:
-    """A committed offset with its metadata.
-
-    Attributes:
-        offset: the offset of the next record to read.
-        leader_epoch: the leader epoch of the preceding record; -1 if the client did not send it.
-        metadata: the text that the client committed with the offset.
-        committed_at_ms: the time of the commit, in ms since the epoch.
-        expires_at_ms: the time at which the offset expires, if the client set its own retention
-            (OffsetCommit up to version 4).
-    """
-
-    offset: int
-    leader_epoch: int
-    metadata: str
-    committed_at_ms: int
-    expires_at_ms: int | None = None
-
-
-class CommittedOffsets:
-    """The committed offsets of all groups."""
-
-    def __init__(self) -> None:
-        self._groups: dict[str, dict[Partition, CommittedOffset]] = {}
-
-    def of(self, group_id: str) -> Mapping[Partition, CommittedOffset]:
-        """Return a group's committed offsets by partition."""
-        return self._groups.get(group_id, {})
-
-    def put(self, group_id: str, offsets: Mapping[Partition, CommittedOffset]) -> None:
-        if offsets:
-            self._groups.setdefault(group_id, {}).update(offsets)
-
-    def remove(self, group_id: str, partitions: Iterable[Partition]) -> None:
-        offsets = self._groups.get(group_id)
-        if offsets is None:
-            return
-        for partition in partitions:
-            offsets.pop(partition, None)
-        if not offsets:
-            del self._groups[group_id]
-
-    def remove_group(self, group_id: str) -> None:
-        self._groups.pop(group_id, None)
-
-    def remove_topic(self, topic: str) -> None:
-        for group_id, offsets in list(self._groups.items()):
-            self.remove(group_id, [partition for partition in offsets if partition[0] == topic])
-
-
-def expired(
-    offsets: Mapping[Partition, CommittedOffset],
-    now_ms: int,
-    retention_ms: int,
-    *,
-    empty_since_ms: int | None,
-    in_use: frozenset[str] | None,
-) -> list[Partition]:
-    """Return the partitions of a group whose offsets have expired (KIP-211).
-
-    Args:
-        offsets: the group's committed offsets.
-        now_ms: the current time, in ms since the epoch.
-        retention_ms: the value of ``offsets.retention.minutes``, in ms.
-        empty_since_ms: the time at which the last member left; None if the group has members or
-            never had any.
-        in_use: the topics that members are subscribed to, whose offsets do not expire. If None,
-            the subscriptions are unknown and no offsets expire.
-    """
-    if in_use is None:
-        return []
-
-    def is_due(each: CommittedOffset) -> bool:
-        if each.expires_at_ms is not None:
-            return now_ms >= each.expires_at_ms
-        return now_ms - max(each.committed_at_ms, empty_since_ms or 0) >= retention_ms
-
-    return [
-        partition
-        for partition, each in offsets.items()
-        if partition[0] not in in_use and is_due(each)
-    ]
-
-
-R = TypeVar("R")
-
 # The value of the column ``members`` if the members are in the table of chunks.
 _IN_CHUNKS = ""
 
-# Faster than attrs.astuple, which takes as long as storing a row.
-_columns = attrgetter(*(field.name for field in attrs.fields(CommittedOffset)))
+_OFFSET_TABLES = ("committed_offset", "pending_offset")
 
-Statements = Steps
-"""Executes statements in a worker thread; must not access the event loop's state."""
-
-Done = Callable[[DatabaseError | None], None]
-"""Called in the event loop's thread with a write's error, or None if the write is stored."""
+# For the log, if a write fails.
+_WHAT = "consumer groups"
 
 
 class GroupStore:
-    """The database tables of groups and committed offsets, shared by all coordinators.
+    """The database tables of groups and their offsets, shared by all coordinators.
+
+    Args:
+        database: the database to load from.
+        writes: the queue of writes to that database.
 
     Attributes:
         offsets: the committed offsets that are stored.
-        commits: the number of offset commits that are queued or being stored, by group id.
+        pending: the offsets of open transactions that are stored.
+        commits: the number of offset commits that are queued or being stored, by group id; those
+            in transactions count, too.
+        on_end: called after pending offsets have been committed or dropped; for tests.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, writes: WriteQueue) -> None:
         self.offsets: CommittedOffsets = CommittedOffsets()
+        self.pending: PendingOffsets = PendingOffsets()
         self.commits: Counter[str] = Counter()
+        self.on_end: Callable[[], None] = lambda: None
         self._database = database
-        self._queue: list[tuple[Statements, Done]] = []
-        self._has_work = trio.Event()
+        self._writes = writes
+        self._pends = 0  # the number of writes of pending offsets that are not applied yet
+        self._last_number = 0  # of a pending offset
 
-    def write(self, statements: Statements, done: Done) -> None:
-        """Queue a write; ``done`` is called when it is stored or has failed."""
-        self._queue.append((statements, done))
-        self._has_work.set()
+    def put_group(self, group: StoredGroup, done: Done) -> None:
+        """Store a group, replacing its stored state, and then call ``done``."""
+        self._writes.write(put_group(group), done, what=_WHAT)
 
     def commit(
         self,
@@ -164,31 +82,54 @@ class GroupStore:
     ) -> None:
         """Store committed offsets, and then call ``done`` with the error code.
 
-        :class:`.Group` checks whether a member may commit.
+        Pending offsets from before the commit never take effect. Their partitions stay unstable
+        until their transactions end. :class:`.Group` checks whether a member may commit.
         """
 
         def stored(error: DatabaseError | None) -> None:
-            self.commits[group_id] -= 1
-            if not self.commits[group_id]:
-                del self.commits[group_id]
+            self._note_commit(group_id, -1)
             if error is None:
                 self.offsets.put(group_id, offsets)
+                self.pending.supersede(group_id, offsets)
             done(commit_error(error))
 
-        self.commits[group_id] += 1
-        self.write(put_offsets(group_id, offsets), stored)
+        self._note_commit(group_id, 1)
+        statements = put_offsets(group_id, offsets)
+        if self._pends or self.pending.of(group_id):
+            statements = chain(statements, supersede_pending(group_id, offsets.keys()))
+        self._writes.write(statements, stored, what=_WHAT)
+
+    def _note_commit(self, group_id: str, change: int) -> None:
+        self.commits[group_id] += change
+        if not self.commits[group_id]:
+            del self.commits[group_id]
 
     def delete_offsets(
         self, group_id: str, partitions: Collection[Partition], done: Callable[[int], None]
     ) -> None:
-        """Delete a group's offsets for the given partitions, and then call ``done``."""
+        """Delete a group's offsets for the given partitions, and then call ``done``.
+
+        Pending offsets are deleted, too, and are not restored when their transactions end.
+        """
 
         def stored(error: DatabaseError | None) -> None:
             if error is None:
                 self.offsets.remove(group_id, partitions)
+                self.pending.remove(group_id, partitions)
             done(commit_error(error))
 
-        self.write(remove_offsets(group_id, partitions), stored)
+        self._writes.write(remove_offsets(group_id, partitions), stored, what=_WHAT)
+
+    def delete_group(self, group_id: str, done: Done) -> None:
+        """Delete a group with all its offsets, also pending ones, and then call ``done``."""
+
+        def stored(error: DatabaseError | None) -> None:
+            if error is None:
+                self.offsets.remove_group(group_id)
+                self.pending.remove_group(group_id)
+            done(error)
+
+        self._writes.write(remove_group(group_id), stored, what=_WHAT)
 
     def forget_topic(self, topic: str) -> None:
         """Queue the removal of a deleted topic's offsets, including those still queued."""
@@ -196,52 +137,85 @@ class GroupStore:
         def stored(error: DatabaseError | None) -> None:
             if error is None:
                 self.offsets.remove_topic(topic)
+                self.pending.remove_topic(topic)
 
-        self.write(remove_topic_offsets(topic), stored)
+        self._writes.write(remove_topic_offsets(topic), stored, what=_WHAT)
 
-    async def flush(self) -> None:
-        """Wait until all queued writes have been processed. :meth:`run` must be running."""
-        has_ended = trio.Event()
-        self.write(lambda _: iter(()), lambda _: has_ended.set())
-        await has_ended.wait()
+    # Offsets in transactions.
 
-    async def run(self) -> None:
-        """Execute queued writes until cancelled.
+    def pend(
+        self,
+        producer_id: int,
+        group_id: str,
+        offsets: Mapping[Partition, CommittedOffset],
+        done: Callable[[int], None],
+    ) -> None:
+        """Store offsets that wait for the end of their transaction, and then call ``done``.
 
-        Cancellation: a transaction in progress is completed.
+        Args:
+            producer_id: the producer id of the transaction.
+            group_id: the group id.
+            offsets: the offsets, which replace earlier ones of the same transaction. None of them
+                has a retention of its own.
+            done: called with the error code.
         """
-        while True:
-            await self._has_work.wait()
-            self._has_work = trio.Event()
-            queue, self._queue = self._queue, []
-            error = await self._commit([statements for statements, _ in queue])
-            if error is not None and len(queue) > 1:
-                # A single write may have failed the transaction, so retry each separately.
-                for statements, done in queue:
-                    done(await self._commit([statements]))
-                continue
-            for _, done in queue:
-                done(error)
+        self._last_number += 1
+        number = self._last_number
 
-    async def _commit(self, writes: list[Statements]) -> DatabaseError | None:
-        def work(connection: Connection) -> Iterator[int]:
-            for statements in writes:
-                yield from statements(connection)
+        def stored(error: DatabaseError | None) -> None:
+            self._pends -= 1
+            self._note_commit(group_id, -1)
+            if error is None:
+                for partition, offset in offsets.items():
+                    pending = PendingOffset(offset, number)
+                    self.pending.put(producer_id, group_id, partition, pending)
+            done(commit_error(error))
 
-        try:
-            await self._database.transaction_in_steps(work)
-        except DatabaseError as error:
-            logger.warning("cannot store consumer groups: %s", error)
-            return error
-        return None
+        self._pends += 1
+        self._note_commit(group_id, 1)
+        statements = put_pending(producer_id, group_id, number, offsets)
+        self._writes.write(statements, stored, what=f"offsets of producer {producer_id}")
+
+    def end_pending(self, producer_id: int, is_commit: bool) -> Statements:
+        """Return the statements that end a transaction's pending offsets.
+
+        They include those that are still queued. Once the statements are stored, call
+        :meth:`pending_ended` without a checkpoint in between.
+        """
+        return end_pending([producer_id], is_commit=is_commit)
+
+    def pending_ended(self, producer_id: int, is_commit: bool) -> None:
+        """Apply the end of a transaction to the offsets in memory."""
+        for group_id, offsets in self.pending.end(producer_id, is_commit=is_commit).items():
+            self.offsets.put(group_id, offsets)
+        self.on_end()
+
+    def drop_pending(self, producer_ids: Collection[int]) -> Statements:
+        """Return the statements that drop pending offsets of producers without a transaction.
+
+        Once they are stored, call :meth:`pending_ended` for each producer.
+        """
+        return end_pending(producer_ids, is_commit=False)
+
+    def pending_producers(self) -> Collection[int]:
+        """Return the ids of the producers that have stored pending offsets."""
+        return self.pending.producers()
+
+    def has_pending(self, producer_id: int) -> bool:
+        """Return whether a producer has stored pending offsets."""
+        return producer_id in self.pending.producers()
 
     async def load(self) -> tuple[list[StoredGroup], dict[str, dict[Partition, CommittedOffset]]]:
-        """Load all groups and offsets.
+        """Load all groups and committed offsets, and :attr:`pending`.
 
         Raises:
             DatabaseError: the database cannot be read.
         """
-        return await self._database.read(_load)
+        groups, offsets, pending = await self._database.read(_load)
+        for each in pending:
+            self.pending.put(*each)
+            self._last_number = max(self._last_number, each[-1].number)
+        return groups, offsets
 
 
 def put_group(group: StoredGroup) -> Statements:
@@ -269,40 +243,29 @@ def put_group(group: StoredGroup) -> Statements:
     return statements
 
 
-def put_offsets(group_id: str, offsets: Mapping[Partition, CommittedOffset]) -> Statements:
-    """Return the statements that store a group's committed offsets."""
-
-    def statements(connection: Connection) -> Iterator[int]:
-        for some in _in_parts(offsets.items()):
-            connection.executemany(
-                "INSERT OR REPLACE INTO committed_offset VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                [(group_id, *partition, *_columns(each)) for partition, each in some],
-            )
-            yield len(some)
-
-    return statements
-
-
 def remove_offsets(group_id: str, partitions: Collection[Partition]) -> Statements:
     """Return the statements that remove a group's offsets for the given partitions."""
 
     def statements(connection: Connection) -> Iterator[int]:
-        for some in _in_parts((group_id, *partition) for partition in partitions):
-            connection.executemany(
-                'DELETE FROM committed_offset WHERE group_id = ? AND topic = ? AND "partition" = ?',
-                some,
-            )
-            yield len(some)
+        for some in in_parts((group_id, *partition) for partition in partitions):
+            for table in _OFFSET_TABLES:
+                connection.executemany(
+                    f"DELETE FROM {table}"  # noqa: S608 - ours
+                    ' WHERE group_id = ? AND topic = ? AND "partition" = ?',
+                    some,
+                )
+                yield len(some)
 
     return statements
 
 
 def remove_topic_offsets(topic: str) -> Statements:
-    """Return the statements that remove all groups' committed offsets for a topic."""
+    """Return the statements that remove all groups' offsets for a topic."""
 
     def statements(connection: Connection) -> Iterator[int]:
-        connection.execute("DELETE FROM committed_offset WHERE topic = ?", (topic,))
-        yield ROWS_PER_TURN
+        for table in _OFFSET_TABLES:
+            connection.execute(f"DELETE FROM {table} WHERE topic = ?", (topic,))  # noqa: S608 - ours
+            yield ROWS_PER_TURN
 
     return statements
 
@@ -311,19 +274,14 @@ def remove_group(group_id: str) -> Statements:
     """Return the statements that remove a group and its offsets."""
 
     def statements(connection: Connection) -> Iterator[int]:
-        connection.execute("DELETE FROM committed_offset WHERE group_id = ?", (group_id,))
-        yield ROWS_PER_TURN
+        for table in _OFFSET_TABLES:
+            connection.execute(f"DELETE FROM {table} WHERE group_id = ?", (group_id,))  # noqa: S608 - ours
+            yield ROWS_PER_TURN
         connection.execute("DELETE FROM group_piece WHERE group_id = ?", (group_id,))
         connection.execute("DELETE FROM consumer_group WHERE id = ?", (group_id,))
         yield 2
 
     return statements
-
-
-def _in_parts(rows: Iterable[R]) -> Iterator[list[R]]:
-    all_rows = iter(rows)
-    while some := list(islice(all_rows, ROWS_PER_TURN)):
-        yield some
 
 
 def _members(
@@ -352,11 +310,15 @@ def _member(plain: dict[str, str]) -> StoredMember:
 
 def _load(
     connection: Connection,
-) -> tuple[list[StoredGroup], dict[str, dict[Partition, CommittedOffset]]]:
+) -> tuple[
+    list[StoredGroup],
+    dict[str, dict[Partition, CommittedOffset]],
+    list[tuple[int, str, Partition, PendingOffset]],
+]:
     groups = [
         StoredGroup(
             id,
-            _int32(generation),
+            int32(generation),
             kind,
             name,
             leader,
@@ -368,16 +330,4 @@ def _load(
             " FROM consumer_group"
         ).fetchall()
     ]
-    offsets: dict[str, dict[Partition, CommittedOffset]] = {}
-    for group_id, topic, partition, offset, epoch, *row in connection.execute(
-        "SELECT * FROM committed_offset"
-    ):
-        committed = CommittedOffset(offset, _int32(epoch), *row)
-        offsets.setdefault(group_id, {})[topic, _int32(partition)] = committed
-    return groups, offsets
-
-
-def _int32(value: int) -> int:
-    if not -1 <= value < 2**31:
-        raise ValueError(f"stored value {value} is not between -1 and 2**31 - 1")
-    return value
+    return groups, load_offsets(connection), load_pending(connection)

@@ -1,16 +1,17 @@
-"""Implements OffsetCommit, OffsetFetch and OffsetDelete: the committed offsets of groups."""
+"""Implements OffsetCommit, TxnOffsetCommit, OffsetFetch and OffsetDelete: the offsets of groups."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from ...errors import ApiError
 from ...protocol import api_keys, error_codes
-from ...protocol.messages import offset_commit, offset_delete, offset_fetch
+from ...protocol.messages import offset_commit, offset_delete, offset_fetch, txn_offset_commit
 from ..api._call import Call
 from ..api._dispatch import serves
+from ..groups._committed_offsets import CommittedOffset, Partition
 from ..groups._group import CONSUMER, GroupState, subscribed_topics
-from ..groups._group_store import CommittedOffset, Partition
 from ..groups._members import Caller
 from ..model._broker_state import BrokerState
 from ..model._topic_store import Topic
@@ -27,6 +28,11 @@ TOP_LEVEL_ERROR_VERSION = 2
 MANY_GROUPS_VERSION = 8
 # The value for a partition without a committed offset.
 _NONE = CommittedOffset(-1, -1, "", 0)
+
+# The first version whose clients know TRANSACTION_ABORTABLE (KIP-890).
+ABORTABLE_VERSION = 4
+# From this version on, TxnOffsetCommit adds the group to the transaction (KIP-890).
+ADDING_VERSION = 5
 
 
 @serves(api_keys.OFFSET_COMMIT, 0, 10)
@@ -111,7 +117,8 @@ def _is_gone(broker: BrokerState, name: str, before: Topic | None) -> bool:
 def _check(
     broker: BrokerState,
     name: str | None,
-    each: offset_commit.OffsetCommitRequestPartition,
+    each: offset_commit.OffsetCommitRequestPartition
+    | txn_offset_commit.TxnOffsetCommitRequestPartition,
     metadata_bytes_max: int,
 ) -> int:
     if name is None:
@@ -136,18 +143,148 @@ def _failed_topic(
     call: Call, topic: offset_commit.OffsetCommitResponseTopic, error_code: int
 ) -> offset_commit.OffsetCommitResponseTopic:
     """Return the error response for a topic whose offsets could not be committed."""
-    partitions = (
-        offset_commit.OffsetCommitResponsePartition(
-            partition_index=each.partition_index,
-            error_code=each.error_code if each.error_code in _UNKNOWN else error_code,
-        )
-        for each in topic.partitions
-    )
     return offset_commit.OffsetCommitResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
-        partitions=call.elements(partitions, len(topic.partitions)),
+        partitions=_failed(offset_commit.OffsetCommitResponsePartition, call, topic, error_code),
     )
+
+
+def _failed(
+    kind: Callable[..., object],
+    call: Call,
+    topic: offset_commit.OffsetCommitResponseTopic | txn_offset_commit.TxnOffsetCommitResponseTopic,
+    error_code: int,
+) -> Any:
+    """Return the array of a topic's partitions; unknown ones keep their error."""
+    partitions = topic.partitions
+    return call.elements(
+        (
+            kind(
+                partition_index=each.partition_index,
+                error_code=each.error_code if each.error_code in _UNKNOWN else error_code,
+            )
+            for each in partitions
+        ),
+        len(partitions),
+    )
+
+
+@serves(api_keys.TXN_OFFSET_COMMIT, 0, 5)
+async def handle_txn_offset_commit(
+    broker: BrokerState, request: txn_offset_commit.TxnOffsetCommitRequest, call: Call
+) -> None:
+    """Handle TxnOffsetCommit, versions 0 to 5: offsets that wait for the end of a transaction.
+
+    From version 5 on, the request adds the group to the transaction (KIP-890). The response is sent
+    once the offsets are stored.
+    """
+    call.expect(len(request.topics) + sum(len(topic.partitions) for topic in request.topics))
+    now_ms = broker.now_ms()
+    metadata_bytes_max = broker.config.integer("offset.metadata.max.bytes")
+    offsets: dict[Partition, CommittedOffset] = {}
+    topics = []
+    found: dict[str, Topic | None] = {}
+    has_known = False
+    for topic in request.topics:
+        found[topic.name] = broker.topics.get(topic.name)
+        partitions = []
+        if call.must_pause():
+            await call.pause()
+        for each in topic.partitions:
+            if call.must_pause():
+                await call.pause()
+            error_code = _check(broker, topic.name, each, metadata_bytes_max)
+            has_known = has_known or error_code not in _UNKNOWN
+            if not error_code:
+                offsets[topic.name, each.partition_index] = CommittedOffset(
+                    each.committed_offset,
+                    each.committed_leader_epoch,
+                    each.committed_metadata or "",
+                    now_ms,
+                )
+            partitions.append(
+                txn_offset_commit.TxnOffsetCommitResponsePartition(
+                    partition_index=each.partition_index, error_code=error_code
+                )
+            )
+        topics.append(
+            txn_offset_commit.TxnOffsetCommitResponseTopic(name=topic.name, partitions=partitions)
+        )
+    response = txn_offset_commit.TxnOffsetCommitResponse(topics=topics)
+    if not has_known:
+        call.respond(response)
+        return
+    if call.is_long:  # as for OffsetCommit
+        gone = {name for name, known in found.items() if _is_gone(broker, name, known)}
+        offsets = {each: offset for each, offset in offsets.items() if each[0] not in gone}
+    _commit_in_transaction(broker, request, call, offsets, response)
+
+
+def _commit_in_transaction(
+    broker: BrokerState,
+    request: txn_offset_commit.TxnOffsetCommitRequest,
+    call: Call,
+    offsets: Mapping[Partition, CommittedOffset],
+    response: txn_offset_commit.TxnOffsetCommitResponse,
+) -> None:
+    """Check the transaction and then the group, as Kafka does, and store the offsets."""
+    if not request.group_id:
+        _respond_in_transaction(call, response, error_codes.INVALID_GROUP_ID)
+        return
+    try:
+        broker.cluster.transactions.check_offsets(
+            request.transactional_id,
+            request.producer_id,
+            request.producer_epoch,
+            request.group_id,
+            adds_group=call.version >= ADDING_VERSION,
+        )
+    except ApiError as error:
+        code = transaction_error(error.error_code, call.version)
+        _respond_in_transaction(call, response, code)
+        return
+    broker.groups.commit_in_transaction(
+        request.group_id,
+        Caller(request.member_id, request.group_instance_id, request.generation_id),
+        request.producer_id,
+        offsets,
+        lambda code: _respond_in_transaction(call, response, code),
+    )
+
+
+def transaction_error(error_code: int, version: int) -> int:
+    """Return the error code with which TxnOffsetCommit reports that its transaction is refused.
+
+    Args:
+        error_code: the error code of the transaction's coordinator.
+        version: the version of the request.
+    """
+    if error_code == error_codes.TRANSACTION_ABORTABLE and version < ABORTABLE_VERSION:
+        return error_codes.INVALID_TXN_STATE
+    if error_code == error_codes.PRODUCER_FENCED:  # as the leader of a partition reports it
+        return error_codes.INVALID_PRODUCER_EPOCH
+    return error_code
+
+
+def _respond_in_transaction(
+    call: Call, response: txn_offset_commit.TxnOffsetCommitResponse, error_code: int
+) -> None:
+    if error_code:
+        topics = response.topics
+        response.topics = call.elements(
+            (
+                txn_offset_commit.TxnOffsetCommitResponseTopic(
+                    name=topic.name,
+                    partitions=_failed(
+                        txn_offset_commit.TxnOffsetCommitResponsePartition, call, topic, error_code
+                    ),
+                )
+                for topic in topics
+            ),
+            len(topics),
+        )
+    call.respond(response)
 
 
 @serves(api_keys.OFFSET_FETCH, 0, 10, only_responds=True)
@@ -156,7 +293,10 @@ async def handle_offset_fetch(
 ) -> offset_fetch.OffsetFetchResponse:
     """Handle OffsetFetch, versions 0 to 10, which returns the committed offsets of groups.
 
-    Without transactions, offsets are never pending, so ``require_stable`` has no effect.
+    If the client requires stable offsets, partitions with pending offsets have the error
+    UNSTABLE_OFFSET_COMMIT, and the client retries until their transactions have ended (KIP-447).
+    Otherwise, pending offsets are ignored. Kafka also waits until all earlier writes are
+    replicated; here, only stored offsets are in memory.
     """
     if call.version < MANY_GROUPS_VERSION:
         return await _one_group(broker, request, call)
@@ -172,7 +312,7 @@ async def handle_offset_fetch(
             whole.add(group.group_id)
         requested.append(group)
     call.expect(sum(len(broker.groups.offsets.of(group_id)) for group_id in whole))
-    groups = [await _group(broker, group, call) for group in requested]
+    groups = [await _group(broker, group, request.require_stable, call) for group in requested]
     return offset_fetch.OffsetFetchResponse(groups=groups)
 
 
@@ -184,6 +324,7 @@ async def _one_group(
     if error_code and call.version >= TOP_LEVEL_ERROR_VERSION:
         return offset_fetch.OffsetFetchResponse(error_code=error_code)
     offsets = {} if error_code else broker.groups.offsets.of(request.group_id)
+    unstable = _unstable(broker, request.group_id, request.require_stable)
     requested: Sequence[
         offset_fetch.OffsetFetchRequestTopic | offset_fetch.OffsetFetchRequestTopics
     ]
@@ -197,7 +338,7 @@ async def _one_group(
         offset_fetch.OffsetFetchResponseTopic(
             name=each.name,
             partitions=_partitions(
-                kind, call, offsets, each.name, each.partition_indexes, error_code
+                kind, call, offsets, unstable, each.name, each.partition_indexes, error_code
             ),
         )
         for each in requested
@@ -206,7 +347,10 @@ async def _one_group(
 
 
 async def _group(
-    broker: BrokerState, group: offset_fetch.OffsetFetchRequestGroup, call: Call
+    broker: BrokerState,
+    group: offset_fetch.OffsetFetchRequestGroup,
+    require_stable: bool,
+    call: Call,
 ) -> offset_fetch.OffsetFetchResponseGroup:
     if call.must_pause():
         await call.pause()
@@ -217,10 +361,16 @@ async def _group(
     requested = group.topics
     if requested is None:
         requested = await _all_topics(broker, offsets, call)
-    topics = (_topic(broker, call, offsets, each) for each in requested)
+    unstable = _unstable(broker, group.group_id, require_stable)
+    topics = (_topic(broker, call, offsets, unstable, each) for each in requested)
     return offset_fetch.OffsetFetchResponseGroup(
         group_id=group.group_id, topics=call.elements(topics, len(requested))
     )
+
+
+def _unstable(broker: BrokerState, group_id: str, require_stable: bool) -> Collection[Partition]:
+    """Return the partitions whose offsets the client must not use yet."""
+    return broker.groups.pending.of(group_id) if require_stable else ()
 
 
 async def _all_topics(
@@ -249,6 +399,7 @@ def _topic(
     broker: BrokerState,
     call: Call,
     offsets: Mapping[Partition, CommittedOffset],
+    unstable: Collection[Partition],
     requested: offset_fetch.OffsetFetchRequestTopics,
 ) -> offset_fetch.OffsetFetchResponseTopics:
     name = requested.name
@@ -263,7 +414,9 @@ def _topic(
     return offset_fetch.OffsetFetchResponseTopics(
         name=requested.name,
         topic_id=requested.topic_id,
-        partitions=_partitions(kind, call, offsets, name, requested.partition_indexes, error_code),
+        partitions=_partitions(
+            kind, call, offsets, unstable, name, requested.partition_indexes, error_code
+        ),
     )
 
 
@@ -271,6 +424,7 @@ def _partitions(
     kind: Callable[..., object],
     call: Call,
     offsets: Mapping[Partition, CommittedOffset],
+    unstable: Collection[Partition],
     topic: str,
     indexes: list[int],
     error_code: int,
@@ -278,13 +432,14 @@ def _partitions(
     """Return the array of a topic's partitions, with the class that the request's format has."""
 
     def partition(index: int) -> object:
-        committed = offsets.get((topic, index), _NONE)
+        is_unstable = not error_code and (topic, index) in unstable
+        committed = _NONE if is_unstable else offsets.get((topic, index), _NONE)
         return kind(
             partition_index=index,
             committed_offset=committed.offset,
             committed_leader_epoch=committed.leader_epoch,
             metadata=committed.metadata,
-            error_code=error_code,
+            error_code=error_codes.UNSTABLE_OFFSET_COMMIT if is_unstable else error_code,
         )
 
     return call.elements(map(partition, indexes), len(indexes))

@@ -31,6 +31,7 @@ from typing import Final
 
 import trio
 
+from ..._util._raising import raise_from
 from ...errors import ApiError, WireFormatError
 from ...net.wire._close_reason import CloseReason
 from ...protocol import api_keys, error_codes
@@ -67,6 +68,8 @@ BATCHES_SINCE: Final = 3
 ZSTD_SINCE: Final = 7
 # From this version on, a transactional batch adds its partition to the transaction (KIP-890).
 ADDING_SINCE: Final = 12
+# Before this version, producers do not know TRANSACTION_ABORTABLE.
+ABORTABLE_SINCE: Final = 11
 NO_TRANSACTION_VERSION: Final = -1
 TOPIC_ID_SINCE: Final = 13
 
@@ -304,13 +307,16 @@ class _Produce:
             "transaction.partition.verification.enable"
         ):
             return 0
-        checked: int = broker.cluster.transactions.check_batch(
-            self._request.transactional_id or "",
-            header.producer_id,
-            header.producer_epoch,
-            log,
-            version,
-        )
+        try:
+            checked: int = broker.cluster.transactions.check_batch(
+                self._request.transactional_id or "",
+                header.producer_id,
+                header.producer_epoch,
+                log,
+                adds_partition=version >= ADDING_SINCE,
+            )
+        except ApiError as error:
+            raise_from(ApiError(transaction_error(error.error_code, version), error.message), error)
         return checked
 
     # Responding.
@@ -455,6 +461,26 @@ def _check_request(request: ProduceRequest) -> None:
         raise ApiError(
             error_codes.INVALID_REQUIRED_ACKS, f"invalid acks={request.acks}; allowed: -1, 0, 1"
         )
+
+
+def transaction_error(error_code: int, version: int) -> int:
+    """Return the error code with which Produce reports that a transaction is refused.
+
+    (Kafka: AddPartitionsToTxnManager.) Producers abort after INVALID_PRODUCER_EPOCH, but stop after
+    PRODUCER_FENCED. Producers that do not expect CONCURRENT_TRANSACTIONS retry NOT_ENOUGH_REPLICAS,
+    without asking for new metadata.
+
+    Args:
+        error_code: the error code of the transaction's coordinator.
+        version: the version of the request.
+    """
+    if error_code == error_codes.PRODUCER_FENCED:
+        return error_codes.INVALID_PRODUCER_EPOCH
+    if error_code == error_codes.CONCURRENT_TRANSACTIONS and version < ADDING_SINCE:
+        return error_codes.NOT_ENOUGH_REPLICAS
+    if error_code == error_codes.TRANSACTION_ABORTABLE and version < ABORTABLE_SINCE:
+        return error_codes.INVALID_TXN_STATE
+    return error_code
 
 
 def _transactional_header(records: Buffer | None) -> BatchHeader | None:

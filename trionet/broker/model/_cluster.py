@@ -40,6 +40,7 @@ from ..log import Log, LogConfig, LogFolder
 from ..log.recovery._missing_records import MissingRecordsError
 from ..storage._database import DATABASE_NAME, Database, DatabaseError
 from ..storage._storage_errors import storage_errors
+from ..storage._write_queue import WriteQueue
 from ..transactions._transaction_coordinator import TransactionCoordinator
 from ._elections import BrokerRegistration, Elections
 from ._features import Features
@@ -75,6 +76,7 @@ class Cluster:
             groups.
         transaction_coordinators: the leaders of the partitions of ``__transaction_state``, which
             coordinate transactions.
+        writes: the queue of writes to the database that have a callback.
         group_store: the stored state of consumer groups.
         transactions: the transactions, whichever node coordinates them.
         features: the feature levels.
@@ -112,7 +114,8 @@ class Cluster:
         self.coordinators: Leadership[int] = _coordinators(leadership.nodes)
         self.transaction_coordinators: Leadership[int] = _coordinators(leadership.nodes)
         self.features: Features = Features(database)
-        self.group_store: GroupStore = GroupStore(database)
+        self.writes: WriteQueue = WriteQueue(database)
+        self.group_store: GroupStore = GroupStore(database, self.writes)
         self.nodes: dict[int, BrokerRegistration] = {}
         self.id: str = folder.cluster_id
         self.is_in_memory: bool = not folder.directory.is_durable

@@ -570,4 +570,4 @@ async def _stop(cluster: Cluster, nodes: Sequence[Node]) -> None:
             for node in nodes:
                 nursery.start_soon(node.server.stop)
         # Otherwise, the next start would wait for members that have left.
-        await cluster.group_store.flush()
+        await cluster.writes.flush()

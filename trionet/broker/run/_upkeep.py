@@ -42,7 +42,7 @@ def start_upkeep(nursery: trio.Nursery, cluster: Cluster, apis: Iterable[Apis]) 
     """Start the background tasks in ``nursery``; they run until the nursery is cancelled."""
     config = cluster.config
     nursery.start_soon(cluster.purgatory.run, name="delayed-operations")
-    nursery.start_soon(cluster.group_store.run, name="group-store")
+    nursery.start_soon(cluster.writes.run, name="write-queue")
     for node in cluster.nodes.values():
         nursery.start_soon(node.groups.run, name="group-timers")
     if not cluster.network.is_virtual:

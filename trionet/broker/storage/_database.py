@@ -155,6 +155,44 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         ) WITHOUT ROWID
         """,
     ),
+    (
+        """
+        CREATE TABLE transactional_id (
+            id TEXT PRIMARY KEY,
+            producer_id INTEGER NOT NULL,
+            producer_epoch INTEGER NOT NULL,
+            last_epoch INTEGER NOT NULL,
+            ended_producer_id INTEGER NOT NULL,
+            ended_epoch INTEGER NOT NULL,
+            timeout_ms INTEGER NOT NULL,
+            state TEXT NOT NULL,
+            version INTEGER NOT NULL,
+            started_at_ms INTEGER NOT NULL,
+            changed_at_ms INTEGER NOT NULL,
+            added TEXT NOT NULL
+        ) WITHOUT ROWID
+        """,
+        """
+        CREATE TABLE pending_offset (
+            producer_id INTEGER NOT NULL,
+            group_id TEXT NOT NULL,
+            topic TEXT NOT NULL,
+            "partition" INTEGER NOT NULL,
+            "offset" INTEGER NOT NULL,
+            leader_epoch INTEGER NOT NULL,
+            metadata TEXT NOT NULL,
+            committed_at_ms INTEGER NOT NULL,
+            number INTEGER NOT NULL,
+            is_superseded INTEGER NOT NULL,
+            PRIMARY KEY (producer_id, group_id, topic, "partition")
+        ) WITHOUT ROWID
+        """,
+        # For commits outside of transactions, which supersede those of all producers.
+        """
+        CREATE INDEX pending_offset_partition
+            ON pending_offset (group_id, topic, "partition")
+        """,
+    ),
 )
 
 _HEADER = struct.Struct(">8xI4x8s8x")
@@ -375,8 +413,8 @@ def _check_write_ahead_log(connection: Connection, path: str, left: WriteAheadLo
     _, taken, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     if taken < left.frames:
         logger.error(
-            "%s-wal is damaged, starting at byte %d: %d bytes of changes to topics, settings and"
-            " group offsets are lost",
+            "%s-wal is damaged, starting at byte %d: %d bytes of changes to topics, settings,"
+            " group offsets and transactions are lost",
             path,
             left.position(taken),
             left.position(left.frames) - left.position(taken),

@@ -80,8 +80,8 @@ def check_ownership(path: str) -> None:
         )
     if CLEAN_SHUTDOWN_FILE not in names and not _size(path, DATABASE_NAME + "-wal"):
         logger.warning(
-            "%s-wal is %s after an unclean shutdown: the latest changes to topics, settings and"
-            " group offsets may be lost",
+            "%s-wal is %s after an unclean shutdown: the latest changes to topics, settings,"
+            " group offsets and transactions may be lost",
             os.path.join(path, DATABASE_NAME),
             "empty" if DATABASE_NAME + "-wal" in names else "missing",
         )

@@ -29,9 +29,9 @@ synced write per transaction, and could disagree with the logs.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import trio
 
@@ -40,9 +40,9 @@ from ...protocol import error_codes
 from ..groups._group_store import GroupStore
 from ..groups._offsets_partition import partition_of
 from ..log import Log
-from ..storage._database import Database, DatabaseError, Steps
+from ..storage._database import Database, DatabaseError
 from ..storage._storage_errors import commit_error
-from ..storage._write_queue import WriteQueue
+from ..storage._write_queue import Statements, WriteQueue, chain
 from ._transaction import (
     EXHAUSTED,
     NO_PRODUCER,
@@ -57,9 +57,6 @@ from ._transaction import (
 )
 from ._transaction_store import load_transactions, put_transaction, remove_transactions
 
-if TYPE_CHECKING:  # loaded when a database is opened
-    from sqlite3 import Connection
-
 logger = logging.getLogger("trionet.broker")
 
 MARKERS_AT_ONCE: Final = 100
@@ -67,12 +64,7 @@ MARKERS_AT_ONCE: Final = 100
 
 NO_LEADER: Final = -1
 
-# The versions of requests that add a partition by themselves (KIP-890).
-ADDING_PRODUCE_SINCE: Final = 12
-ADDING_OFFSETS_SINCE: Final = 5
-# Before these versions, the specific error for a partition that was not added is unknown.
-ABORTABLE_PRODUCE_SINCE: Final = 11
-ABORTABLE_OFFSETS_SINCE: Final = 4
+_WHAT: Final = "transactional ids"
 
 # Errors of a marker after which the transaction of the partition has ended in another way.
 _SUPERSEDED = (
@@ -259,50 +251,53 @@ class TransactionCoordinator:
         transaction.check_undecided(*producer)
         return transaction
 
-    def check_batch(self, id: str, producer_id: int, epoch: int, log: Log, version: int) -> int:
-        """Check a transactional batch of Produce, and add its partition from version 12 on.
+    def check_batch(
+        self, id: str, producer_id: int, epoch: int, log: Log, *, adds_partition: bool
+    ) -> int:
+        """Check a transactional batch of a producer.
+
+        Args:
+            id: the transactional id.
+            producer_id: the producer id of the batch.
+            epoch: the producer epoch of the batch.
+            log: the log to append to.
+            adds_partition: whether the batch adds its partition to the transaction (KIP-890); if
+                not, the partition must have been added.
 
         Returns:
             The protocol of the transaction, for :meth:`.Log.append`.
 
         Raises:
-            ApiError: the batch must be rejected.
+            ApiError: CONCURRENT_TRANSACTIONS, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED or
+                TRANSACTION_ABORTABLE.
         """
-        try:
-            transaction = self._get(id)
-            if version >= ADDING_PRODUCE_SINCE:
-                self._check_or_begin(transaction, producer_id, epoch)
-                transaction.partitions[log] = None
-                return TV2
-            transaction.check_undecided(producer_id, epoch)
-        except ApiError as error:
-            raise _as_of_partition(error, version) from error
+        transaction = self._get(id)
+        if adds_partition:
+            self._check_or_begin(transaction, producer_id, epoch)
+            transaction.partitions[log] = None
+            return TV2
+        transaction.check_undecided(producer_id, epoch)
         if log not in transaction.partitions:
-            raise _not_added(id, is_known=version >= ABORTABLE_PRODUCE_SINCE)
+            raise _not_added(id)
         return TV1
 
     def check_offsets(
-        self, id: str, producer_id: int, epoch: int, group_id: str, version: int
+        self, id: str, producer_id: int, epoch: int, group_id: str, *, adds_group: bool
     ) -> None:
-        """Check a TxnOffsetCommit, and add the group's partition from version 5 on.
+        """Check offsets that a producer commits in a transaction; see :meth:`check_batch`.
 
         Raises:
             ApiError: the offsets must be rejected.
         """
         number = partition_of(group_id)
-        try:
-            transaction = self._get(id)
-            if version >= ADDING_OFFSETS_SINCE:
-                self._check_or_begin(transaction, producer_id, epoch)
-                transaction.offsets_partitions.add(number)
-                return
-            transaction.check_undecided(producer_id, epoch)
-        except ApiError as error:
-            if error.error_code != error_codes.PRODUCER_FENCED:
-                raise
-            raise ApiError(error_codes.INVALID_PRODUCER_EPOCH, error.message) from error
+        transaction = self._get(id)
+        if adds_group:
+            self._check_or_begin(transaction, producer_id, epoch)
+            transaction.offsets_partitions.add(number)
+            return
+        transaction.check_undecided(producer_id, epoch)
         if number not in transaction.offsets_partitions:
-            raise _not_added(id, is_known=version >= ABORTABLE_OFFSETS_SINCE)
+            raise _not_added(id)
 
     def _check_or_begin(self, transaction: Transaction[Log], producer_id: int, epoch: int) -> None:
         transaction.check_producer(producer_id, epoch)
@@ -364,7 +359,7 @@ class TransactionCoordinator:
         transaction: Transaction[Log],
         following: StoredTransaction,
         done: Done,
-        also: Steps | None = None,
+        also: Statements | None = None,
     ) -> None:
         """Store a transition, and then apply it and call ``done``."""
 
@@ -379,8 +374,10 @@ class TransactionCoordinator:
             done(ApiError(commit_error(error), str(error)))
 
         transaction.storing = following.state
-        steps = put_transaction(transaction.id, following)
-        self._writes.write(steps if also is None else _both(steps, also), stored)
+        statements = put_transaction(transaction.id, following)
+        if also is not None:
+            statements = chain(statements, also)
+        self._writes.write(statements, stored, what=_WHAT)
 
     def _decide(
         self, transaction: Transaction[Log], following: StoredTransaction, done: Done
@@ -537,7 +534,8 @@ class TransactionCoordinator:
 
         for transaction in expired:
             transaction.storing = TransactionState.EMPTY
-        self._writes.write(remove_transactions([each.id for each in expired]), stored)
+        ids = [each.id for each in expired]
+        self._writes.write(remove_transactions(ids), stored, what=_WHAT)
 
     def forget(self, logs: Collection[Log]) -> None:
         """Remove the logs of a deleted topic from all transactions."""
@@ -574,8 +572,20 @@ class TransactionCoordinator:
             self._restore(transaction, found)
             await trio.lowlevel.checkpoint()
         self._report_hanging(open_logs)
+        self._drop_pending()
+
+    def _drop_pending(self) -> None:
+        """Drop the offsets of transactions whose id has expired."""
         known = {each.current.producer_id for each in self.transactions.values() if each.current}
-        self._group_store.drop_pending(known)
+        left = set(self._group_store.pending_producers()) - known
+
+        def stored(error: DatabaseError | None) -> None:
+            if error is None:
+                for producer_id in left:
+                    self._group_store.pending_ended(producer_id, is_commit=False)
+
+        if left:
+            self._writes.write(self._group_store.drop_pending(left), stored, what=_WHAT)
 
     def _restore(self, transaction: Transaction[Log], open_logs: list[tuple[int, Log]]) -> None:
         """Derive the state of a transaction from what is stored and from the logs.
@@ -612,7 +622,7 @@ class TransactionCoordinator:
         """Resume a transaction that was ongoing. In TV2, its timeout starts again."""
         stored = transaction.current
         assert stored is not None, "it was loaded"
-        groups = self._group_store.pending_groups(stored.producer_id)
+        groups = self._group_store.pending.groups_of(stored.producer_id)
         logs = list(ongoing)
         if stored.partitions:
             known = {(log.topic_id, log.partition): log for log in self._logs.values()}
@@ -668,31 +678,8 @@ def _report(identity: ProducerIdAndEpoch, done: DoneWith, error: ApiError | None
     done(identity if error is None else error)
 
 
-def _both(first: Steps, second: Steps) -> Steps:
-    def statements(connection: Connection) -> Iterator[int]:
-        yield from first(connection)
-        yield from second(connection)
-
-    return statements
-
-
-def _as_of_partition(error: ApiError, version: int) -> ApiError:
-    """Return the error of a coordinator as the leader of a partition reports it in Produce.
-
-    (Kafka: AddPartitionsToTxnManager.) Producers abort after INVALID_PRODUCER_EPOCH, but stop after
-    PRODUCER_FENCED. Clients that do not know CONCURRENT_TRANSACTIONS here retry
-    NOT_ENOUGH_REPLICAS, without asking for new metadata.
-    """
-    code = error.error_code
-    if code == error_codes.PRODUCER_FENCED:
-        code = error_codes.INVALID_PRODUCER_EPOCH
-    elif code == error_codes.CONCURRENT_TRANSACTIONS and version < ADDING_PRODUCE_SINCE:
-        code = error_codes.NOT_ENOUGH_REPLICAS
-    return ApiError(code, error.message)
-
-
-def _not_added(id: str, *, is_known: bool) -> ApiError:
+def _not_added(id: str) -> ApiError:
     return ApiError(
-        error_codes.TRANSACTION_ABORTABLE if is_known else error_codes.INVALID_TXN_STATE,
+        error_codes.TRANSACTION_ABORTABLE,
         f"the partition was not added to the transaction of {id!r}",
     )

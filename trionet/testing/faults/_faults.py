@@ -69,6 +69,7 @@ _GROUP_APIS: Final = (
     "DescribeGroups",
     "DeleteGroups",
     "OffsetDelete",
+    "TxnOffsetCommit",
 )
 # Part of the authentication, which happens before requests.
 _BEFORE_REQUESTS: Final = {api_keys.SASL_HANDSHAKE, api_keys.SASL_AUTHENTICATE}
