@@ -255,7 +255,7 @@ class Cluster:
         before = log.start_offset
         await log.delete_before(offset)
         if log.start_offset > before:
-            self.purgatory.complete_all(log)
+            self.purgatory.complete_all(log, log.stable)
 
     async def get_or_create_topic(self, name: str) -> Topic:
         """Return the topic, creating it with the broker's defaults if it does not exist.
@@ -300,7 +300,7 @@ class Cluster:
             except OSError as error:
                 failure = error  # still remove the other partitions
             self.unflushed.pop(log, None)
-            self.purgatory.complete_all(log)
+            self.purgatory.complete_all(log, log.stable)
         if failure is not None:
             raise failure
 
