@@ -98,8 +98,8 @@ class LogUnderFaults(RuleBasedStateMachine):
         if self._folder is not None:
             shutil.rmtree(self._folder)
 
-    def _append(self, records: bytes, trouble: Trouble) -> bool:
-        is_acknowledged = self.rig.append(records, trouble)
+    def _append(self, records: bytes, trouble: Trouble, transaction_version: int = -1) -> bool:
+        is_acknowledged = self.rig.append(records, trouble, transaction_version)
         self._acknowledged += is_acknowledged
         return is_acknowledged
 
@@ -130,6 +130,48 @@ class LogUnderFaults(RuleBasedStateMachine):
             assert self.rig.log.end_offset == before + count
         self._last[producer_id] = records
 
+    @rule(
+        producer_id=st.integers(4, 6),
+        count=st.integers(1, 3),
+        version=st.integers(0, 2),
+        trouble=TROUBLE,
+    )
+    def append_in_a_transaction(
+        self, producer_id: int, count: int, version: int, trouble: Trouble
+    ) -> None:
+        """As a producer does: again and again until it is acknowledged."""
+        known = self.rig.log.producers.get(producer_id)
+        sequence = (known.last_sequence + 1) & INT32_MAX if known is not None else 0
+        epoch = known.epoch if known is not None else 0
+        records = batch(count, b"t", producer=(producer_id, epoch, sequence), transactional=True)
+        before = self.rig.log.end_offset
+        if not self._append(records, trouble, version) and before < INT64_MAX - 100:
+            assert self._append(records, NO_TROUBLE, version)
+            assert self.rig.log.end_offset == before + count
+        assert producer_id in self.rig.log.open_transactions or before >= INT64_MAX - 100
+
+    @rule(
+        producer_id=st.integers(4, 6),
+        is_commit=st.booleans(),
+        version=st.integers(0, 2),
+        trouble=TROUBLE,
+    )
+    def end_transaction(
+        self, producer_id: int, is_commit: bool, version: int, trouble: Trouble
+    ) -> None:
+        """As a coordinator does; in version 2 with the next epoch."""
+        known = self.rig.log.producers.get(producer_id)
+        epoch = (0 if known is None else known.epoch) + (version == 2)
+        rig = self.rig
+        before = rig.log.end_offset
+        if not rig.append_marker(
+            producer_id, epoch, trouble, is_commit=is_commit, version=version
+        ) and (before < INT64_MAX - 100):
+            assert rig.append_marker(
+                producer_id, epoch, NO_TROUBLE, is_commit=is_commit, version=version
+            ), "a repeated marker of the same epoch"
+        assert producer_id not in rig.log.open_transactions or before >= INT64_MAX - 100
+
     @rule(producer_id=st.integers(1, 3), trouble=TROUBLE)
     def repeat(self, producer_id: int, trouble: Trouble) -> None:
         known = self.rig.log._producers.get(producer_id)
@@ -143,12 +185,18 @@ class LogUnderFaults(RuleBasedStateMachine):
             self._append(self._last[producer_id], trouble)
             assert not is_last or self.rig.log.end_offset == before
 
-    @rule(fields=FIELDS, count=st.integers(1, 3), codec=st.integers(0, 4), trouble=TROUBLE)
+    @rule(
+        fields=FIELDS,
+        count=st.integers(1, 3),
+        codec=st.integers(0, 4),
+        version=st.integers(-1, 2),
+        trouble=TROUBLE,
+    )
     def append_with_a_hostile_header(
-        self, fields: dict[str, int], count: int, codec: int, trouble: Trouble
+        self, fields: dict[str, int], count: int, codec: int, version: int, trouble: Trouble
     ) -> None:
         records = changed(batch(count, codec=codec), **fields)
-        self._append_hostile(records, trouble)
+        self._append_hostile(records, trouble, version)
 
     @rule(
         claimed=st.sampled_from([2**24, 2**30, INT32_MAX - 1, INT32_MAX]) | st.integers(1, 40_000),
@@ -171,8 +219,8 @@ class LogUnderFaults(RuleBasedStateMachine):
         # So that not every later step has half a megabyte to compare.
         self.rig.delete_before(self.rig.log.high_watermark, NO_TROUBLE)
 
-    def _append_hostile(self, records: bytes, trouble: Trouble) -> None:
-        if self._append(records, trouble):
+    def _append_hostile(self, records: bytes, trouble: Trouble, version: int = -1) -> None:
+        if self._append(records, trouble, version):
             header = read_header(records)
             bytes_ = header.size - HEADER_SIZE
             assert header.count <= bytes_ * RECORDS_PER_BYTE[header.attributes & 7], header

@@ -14,13 +14,22 @@ import trio
 
 from support.faulty_directory import Faults, FaultyDirectory
 from support.log_agreement import check_agreement, content_of
-from trionet.broker.log import Directory, LastShutdown, Log, LogConfig, MemoryDirectory
+from trionet.broker.log import (
+    Appended,
+    Directory,
+    LastShutdown,
+    Log,
+    LogConfig,
+    MemoryDirectory,
+)
 from trionet.errors import ApiError
 from trionet.protocol.records._batch import HEADER_SIZE, iter_batches
+from trionet.protocol.records._records import EndTransactionMarker, encode_marker
 
 T = TypeVar("T")
 
 NOW = 5_000
+COORDINATOR_EPOCH = 3
 #: How many records a byte after a batch's header can stand for, by codec: written down here once
 #: more, since a test that shares the code's own table would find nothing wrong with it.
 RECORDS_PER_BYTE = {0: 1 / 7, 1: 1032 / 7, 2: 22 / 7, 3: 255 / 7, 4: 32768 / 7}
@@ -77,12 +86,40 @@ class Rig:
 
     # What is done
 
-    def append(self, records: bytes, trouble: Trouble) -> bool:
+    def append(self, records: bytes, trouble: Trouble, transaction_version: int = -1) -> bool:
         """Append; whether it was acknowledged. All of it is in the log afterwards, or nothing."""
+        return self._store(
+            lambda: self.log.append(records, NOW, transaction_version), records, trouble
+        )
+
+    def append_marker(
+        self, producer_id: int, epoch: int, trouble: Trouble, *, is_commit: bool, version: int
+    ) -> bool:
+        """End a transaction; whether that was acknowledged."""
+        records = encode_marker(
+            EndTransactionMarker(is_commit, COORDINATOR_EPOCH),
+            timestamp=NOW,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+        )
+
+        def append() -> Appended:
+            return self.log.append_marker(
+                producer_id,
+                epoch,
+                is_commit=is_commit,
+                coordinator_epoch=COORDINATOR_EPOCH,
+                transaction_version=version,
+                now_ms=NOW,
+            )
+
+        return self._store(append, records, trouble)
+
+    def _store(self, append: Callable[[], Appended], records: bytes, trouble: Trouble) -> bool:
         before = self.log.end_offset
         batches = self._as_stored(records)
         try:
-            appended = self._call(lambda: self.log.append(records, NOW), trouble, is_append=True)
+            appended = self._call(append, trouble, is_append=True)
         except (ApiError, Injected):
             appended = None
         if appended is not None and not appended.size:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from support.logs import stored
 from trionet.broker.log import Log
+from trionet.broker.log.segments._aborted_transactions import AbortedTransaction
 from trionet.broker.log.segments._segment import Segment
-from trionet.broker.log.state._producer_state import ProducerEntry, replayed
-from trionet.protocol.records._batch import BatchHeader, iter_batches
+from trionet.broker.log.state._open_transactions import OpenTransactions
+from trionet.broker.log.state._producer_state import ProducerEntry, replay
+from trionet.protocol.records._batch import iter_batches
+from trionet.protocol.records._records import decode_batch, read_marker
 
 
 def check_agreement(log: Log, *, is_torn: bool = False) -> None:
-    """Compare files, sizes, offsets, indexes, timestamps and producers with the stored batches.
+    """Compare files, sizes, offsets, indexes, timestamps, producers and transactions with the
+    stored batches.
 
     Args:
         log: any.
@@ -33,7 +37,7 @@ def check_agreement(log: Log, *, is_torn: bool = False) -> None:
         assert header.base_offset <= expected <= header.last_offset, f"{expected}: {header}"
         expected = header.last_offset + 1
     assert expected == log.end_offset
-    _check_producers(log, batches)
+    _check_producers(log, content)
 
 
 def content_of(log: Log) -> bytes:
@@ -69,15 +73,67 @@ def _check_segment(segment: Segment) -> None:
         assert rising[timestamp] == offset, (segment, timestamp, offset)
 
 
-def _check_producers(log: Log, batches: list[BatchHeader]) -> None:
-    """What is known of each producer ends as its stored batches do."""
+def _check_producers(log: Log, content: bytes) -> None:
+    """What is known of each producer and its transactions ends as its stored batches do."""
     entries: dict[int, ProducerEntry] = {}
-    for header in batches:
+    transactions = OpenTransactions()
+    aborted = []
+    for position, header in iter_batches(content):
         if header.producer_id >= 0:
-            entry = replayed(entries.get(header.producer_id), header)
-            entries[header.producer_id] = entry
+            marker = None
+            if header.is_control:
+                data = content[position : position + header.size]
+                ((_, _, key, value, _),) = decode_batch(data)
+                marker = read_marker(key, value)
+            aborted.append(replay(entries, transactions, header, marker))
     for producer_id, entry in entries.items():
-        known = log._producers[producer_id]
+        known = log.producers[producer_id]
         count = min(len(entry.batches), len(known.batches))
+        assert count or not entry.batches, (producer_id, entry, known)
         assert entry.epoch == known.epoch, (producer_id, entry, known)
-        assert entry.batches[-count:] == known.batches[-count:], (producer_id, entry, known)
+        # A snapshot has no timestamp of the last batch if a marker followed.
+        assert [each[:3] for each in entry.batches[len(entry.batches) - count :]] == [
+            each[:3] for each in known.batches[len(known.batches) - count :]
+        ], (producer_id, entry, known)
+        assert entry.timestamp == known.timestamp, (producer_id, entry, known)
+        assert entry.coordinator_epoch in {-1, known.coordinator_epoch}, (producer_id, entry, known)
+        assert known.transaction_first_offset == log.open_transactions.get(producer_id, -1)
+    _check_transactions(log, transactions, [each for each in aborted if each is not None])
+
+
+def _check_transactions(
+    log: Log, transactions: OpenTransactions, aborted: list[AbortedTransaction]
+) -> None:
+    """The open and aborted transactions are those of the batches; of those that began below the
+    start offset, the batches do not say where."""
+    start_offset, known = log.start_offset, dict(log.open_transactions)
+    assert sorted(known.values()) == list(known.values())
+    for producer_id, first_offset in transactions.first_offsets.items():
+        assert known[producer_id] == first_offset or known[producer_id] < start_offset
+    assert all(known[each] < start_offset for each in set(known) - set(transactions.first_offsets))
+    indexed = {}
+    for segment in log._segments.all:
+        entries = entries_of(segment)
+        for entry in entries:
+            assert segment.base_offset <= entry.last_offset < segment.end_offset, (segment, entry)
+        indexed.update({each.last_offset: each for each in entries})
+    for entry in aborted:
+        found = indexed[entry.last_offset]
+        if found != entry:  # what began below the start offset was longer, or open for longer
+            assert found.producer_id == entry.producer_id
+            assert found.first_offset <= entry.first_offset
+            assert found.stable_offset <= entry.stable_offset
+            assert min(found.first_offset, found.stable_offset) < start_offset
+    missing = set(indexed) - {each.last_offset for each in aborted}
+    assert all(indexed[each].first_offset < start_offset for each in missing)
+    offsets = [log.high_watermark, *log.open_transactions.values()]
+    assert log.start_offset <= log.last_stable_offset <= max(min(offsets), log.start_offset)
+
+
+def entries_of(segment: Segment) -> list[AbortedTransaction]:
+    """The aborted transactions that a segment's index has."""
+    index = segment.indexes.aborted
+    if index is None:
+        return []
+    columns = index._producer_ids, index._first_offsets, index._last_offsets, index._stable_offsets
+    return [AbortedTransaction(*entry) for entry in zip(*columns, strict=False)]

@@ -16,6 +16,7 @@ def batch(
     *,
     producer: tuple[int, int, int] = (-1, -1, -1),
     codec: int = 0,
+    transactional: bool = False,
 ) -> bytes:
     """A batch of equal records; ``producer`` is id, epoch and base sequence."""
     producer_id, producer_epoch, base_sequence = producer
@@ -25,6 +26,7 @@ def batch(
         producer_id=producer_id,
         producer_epoch=producer_epoch,
         base_sequence=base_sequence,
+        transactional=transactional,
     )
 
 

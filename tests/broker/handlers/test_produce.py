@@ -231,7 +231,9 @@ GOOD = batch(b"a", b"b")
             id="producer-without-sequence",
         ),
         pytest.param(
-            batch(b"a", transactional=True), error_codes.INVALID_TXN_STATE, id="transactional"
+            batch(b"a", transactional=True),
+            error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            id="transactional",
         ),
         pytest.param(
             batch(b"a", timestamp=4 * TIMESTAMP), error_codes.INVALID_TIMESTAMP, id="far-future"

@@ -29,6 +29,7 @@ from trionet.broker.log import (
 from trionet.broker.log.segments._segment import Segment
 from trionet.errors import ApiError
 from trionet.protocol.records._batch import iter_batches
+from trionet.protocol.records._records import EndTransactionMarker, encode_marker
 
 NOW = 5_000
 ONE = batch()
@@ -43,10 +44,22 @@ class Case:
     before: list[bytes]
     records: bytes
     is_idempotent: bool = False
+    is_marker: bool = False
 
 
-def produced(sequence: int, count: int = 1) -> bytes:
-    return batch(count, timestamp=1000 + sequence, producer=(7, 0, sequence))
+def produced(sequence: int, count: int = 1, *, transactional: bool = False) -> bytes:
+    return batch(
+        count,
+        timestamp=1000 + sequence,
+        producer=(7, 0, sequence),
+        transactional=transactional,
+    )
+
+
+#: Aborts the transaction of that producer.
+MARKER = encode_marker(
+    EndTransactionMarker(False, 0), timestamp=NOW, producer_id=7, producer_epoch=0
+)
 
 
 CASES = {
@@ -76,6 +89,24 @@ CASES = {
         produced(4),
         is_idempotent=True,
     ),
+    "that begins a transaction": Case(
+        LogConfig(),
+        [ONE, produced(0)],
+        produced(1) + produced(2, transactional=True),
+        is_idempotent=True,
+    ),
+    "that aborts a transaction": Case(
+        LogConfig(index_interval_bytes=1),
+        [ONE, produced(0, transactional=True), batch(2)],
+        MARKER,
+        is_marker=True,
+    ),
+    "that rolls, and aborts a transaction": Case(
+        LogConfig(segment_bytes=300),
+        [produced(number, transactional=True) for number in range(4)],
+        MARKER,
+        is_marker=True,
+    ),
 }
 # Where Python itself cannot be interrupted without a descriptor left open.
 APART_FROM = {
@@ -96,6 +127,15 @@ def whole_batches(records: bytes) -> list[bytes]:
     return [records[at : at + header.size] for at, header in iter_batches(records)]
 
 
+def append(log: Log, records: bytes) -> None:
+    if records == MARKER:
+        log.append_marker(
+            7, 0, is_commit=False, coordinator_epoch=0, transaction_version=1, now_ms=NOW
+        )
+    else:
+        log.append(records, NOW, transaction_version=1)
+
+
 def interrupted_append(log: Log, records: bytes, lines: int, error: BaseException) -> bool:
     """Append, with an exception after so many lines; False: there are not so many."""
 
@@ -104,7 +144,7 @@ def interrupted_append(log: Log, records: bytes, lines: int, error: BaseExceptio
 
     try:
         return call_interrupted(
-            lambda: log.append(records, NOW), lines, interrupt, APART_FROM, "Log._store"
+            lambda: append(log, records), lines, interrupt, APART_FROM, "Log._store"
         )
     except (ApiError, type(error)):
         return True
@@ -124,7 +164,7 @@ async def test_exception_at_each_line_leaves_all_of_an_append_or_nothing(
             directory = FolderDirectory(quick_disk / str(lines))
         log = Log(directory, case.config, now_ms=NOW)
         for data in case.before:
-            log.append(data, NOW)
+            append(log, data)
         end_offset, before = log.end_offset, stored(log)
         was_interrupted = interrupted_append(log, case.records, lines, exception())
         lines += 1
@@ -133,8 +173,11 @@ async def test_exception_at_each_line_leaves_all_of_an_append_or_nothing(
         assert stored(log) in {before, sent}, lines
         check_agreement(log)
         # Who got no response sends again; of a producer with an id nothing is stored twice then.
-        log.append(case.records, NOW)
+        append(log, case.records)
         check_agreement(log)
+        if case.is_marker:
+            assert {} == log.open_transactions, lines
+            assert log.end_offset == log.last_stable_offset, lines
         if case.is_idempotent:
             assert sent == stored(log), lines
         log.append(ONE, NOW)
@@ -144,6 +187,9 @@ async def test_exception_at_each_line_leaves_all_of_an_append_or_nothing(
         again = Log(directory, case.config, now_ms=NOW, last_shutdown=LastShutdown(was_clean=True))
         assert kept == stored(again), lines
         check_agreement(again)
+        assert log.open_transactions == again.open_transactions, lines
+        found = log.aborted_transactions(0, log.end_offset)
+        assert found == again.aborted_transactions(0, log.end_offset), lines
 
 
 class Watched(Segment):

@@ -35,6 +35,7 @@ from ...net.wire._transmission import FileRange
 from ...protocol import api_keys, error_codes
 from ...protocol._wire import new
 from ...protocol.messages.fetch import (
+    AbortedTransaction,
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
@@ -44,7 +45,7 @@ from ...protocol.messages.fetch import (
 )
 from ..api._call import Call
 from ..api._dispatch import serves
-from ..log import Log
+from ..log import Log, LogRead
 from ..model._broker_state import BrokerState
 from ..model._fetch_sessions import FetchContext, FetchedPartition
 from ..storage._record_conversion import to_message_set
@@ -166,11 +167,18 @@ class _Reader:
                             self._up_to(data),
                         )
                     )
+                if partition.fetch_offset < log.start_offset:
+                    # Together with its segment, the index of its aborted transactions has gone.
+                    raise ApiError(
+                        error_codes.OFFSET_OUT_OF_RANGE,
+                        f"offset {partition.fetch_offset} was deleted while it was read",
+                    )
             except ApiError as error:
                 self._fail(partition, error.error_code)
                 continue
             data.records = read.records
             self.size += len(read.records)
+            self._add_aborted(partition, log, read, data)
 
     async def _convert(self) -> None:
         """Convert batches to message sets (Kafka: KafkaApis.maybeConvertFetchedData)."""
@@ -235,6 +243,22 @@ class _Reader:
         data.log_start_offset = log.start_offset
         data.aborted_transactions = [] if self._request.isolation_level == READ_COMMITTED else None
 
+    def _add_aborted(
+        self, partition: FetchedPartition, log: Log, read: LogRead, data: PartitionData
+    ) -> None:
+        """Name the aborted transactions whose records a consumer must skip.
+
+        After the read, whose end is the last stable offset of before: what is below that was
+        decided then, so that no transaction is missing.
+        """
+        if data.aborted_transactions is None or not read.records.count:
+            return
+        up_to = min(data.last_stable_offset, log.end_of(read))
+        data.aborted_transactions = [
+            AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
+            for producer_id, first_offset in log.aborted_transactions(partition.fetch_offset, up_to)
+        ]
+
     def _read(self, partition: FetchedPartition, log: Log, data: PartitionData) -> None:
         self._describe(log, data)
         limit = self._limit(partition)
@@ -251,6 +275,7 @@ class _Reader:
             return
         data.records = _copy_if_small(read.records)
         self.size += len(read.records)
+        self._add_aborted(partition, log, read, data)
 
     def _limit(self, partition: FetchedPartition) -> int:
         left = min(self._request.max_bytes, self._broker.fetch_bytes_max) - self.size
@@ -311,12 +336,13 @@ class _Fetch:
         self.reader = self._new_reader()
         self._call.request.payload = b""
         deadline = trio.current_time() + self._request.max_wait_ms / 1000
-        logs = [
-            log
+        is_committed = self._request.isolation_level == READ_COMMITTED
+        keys = [
+            log.stable if is_committed else log
             for partition in self._context.partitions
             if (log := self._broker.get_log(*partition.key)) is not None
         ]
-        self._broker.purgatory.add(self, logs, deadline)
+        self._broker.purgatory.add(self, keys, deadline)
 
     # The delayed operation (Kafka: DelayedFetch).
 
@@ -407,6 +433,7 @@ class _Fetch:
             log is None
             or log.leader_id != self._broker.node_id
             or log.high_watermark != data.high_watermark
+            or log.last_stable_offset != data.last_stable_offset
             or log.start_offset != data.log_start_offset
         )
 

@@ -114,16 +114,23 @@ async def _list_offset(
 async def _find_offset(
     broker: BrokerState, request: list_offsets.ListOffsetsRequest, log: Log, timestamp: int
 ) -> OffsetAndTimestamp | None:
-    up_to = log.last_stable_offset if request.isolation_level else log.high_watermark
+    up_to = _limit(request, log)
     if timestamp == LATEST:
         return OffsetAndTimestamp(up_to, -1)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return OffsetAndTimestamp(log.start_offset, -1)
     if timestamp == MAX_TIMESTAMP:
-        return await _search(broker, log.max_timestamp_offset)
+        found = await _search(broker, log.max_timestamp_offset)
+        # As in Kafka, a record that the client cannot read yet hides older ones.
+        return None if found is None or found.offset >= _limit(request, log) else found
     if timestamp < 0:
         return None
     return await _search(broker, lambda: log.offset_for_timestamp(timestamp, up_to))
+
+
+def _limit(request: list_offsets.ListOffsetsRequest, log: Log) -> int:
+    """Return the first offset that the client cannot read."""
+    return log.last_stable_offset if request.isolation_level else log.high_watermark
 
 
 async def _find_beginnings(

@@ -7,6 +7,7 @@ Produce and TxnOffsetCommit, which take part in transactions, are in :mod:`._pro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Final
 
 from ...errors import ApiError
@@ -146,7 +147,7 @@ async def handle_add_partitions_to_txn(
     for index, each in enumerate(transactions):
         if call.must_pause():
             await call.pause()
-        _add_partitions(broker, each, call.version, lambda codes, index=index: added(index, codes))
+        _add_partitions(broker, each, call.version, partial(added, index))
     return _added([], call.version) if not transactions else None
 
 
@@ -236,7 +237,7 @@ def _added(
 @serves(api_keys.ADD_OFFSETS_TO_TXN, 0, 4)
 async def handle_add_offsets_to_txn(  # noqa: ASYNC910 - responds when the partition is stored
     broker: BrokerState, request: add_offsets_to_txn.AddOffsetsToTxnRequest, call: Call
-) -> add_offsets_to_txn.AddOffsetsToTxnResponse | None:
+) -> None:
     """Handle AddOffsetsToTxn, versions 0 to 4: add a group's offsets to a transaction."""
 
     def respond(error: ApiError | None) -> None:

@@ -60,6 +60,8 @@ class Durability:
 
     Attributes:
         recovery_point: the offset below which everything is on disk.
+        durable_bytes: where the recovery point is, as a position in the log (see
+            :attr:`.Segment.bytes_before`).
         failure: why the log rejects writes; None unless a sync has failed or the log was abandoned.
     """
 
@@ -78,6 +80,7 @@ class Durability:
         active = segments.active
         # The segment that contains the recovery point, and how many of its bytes are before it.
         self._durable_end = active.base_offset, active.size
+        self.durable_bytes: int = active.bytes_before + active.size
         self._directory = directory
         self._parent = parent
         self._segments = segments
@@ -207,6 +210,7 @@ class Durability:
             active = self._segments.active
             end_offset = active.end_offset
             position = active.base_offset, active.size
+            durable_bytes = active.bytes_before + active.size
             rolled, snapshots = self._rolled, self._snapshots
             names_made = self._names_made
             epochs = None if self._epochs.is_saved else self._epochs.encode()
@@ -236,6 +240,7 @@ class Durability:
             is_there = position[0] >= self._segments.all[0].base_offset
             if is_there and end_offset >= self.recovery_point:
                 self.recovery_point, self._durable_end = end_offset, position
+                self.durable_bytes = durable_bytes
             self._rolled = tuple(each for each in self._rolled if each not in rolled)
             self._snapshots = tuple(each for each in self._snapshots if each not in snapshots)
             if epochs is not None:

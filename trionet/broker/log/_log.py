@@ -15,7 +15,9 @@ is completed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable, Mapping
+from operator import attrgetter
 from typing import Final
 
 import trio
@@ -28,6 +30,7 @@ from ...protocol.error_codes import (
     OFFSET_OUT_OF_RANGE,
     UNKNOWN_LEADER_EPOCH,
 )
+from ...protocol.records._records import EndTransactionMarker, encode_marker
 from ._durability import Durability
 from .files._checkpoint_files import Extent
 from .files._directory import Buffer, Directory, run_blocking
@@ -37,15 +40,34 @@ from .segments._log_batches import BatchPlace, file_name
 from .segments._log_config import LogConfig
 from .segments._reading import LogRead, OffsetAndTimestamp
 from .segments._segment import Segment
-from .segments._segments import Segments, remove_segments, start_offset_due
+from .segments._segments import Segments, count_aborted, remove_segments, start_offset_due
 from .state._leader_epochs import LEADER_EPOCH_FILE, EpochEnd, LeaderEpochs
-from .state._producer_state import remove_expired, write_snapshot
-from .validation._validation import Appended, Assignment, assign, buffers_to_write, check_batches
+from .state._open_transactions import OpenTransactions
+from .state._producer_state import (
+    ProducerEntry,
+    check_marker,
+    remove_expired,
+    with_marker,
+    write_snapshot,
+)
+from .validation._validation import (
+    Appended,
+    Assignment,
+    TransactionChanges,
+    assign,
+    assign_marker,
+    buffers_to_write,
+    check_batches,
+)
 
 logger = logging.getLogger("trionet.broker.log")
 
 #: Creates a named tuple without the keyword handling of its class, which takes most of the time.
 _tuple: Final = tuple.__new__
+# The offset after a marker has to be valid too.
+_MARKER_OFFSET_MAX: Final = 2**63 - 2
+
+_base_offset = attrgetter("base_offset")
 
 
 class Log:
@@ -87,6 +109,10 @@ class Log:
         leader_id: the id of the partition's leader, set by elections; -1 if there is none.
         leader_epoch: the leader epoch of subsequently appended records.
         epochs: the start offsets of the leader epochs.
+        coordinator_epoch: the greatest epoch of a transaction coordinator that has written a marker
+            here; -1 if none has. Those of expired producers may be missing.
+        stable: the key under which fetches with ``read_committed`` wait for
+            :meth:`take_stable_bytes`.
     """
 
     def __init__(
@@ -118,6 +144,9 @@ class Log:
         self.start_offset: int = loaded.start_offset
         self.end_offset: int = self._segments.active.end_offset
         self._producers = loaded.producers
+        self._transactions: OpenTransactions = loaded.transactions
+        self.coordinator_epoch: int = loaded.coordinator_epoch
+        self.stable = object()
         self._offline_reason: str | None = None
         self._now_ms = now_ms
         self._is_as_closed = last_shutdown.was_clean and loaded.is_as_closed
@@ -134,10 +163,12 @@ class Log:
             loaded.epochs,
             limiter,
         )
+        self._stable_bytes_taken = 0
+        self.take_stable_bytes()
 
     # Appending
 
-    def append(self, records: Buffer, now_ms: int) -> Appended:
+    def append(self, records: Buffer, now_ms: int, transaction_version: int = -1) -> Appended:
         """Append all batches in the records field of a produce request, or none of them.
 
         Assigns offsets to the records. Does not wait or sync: if :attr:`must_flush` is true
@@ -146,25 +177,31 @@ class Log:
         Args:
             records: whole batches in format 2; not referenced after the call.
             now_ms: the current time.
+            transaction_version: the version of the transaction protocol if the request names a
+                transactional id: 0 or 1, or from 2 on (KIP-890) a producer that is not known here
+                must begin with sequence 0. By default, the batches must not be transactional.
 
         Raises:
             ApiError: nothing was appended: UNSUPPORTED_FOR_MESSAGE_FORMAT, CORRUPT_MESSAGE,
                 MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_RECORD, INVALID_TIMESTAMP,
-                INVALID_TXN_STATE, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH,
-                KAFKA_STORAGE_ERROR (the disk is full or failed, or the log is closed).
+                TRANSACTIONAL_ID_AUTHORIZATION_FAILED (the batches are transactional, and the
+                request names no transactional id), INVALID_TXN_STATE (the producer has an open
+                transaction, and a batch does not belong to it), OUT_OF_ORDER_SEQUENCE_NUMBER,
+                INVALID_PRODUCER_EPOCH, KAFKA_STORAGE_ERROR (the disk is full or failed, or the log
+                is closed).
         """
         if self._offline_reason is not None or self._durability.failure is not None:
-            raise ApiError(
-                KAFKA_STORAGE_ERROR, self._offline_reason or self._durability.failure or ""
-            )
+            self._raise_offline()
         if self._unsettled is not None:
             self._settle_append()  # it may move the end offset, and change the producers
         self._now_ms = now_ms
         config = self.config
-        headers = check_batches(records, config, now_ms)
+        headers = check_batches(records, config, now_ms, transaction_version)
         append_time_ms = now_ms if config.stamps_append_time else -1
-        assignment = assign(headers, self._producers, self.end_offset, append_time_ms)
-        batches, _, size, first_offset, last_offset, duplicate_timestamp = assignment
+        assignment = assign(
+            headers, self._producers, self.end_offset, append_time_ms, transaction_version
+        )
+        batches, _, size, first_offset, last_offset, duplicate_timestamp, _ = assignment
         if batches:
             # A second view would take as long as writing the header of a batch.
             view = records if isinstance(records, memoryview) else memoryview(records)
@@ -176,15 +213,69 @@ class Log:
         fields = (first_offset, last_offset, append_time_ms, start_offset, size)
         return _tuple(Appended, fields)
 
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        is_commit: bool,
+        coordinator_epoch: int,
+        transaction_version: int,
+        now_ms: int,
+    ) -> Appended:
+        """Append the marker that ends a producer's transaction, whether one is open or not.
+
+        Does not wait or sync, like :meth:`append`. Afterwards the producer has this epoch.
+
+        Args:
+            producer_id: the id of the producer.
+            producer_epoch: the producer's epoch after the transaction: in version 2, one more than
+                that of its batches (KIP-890).
+            is_commit: whether the transaction is committed; False aborts it.
+            coordinator_epoch: the epoch of the transaction coordinator.
+            transaction_version: the version of the transaction protocol: 0, 1 or 2.
+            now_ms: the current time.
+
+        Raises:
+            ApiError: nothing was appended: INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED
+                (see :func:`.check_marker`); KAFKA_STORAGE_ERROR.
+        """
+        if self._offline_reason is not None or self._durability.failure is not None:
+            self._raise_offline()
+        if self._unsettled is not None:
+            self._settle_append()
+        self._now_ms = now_ms
+        offset = self.end_offset
+        entry = self._producers.get(producer_id)
+        check_marker(entry, producer_id, producer_epoch, coordinator_epoch, transaction_version)
+        if offset > _MARKER_OFFSET_MAX:
+            raise ApiError(KAFKA_STORAGE_ERROR, f"{self._name}: no offset is left for a marker")
+        data = encode_marker(
+            EndTransactionMarker(is_commit, coordinator_epoch),
+            timestamp=now_ms,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_offset=offset,
+            leader_epoch=self.leader_epoch,
+        )
+        after = with_marker(entry, producer_epoch, coordinator_epoch, now_ms)
+        self._store(assign_marker(data, is_commit, after), [data], now_ms)
+        return Appended(offset, offset, -1, self.start_offset, len(data))
+
+    def _raise_offline(self) -> None:
+        raise ApiError(KAFKA_STORAGE_ERROR, self._offline_reason or self._durability.failure or "")
+
     def _store(self, assignment: Assignment, buffers: list[Buffer], now_ms: int) -> None:
-        batches, producers, size, _, _, _ = assignment
+        batches, producers, size, _, _, _, transactions = assignment
         last_offset = batches[-1].last_offset
         try:
             if self._is_rolling:
                 self._settle_roll()
             segment = self._segments.all[-1]
             config = self.config
-            if size > config.segment_bytes - segment.size or segment.must_roll(
+            # An empty segment takes a marker, whatever its size; other batches fit.
+            is_full = segment.size > 0 and size > config.segment_bytes - segment.size
+            if is_full or segment.must_roll(
                 last_offset, batches[-1].max_timestamp, self._name, config, now_ms
             ):
                 segment = self._roll(now_ms)
@@ -201,6 +292,8 @@ class Log:
             segment.grow(position, last_offset + 1, now_ms)
             self.end_offset = last_offset + 1
             self._producers.update(producers)
+            if transactions is not None:
+                self._change_transactions(segment, transactions, producers)
             self._unsettled = None
         except OSError as error:
             self._settle_append()
@@ -228,9 +321,35 @@ class Log:
                 segment.grow(segment.size_before + assignment.size, end_offset, self._now_ms)
                 self.end_offset = end_offset
                 self._producers.update(assignment.producers)
+                if assignment.transactions is not None:
+                    self._change_transactions(
+                        segment, assignment.transactions, assignment.producers
+                    )
             else:
                 segment.undo_append(self.end_offset)
             self._unsettled = None
+
+    def _change_transactions(
+        self,
+        segment: Segment,
+        changes: TransactionChanges,
+        producers: Mapping[int, ProducerEntry],
+    ) -> None:
+        """Begin and end transactions, whose batches are in the segment. Can be repeated."""
+        begun, producer_id, is_commit = changes
+        transactions = self._transactions
+        position = segment.bytes_before + segment.size_before
+        for beginner_id, first_offset, at in begun:
+            transactions.begin(beginner_id, first_offset, position + at)
+        if producer_id >= 0:
+            marker_offset = segment.end_offset - 1
+            if not is_commit:
+                aborted = transactions.aborted(producer_id, marker_offset)
+                if aborted is not None:
+                    segment.indexes.add_aborted(aborted)
+            transactions.end(producer_id, marker_offset, self.high_watermark)
+            epoch = producers[producer_id].coordinator_epoch
+            self.coordinator_epoch = max(self.coordinator_epoch, epoch)
 
     # Rolling
 
@@ -241,6 +360,7 @@ class Log:
         finished.indexes.finish()
         self._is_rolling = True
         segment = Segment.create(self.directory, self.end_offset, now_ms)
+        segment.bytes_before = finished.bytes_before + finished.size
         self._is_as_closed = False
         if self.directory.is_durable:
             # Before the segment is added: if it were not synced later, a power failure could lose
@@ -274,9 +394,82 @@ class Log:
     def last_stable_offset(self) -> int:
         """The first offset that is not yet visible to ``read_committed`` consumers.
 
-        It equals the high watermark, because transactions are not supported.
+        It is the first offset of the oldest open transaction, or of an ended one whose marker is
+        not below the high watermark, so that a power failure could open it again; without them, it
+        is the high watermark. It never moves back. Only for the task of the loop.
         """
-        return self.high_watermark
+        high_watermark = self.high_watermark
+        transactions = self._transactions
+        if transactions.is_empty:
+            return high_watermark
+        offset, _ = transactions.first_unstable(high_watermark)
+        return max(self.start_offset, min(offset, high_watermark))
+
+    def take_stable_bytes(self) -> int:
+        """Return how many bytes have come below the last stable offset since the last call.
+
+        Without open transactions, these are the bytes of each append, with ``flush.messages=1``
+        once they are on disk. The bytes of a transaction, and those after its begin, count when its
+        marker does. Only for the task of the loop.
+        """
+        active = self._segments.active
+        stable_bytes = active.bytes_before + active.size
+        if self.config.flush_messages <= 1 and self.directory.is_durable:
+            stable_bytes = self._durability.durable_bytes
+        transactions = self._transactions
+        if not transactions.is_empty:
+            _, position = transactions.first_unstable(self.high_watermark)
+            stable_bytes = min(stable_bytes, position)
+        taken = max(0, stable_bytes - self._stable_bytes_taken)
+        self._stable_bytes_taken += taken
+        return taken
+
+    @property
+    def open_transactions(self) -> Mapping[int, int]:
+        """The first offset of each open transaction, by producer id, ascending. Changes later."""
+        return self._transactions.first_offsets
+
+    @property
+    def producers(self) -> Mapping[int, ProducerEntry]:
+        """The state of the producers with ids. The mapping changes later, its entries do not."""
+        return self._producers
+
+    def aborted_transactions(self, from_offset: int, up_to: int) -> list[tuple[int, int]]:
+        """Return the aborted transactions with records in a range that a consumer reads.
+
+        Some may have no records there; consumers tolerate that. Only for the task of the loop, and
+        only after the last stable offset was taken that bounds the read: what was below it then is
+        decided. Does not wait for the disk.
+
+        Args:
+            from_offset: the first offset of the range.
+            up_to: the offset after its last record, at most the last stable offset; see
+                :meth:`end_of`.
+
+        Returns:
+            The producer id and the first offset of each, in the order of their markers.
+        """
+        found: list[tuple[int, int]] = []
+        segments = self._segments.all
+        first = max(bisect_right(segments, from_offset, key=_base_offset) - 1, 0)
+        for number in range(first, len(segments)):
+            aborted = segments[number].indexes.aborted
+            if aborted is not None and aborted.find(from_offset, up_to, found):
+                break
+        return found
+
+    def end_of(self, read: LogRead) -> int:
+        """Return an offset at or above which no record is in a range that was read.
+
+        It is not always the lowest one, because only the offset index is asked, and only if it is
+        in memory (Kafka: LogSegment.fetchUpperBoundOffset).
+        """
+        segments = self._segments.all
+        found = bisect_right(segments, read.segment_base_offset, key=_base_offset) - 1
+        if found < 0:
+            return self.start_offset
+        records = read.records
+        return segments[found].end_of(records.offset + records.count)
 
     def read(
         self, offset: int, max_bytes: int, *, min_one_message: bool = True, up_to: int | None = None
@@ -481,6 +674,7 @@ class Log:
             position,
             sum(each.size for each in self._segments.all if each.base_offset < base_offset),
             self.leader_epoch,
+            count_aborted(self._segments.all, self._durability.stored_recovery_point),
         )
 
     @property

@@ -207,6 +207,13 @@ class BrokerState:
         return None if log is None else self.cluster.leadership[log.topic, partition]
 
     def appended(self, log: Log, size: int) -> None:
-        """Mark a log as unflushed, and complete fetches that ``size`` appended bytes satisfy."""
+        """Mark a log as unflushed, and complete fetches that ``size`` appended bytes satisfy.
+
+        Fetches with ``read_committed`` are satisfied by what has become stable instead: records of
+        an open transaction do not complete them, and its marker does (Kafka: DelayedFetch).
+        """
         self.unflushed[log] = None
         self.purgatory.notify(log, size)
+        stable_bytes = log.take_stable_bytes()
+        if stable_bytes:
+            self.purgatory.notify(log.stable, stable_bytes)

@@ -195,6 +195,9 @@ class Cluster:
         self.purgatory.allowance = AT_ONCE_MAX
         self.unflushed[log] = None
         self.purgatory.notify(log, size)
+        stable_bytes = log.take_stable_bytes()
+        if stable_bytes:
+            self.purgatory.notify(log.stable, stable_bytes)
 
     # Topics.
 
@@ -290,7 +293,7 @@ class Cluster:
         before = log.start_offset
         await log.delete_before(offset)
         if log.start_offset > before:
-            self.purgatory.complete_all(log)
+            self.purgatory.complete_all(log, log.stable)
 
     async def get_or_create_topic(self, name: str) -> Topic:
         """Return the topic, creating it with the broker's defaults if it does not exist.
@@ -336,9 +339,8 @@ class Cluster:
             except OSError as error:
                 failure = error  # still remove the other partitions
             self.unflushed.pop(log, None)
-            self.purgatory.complete_all(log)
+            self.purgatory.complete_all(log, log.stable)
             removed.append(log)
-        self.transactions.forget(removed)
         if failure is not None:
             raise failure
 

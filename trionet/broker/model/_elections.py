@@ -174,7 +174,7 @@ class Elections:
                         nursery.start_soon(_begin_epoch, logs[key], self._leadership[key].epoch)
             for key in some:
                 logs[key].leader_id = self._leadership[key].leader
-                self._purgatory.complete_all(logs[key])
+                self._purgatory.complete_all(logs[key], logs[key].stable)
 
 
 async def _begin_epoch(log: Log, epoch: int) -> None:

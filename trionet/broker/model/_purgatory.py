@@ -118,10 +118,14 @@ class Purgatory:
             else:
                 self._defer(operation)
 
-    def complete_all(self, key: Hashable | None = None) -> None:
-        """Complete, now or soon, all operations, or only those that watch ``key``."""
-        operations = self._keys if key is None else self._watchers.get(key, {})
-        for number, operation in enumerate(list(operations)):
+    def complete_all(self, *keys: Hashable) -> None:
+        """Complete, now or soon, all operations, or only those that watch one of ``keys``."""
+        operations = list(self._keys)
+        if keys:
+            operations = [each for key in keys for each in self._watchers.get(key, {})]
+        for number, operation in enumerate(operations):
+            if operation not in self._keys:
+                continue  # it watches several keys, or another one has completed it
             if number < AT_ONCE_MAX:
                 self._complete(operation)
             else:

@@ -39,7 +39,7 @@ from ...errors import ApiError
 from ...protocol import error_codes
 from ..groups._group_store import GroupStore
 from ..groups._offsets_partition import partition_of
-from ..log import Log
+from ..log import Appended, Log
 from ..storage._database import Database, DatabaseError
 from ..storage._storage_errors import commit_error
 from ..storage._write_queue import Statements, WriteQueue, chain
@@ -418,7 +418,7 @@ class TransactionCoordinator:
         )
 
     async def _finish_slowly(
-        self, transaction: Transaction[Log], unflushed: dict[Log, int], done: Done
+        self, transaction: Transaction[Log], unflushed: dict[Log, Appended], done: Done
     ) -> None:
         try:
             logs = list(transaction.partitions)
@@ -426,29 +426,31 @@ class TransactionCoordinator:
                 unflushed |= self._write_markers(transaction, logs[first : first + MARKERS_AT_ONCE])
                 await trio.lowlevel.checkpoint()
             async with trio.open_nursery() as nursery:
-                for log, end_offset in unflushed.items():
-                    nursery.start_soon(self._flush, log, end_offset)
+                for log, appended in unflushed.items():
+                    nursery.start_soon(self._flush, log, appended)
         except Exception:  # boundary: one transaction, whose markers are retried
             logger.exception("cannot write the markers of transaction %r", transaction.id)
         transaction.is_finishing = False
         self._settle(transaction)
         done(None)
 
-    async def _flush(self, log: Log, end_offset: int) -> None:
+    async def _flush(self, log: Log, appended: Appended) -> None:
         try:
-            await log.flush(end_offset)
+            await log.flush(appended.last_offset + 1)
         except ApiError as error:
             # The log is offline. After a restart, the marker is written again if it was lost.
             logger.warning("%s-%d: cannot flush a marker: %s", log.topic, log.partition, error)
-        self._appended(log, 0)
+        self._appended(log, appended.size)
 
-    def _write_markers(self, transaction: Transaction[Log], logs: Iterable[Log]) -> dict[Log, int]:
-        """Write markers; return the logs to flush before the response, with their end offsets."""
+    def _write_markers(
+        self, transaction: Transaction[Log], logs: Iterable[Log]
+    ) -> dict[Log, Appended]:
+        """Write markers; return those that must be flushed before the response."""
         decided = transaction.current
         assert decided is not None, "it was decided"
         is_commit = decided.state is TransactionState.PREPARE_COMMIT
         epoch = self._coordinator_epoch(transaction.id)
-        unflushed: dict[Log, int] = {}
+        unflushed: dict[Log, Appended] = {}
         for log in logs:
             if log.leader_id == NO_LEADER:
                 continue
@@ -474,7 +476,7 @@ class TransactionCoordinator:
                 continue
             transaction.partitions.pop(log, None)
             if log.must_flush:
-                unflushed[log] = appended.last_offset + 1
+                unflushed[log] = appended
             else:
                 self._appended(log, appended.size)
         return unflushed

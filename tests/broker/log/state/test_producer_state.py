@@ -11,6 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from support.logs import batch
 from trionet.broker.log import Directory, LastShutdown, Log, LogConfig
+from trionet.broker.log.segments._aborted_transactions import AbortedTransaction
+from trionet.broker.log.state._open_transactions import OpenTransactions
 from trionet.broker.log.state._producer_state import (
     BATCHES_KEPT,
     ProducerEntry,
@@ -19,16 +21,16 @@ from trionet.broker.log.state._producer_state import (
     decode_snapshot,
     encode_snapshot,
     remove_expired,
-    replayed,
+    replay,
     sequence_after,
     sequence_before,
     snapshots_among,
 )
 from trionet.errors import ApiError, WireFormatError
 from trionet.protocol.error_codes import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER
-from trionet.protocol.records._batch import BatchHeader, read_header
+from trionet.protocol.records._batch import TRANSACTIONAL, BatchHeader, read_header
 from trionet.protocol.records._crc32c import crc32c
-from trionet.protocol.records._records import encode_batch
+from trionet.protocol.records._records import EndTransactionMarker, encode_marker
 
 SEQUENCE_MAX = 2**31 - 1
 
@@ -161,36 +163,112 @@ def test_producers_expire_when_idle_but_not_in_a_transaction() -> None:
     assert {2, 3} == set(entries)
 
 
-def test_replay_believes_the_log(partition: Partition) -> None:
-    entry = replayed(None, header(epoch=3, sequence=10, count=2)._replace(base_offset=100))
-    entry = replayed(entry, header(epoch=3, sequence=50)._replace(base_offset=200))
+class Replayed:
+    """The state after batches and markers that were read from a log, at successive offsets."""
+
+    def __init__(self) -> None:
+        self.producers: dict[int, ProducerEntry] = {}
+        self.transactions = OpenTransactions()
+        self.aborted: list[AbortedTransaction] = []
+        self.end_offset = 0
+
+    def read(
+        self, header: BatchHeader, marker: EndTransactionMarker | None = None
+    ) -> ProducerEntry:
+        placed = header._replace(base_offset=self.end_offset)
+        self.end_offset = placed.last_offset + 1
+        aborted = replay(self.producers, self.transactions, placed, marker)
+        self.aborted += [] if aborted is None else [aborted]
+        return self.producers[header.producer_id]
+
+    def read_marker(
+        self, epoch: int, *, producer_id: int = 7, is_commit: bool = False, is_empty: bool = False
+    ) -> ProducerEntry:
+        marker = EndTransactionMarker(is_commit, 4)
+        data = encode_marker(marker, timestamp=5, producer_id=producer_id, producer_epoch=epoch)
+        return self.read(read_header(data), None if is_empty else marker)
+
+
+def in_transaction(epoch: int, sequence: int, producer_id: int = 7) -> BatchHeader:
+    sent = header(epoch, sequence, producer_id=producer_id)
+    return sent._replace(attributes=TRANSACTIONAL)
+
+
+def test_replay_believes_the_log() -> None:
+    log = Replayed()
+    log.read(header(epoch=3, sequence=10, count=2))
+    entry = log.read(header(epoch=3, sequence=50))
 
     assert (3, (11, 50)) == (entry.epoch, tuple(each.last_sequence for each in entry.batches))
-    assert [100, 200] == [each.first_offset for each in entry.batches]
+    assert [0, 2] == [each.first_offset for each in entry.batches]
 
 
 def test_replay_follows_transactions_to_their_markers() -> None:
-    def sent(control: bool, epoch: int, offset: int) -> BatchHeader:
-        data = encode_batch(
-            [(5, b"k", b"v", [])],
-            base_offset=offset,
-            producer_id=7,
-            producer_epoch=epoch,
-            base_sequence=-1 if control else offset,
-            transactional=True,
-            control=control,
-        )
-        return read_header(data)
-
-    began = replayed(None, sent(False, 0, 0))
-    went_on = replayed(began, sent(False, 0, 1))
-    ended = replayed(went_on, sent(True, 0, 2))
-    fenced = replayed(went_on, sent(True, 1, 2))
+    log = Replayed()
+    began = log.read(in_transaction(0, 0))
+    went_on = log.read(in_transaction(0, 1))
+    is_open = dict(log.transactions.first_offsets)
+    ended = log.read_marker(0)
 
     assert (0, 0) == (began.transaction_first_offset, went_on.transaction_first_offset)
-    assert (-1, 2) == (ended.transaction_first_offset, len(ended.batches))
-    assert (-1, 1, ()) == (fenced.transaction_first_offset, fenced.epoch, fenced.batches)
-    assert ProducerEntry(1, (), 5) == replayed(None, sent(True, 1, 2))
+    assert {7: 0} == is_open
+    assert (-1, 2, 4) == (
+        ended.transaction_first_offset,
+        len(ended.batches),
+        ended.coordinator_epoch,
+    )
+    assert {} == log.transactions.first_offsets
+    assert [AbortedTransaction(7, 0, 2, 3)] == log.aborted
+
+
+def test_replayed_marker_of_a_newer_epoch_drops_the_batches() -> None:
+    log = Replayed()
+    log.read(in_transaction(0, 0))
+    fenced = log.read_marker(1)
+
+    assert ProducerEntry(1, (), 5, 4) == fenced
+
+
+def test_replayed_commit_aborts_nothing() -> None:
+    log = Replayed()
+    log.read(in_transaction(0, 0))
+    log.read_marker(1, is_commit=True)
+
+    assert [] == log.aborted
+    assert {} == log.transactions.first_offsets
+
+
+def test_replayed_marker_alone_makes_an_entry() -> None:
+    log = Replayed()
+
+    assert ProducerEntry(1, (), 5, 4) == log.read_marker(1)
+    assert [] == log.aborted
+
+
+def test_replayed_control_batch_without_its_record_ends_nothing() -> None:
+    """Compaction leaves it empty when the whole transaction is gone."""
+    log = Replayed()
+    log.read(in_transaction(0, 0))
+    entry = log.read_marker(1, is_empty=True)
+
+    assert (0, 0) == (entry.epoch, entry.transaction_first_offset)
+
+
+def test_aborted_transaction_is_stable_up_to_the_oldest_other_one() -> None:
+    log = Replayed()
+    log.read(in_transaction(0, 0, producer_id=7))
+    log.read(in_transaction(0, 0, producer_id=8))
+    log.read(in_transaction(0, 0, producer_id=9))
+    log.read_marker(0, producer_id=8)
+    log.read_marker(0, producer_id=7)
+    log.read_marker(0, producer_id=9)
+
+    expected = [
+        AbortedTransaction(8, 1, 3, 0),
+        AbortedTransaction(7, 0, 4, 2),
+        AbortedTransaction(9, 2, 5, 6),
+    ]
+    assert expected == log.aborted
 
 
 class ProducerStateMachine(RuleBasedStateMachine):

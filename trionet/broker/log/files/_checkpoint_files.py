@@ -13,7 +13,9 @@ each log is on disk, but not the size of that part or the topic id, and have no 
 corrupted digit goes unnoticed. With Kafka's checkpoints alone, startup cannot distinguish a deleted
 segment from a missing one. The choice: a separate file beside Kafka's files, which takes precedence
 over them. It contains a version (0), a count, one line per partition, and a CRC-32C of all of
-these. Kafka ignores it. Rejected: extending Kafka's files, because Kafka must be able to read the
+these. Kafka ignores it. A line ends with the number of aborted transactions if there are any,
+because a missing ``.txnindex`` would show their records to consumers; releases without transactions
+do not know that number. Rejected: extending Kafka's files, because Kafka must be able to read the
 directory. Also rejected: a table in the database, because logs must be readable without the
 database.
 """
@@ -220,6 +222,7 @@ class Extent:
         position: the number of bytes in that segment before the recovery point.
         bytes_before: the total size of the segments before that segment, in bytes.
         leader_epoch: the latest leader epoch.
+        aborted_transactions: the number of aborted transactions whose markers are in that part.
     """
 
     topic_id: bytes
@@ -229,6 +232,7 @@ class Extent:
     position: int
     bytes_before: int
     leader_epoch: int
+    aborted_transactions: int = 0
 
     @property
     def size(self) -> int:
@@ -240,9 +244,11 @@ def extent_line(key: PartitionKey, extent: Extent) -> bytes:
     """Encode the line for a partition."""
     line = (
         f"{key[0]} {key[1]} {extent.topic_id.hex()} {extent.start_offset} {extent.end_offset}"
-        f" {extent.base_offset} {extent.position} {extent.bytes_before} {extent.leader_epoch}\n"
+        f" {extent.base_offset} {extent.position} {extent.bytes_before} {extent.leader_epoch}"
     )
-    return line.encode()
+    if extent.aborted_transactions:
+        line += f" {extent.aborted_transactions}"
+    return line.encode() + b"\n"
 
 
 def encode_extents(lines: Iterable[bytes]) -> bytes:
@@ -269,7 +275,7 @@ def decode_extents(data: bytes) -> dict[PartitionKey, Extent]:
     for line in lines:
         found = _LINE.fullmatch(line)
         numbers = [int(each) for each in found[4].split()] if found else []
-        if found is None or len(numbers) != 6 or max(numbers) > _OFFSET_MAX:
+        if found is None or len(numbers) not in (6, 7) or max(numbers) > _OFFSET_MAX:
             raise ValueError(f"byte {data.index(line)}: invalid line {line!r}")
         key = found[1].decode("ascii"), int(found[2])
         extents[key] = Extent(bytes.fromhex(found[3].decode()), *numbers)

@@ -13,6 +13,9 @@ skipped offsets, or assigned an offset to two records, would mislead its consume
   does if it detects the loss, because that deletes intact, acknowledged records.
 * Indexes are derived data. An index that does not match its log file is rebuilt from the batch
   headers when it is first needed. After a clean shutdown, the log file is not changed.
+* The index of the aborted transactions is rebuilt at once, from headers and markers: without it,
+  consumers would get records that were never committed. A missing file is noticed by the number of
+  transactions that the last run saved.
 
 Reconsider when partitions have replicas: a follower would truncate its log and fetch the records
 from its leader.
@@ -24,6 +27,7 @@ the indexes of one segment.
 from __future__ import annotations
 
 import logging
+from bisect import bisect_right
 
 import attrs
 
@@ -34,13 +38,16 @@ from ..segments._log_batches import header_at
 from ..segments._log_config import LogConfig
 from ..segments._segment import Segment
 from ..segments._segment_indexes import OffsetIndex
-from ..segments._segments import find_segments, remove_segments
+from ..segments._segments import count_aborted, find_segments, remove_segments
 from ..state._leader_epochs import LeaderEpochs, assign_next_epoch, epochs_of_batches, stored_epochs
+from ..state._open_transactions import OpenTransactions
 from ..state._producer_state import (
     ProducerEntry,
+    open_transactions_of,
     producers_at,
     remove_expired,
     remove_stray_snapshots,
+    replay_segment,
     snapshots_among,
 )
 from ._missing_records import MissingRecords, fill_gap, find_gaps, truncate_segment
@@ -77,6 +84,9 @@ class LogLoader:
     Attributes:
         start_offset: the log start offset, valid after :meth:`load`, as are the others.
         producers: the state of the idempotent producers.
+        transactions: the open transactions.
+        coordinator_epoch: the greatest epoch of a transaction coordinator that the producers know;
+            -1 if they know none.
         epochs: the leader epochs.
         is_as_closed: whether the files are as a clean shutdown would leave them.
     """
@@ -102,6 +112,8 @@ class LogLoader:
         self._was_clean = last_shutdown.was_clean
         self.start_offset = last_shutdown.start_offset
         self.producers: dict[int, ProducerEntry] = {}
+        self.transactions = OpenTransactions()
+        self.coordinator_epoch = -1
         self.epochs: LeaderEpochs = stored or LeaderEpochs()
         self.is_as_closed = False
 
@@ -129,12 +141,56 @@ class LogLoader:
             self.epochs.assign(0, self.start_offset)
         if not self._was_clean:
             snapshots = snapshots_among(directory.names())
+        self._complete_aborted(segments, snapshots)
         remove_stray_snapshots(directory, snapshots, segments)
+        self._note_transactions(segments)
         # An idle partition holds no descriptor.
         if directory.is_durable:
             segments[-1].close_file()
         remove_expired(self.producers, self._now_ms, self._config.producer_id_expiration_ms)
         return segments
+
+    def _complete_aborted(self, segments: list[Segment], snapshots: list[int]) -> None:
+        """Rebuild the indexes of aborted transactions that are damaged or missing."""
+        extent = self._last_shutdown.extent
+        doubtful = [each for each in segments if not each.indexes.is_aborted_known]
+        if extent is not None:
+            lacking = extent.aborted_transactions - count_aborted(segments, extent.end_offset)
+            if lacking > 0:
+                doubtful = [each for each in segments if each.base_offset < extent.end_offset]
+        if not doubtful:
+            return
+        logger.warning(
+            "%s: reading the log for its aborted transactions, because an index of them is damaged"
+            " or missing",
+            self._name,
+        )
+        first = segments.index(doubtful[0])
+        base_offset = doubtful[0].base_offset
+        producers = producers_at(self._directory, snapshots, segments[:first], base_offset)
+        transactions = open_transactions_of(producers)
+        for segment in segments[first:]:
+            offsets = segment.base_offset, segment.end_offset
+            segment.indexes.replace_aborted(
+                replay_segment(segment, *offsets, producers, transactions)
+            )
+            if segment is not segments[-1]:
+                segment.release()
+
+    def _note_transactions(self, segments: list[Segment]) -> None:
+        """Find the open transactions, and where they begin in bytes."""
+        bytes_before = 0
+        for segment in segments:
+            segment.bytes_before = bytes_before
+            bytes_before += segment.size
+        for entry in self.producers.values():
+            self.coordinator_epoch = max(self.coordinator_epoch, entry.coordinator_epoch)
+        self.transactions = open_transactions_of(self.producers)
+        for producer_id, offset in self.transactions.first_offsets.items():
+            self.transactions.place(producer_id, _position_of(segments, offset))
+        if self.transactions.first_offsets:
+            for segment in segments[:-1]:
+                segment.release()
 
     def _remove_deleted(self, segments: list[Segment]) -> list[Segment]:
         """Remove the segments below the start offset, and return the remaining segments.
@@ -263,6 +319,17 @@ class LogLoader:
         if self._losses.count or (extent is not None and max(start_offset, epoch)):
             assign_next_epoch(self._directory, self.epochs, start_offset, epoch)
         return segments
+
+
+def _position_of(segments: list[Segment], offset: int) -> int:
+    """Return where the batch with an offset begins, in bytes from the start of the log."""
+    number = max(bisect_right(segments, offset, key=lambda each: each.base_offset) - 1, 0)
+    segment = segments[number]
+    try:
+        place = segment.locate(offset)
+    except ApiError:
+        place = None  # damaged, or missing and filled
+    return segment.bytes_before + (0 if place is None else place.position)
 
 
 def _had_epoch_file(last_shutdown: LastShutdown) -> bool:

@@ -271,7 +271,7 @@ def fill_gap(
     while first_offset < end_offset:
         count = min(end_offset - first_offset, _OFFSETS_MAX)
         batch = empty_batch(first_offset, count, leader_epoch)
-        for suffix in ("index", "timeindex"):
+        for suffix in ("index", "timeindex", "txnindex"):
             directory.remove(f"{first_offset:020d}.{suffix}")
         segment = Segment.create(directory, first_offset, now_ms)
         segment.write([batch], len(batch))

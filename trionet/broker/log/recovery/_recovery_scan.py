@@ -15,7 +15,7 @@ from ....errors import WireFormatError
 from ....protocol.records._batch import CRC_START, HEADER_SIZE, BatchHeader, check_crc, read_header
 from ....protocol.records._crc32c import crc32c
 from ..files._directory import Directory, LogFile
-from ..segments._log_batches import BatchPlace
+from ..segments._log_batches import BatchPlace, marker_at
 from ..segments._log_config import LogConfig
 from ..segments._segment import Segment
 from ..segments._segment_indexes import ENTRY_MAX
@@ -23,8 +23,9 @@ from ..segments._segments import remove_segments
 from ..state._leader_epochs import EPOCH_MAX, LeaderEpochs, epochs_of_batches
 from ..state._producer_state import (
     ProducerEntry,
+    open_transactions_of,
     producers_at,
-    replayed,
+    replay,
     snapshots_among,
     write_snapshot,
 )
@@ -184,6 +185,7 @@ class RecoveryScan:
         epochs = self._epochs
         gaps_allowed = self._config.may_have_gaps
         scan = BatchScan(segment.file, size, segment.base_offset, gaps_allowed=gaps_allowed)
+        transactions = open_transactions_of(self._producers)
         implausible_at: int | None = None
         for header in scan:
             if header.count <= records_max(header):
@@ -195,9 +197,11 @@ class RecoveryScan:
             if epochs.latest < header.leader_epoch <= EPOCH_MAX:
                 epochs.assign(header.leader_epoch, header.base_offset)
             if header.producer_id >= 0:
-                self._producers[header.producer_id] = replayed(
-                    self._producers.get(header.producer_id), header
-                )
+                is_control = header.is_control
+                marker = marker_at(segment.file, header, scan.position) if is_control else None
+                aborted = replay(self._producers, transactions, header, marker)
+                if aborted is not None:
+                    segment.indexes.add_aborted(aborted)
         return scan, implausible_at
 
     def _cut(self, segment: Segment, size: int, newer: list[Segment], damage: str) -> None:

@@ -11,13 +11,17 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from ....errors import ApiError
+from ....errors import ApiError, WireFormatError
 from ....protocol.error_codes import CORRUPT_MESSAGE
 from ....protocol.records._batch import HEADER_SIZE, PREFIX_SIZE, BatchHeader, read_header
+from ....protocol.records._records import EndTransactionMarker, decode_batch, read_marker
 from ..files._directory import LogFile
 
 # One read covers the batches between two index entries, which are 4 KB apart by Kafka's default.
 SCAN_BYTES: Final = 8192
+
+# A marker has 78 bytes. Later versions may add fields, but nothing of this size is a marker.
+_MARKER_BYTES_MAX: Final = 1024
 
 # Base offset, length, (epoch, magic, CRC, attributes), last offset delta.
 _PLACE = struct.Struct(">qi11xi")
@@ -49,6 +53,23 @@ def header_at(file: LogFile, position: int) -> BatchHeader:
         WireFormatError: no batch starts there.
     """
     return read_header(file.read_at(position, HEADER_SIZE))
+
+
+def marker_at(file: LogFile, header: BatchHeader, position: int) -> EndTransactionMarker | None:
+    """Read the transaction marker of the control batch at a position.
+
+    Returns None if the batch ends no transaction: because it is of another type, because compaction
+    has removed its record together with the transaction (Kafka: ProducerAppendInfo), or because it
+    is malformed.
+    """
+    if header.size > _MARKER_BYTES_MAX:
+        return None
+    try:
+        for _, _, key, value, _ in decode_batch(file.read_at(position, header.size)):
+            return read_marker(key, value)
+    except WireFormatError:
+        pass
+    return None
 
 
 def has_batch_at(file: LogFile, position: int, last_offset: int) -> bool:

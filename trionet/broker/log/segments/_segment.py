@@ -64,6 +64,8 @@ class Segment:
         end_offset: the offset after the last record.
         size: the size of the batches in the file, in bytes.
         size_before: the value of ``size`` before the last append.
+        bytes_before: the size of the segments before this one when it was created, or when the log
+            was opened: with the position in the file, a position in the log that never changes.
     """
 
     __slots__ = (
@@ -73,6 +75,7 @@ class Segment:
         "_is_torn",
         "_modified_ms",
         "base_offset",
+        "bytes_before",
         "created_ms",
         "directory",
         "end_offset",
@@ -88,6 +91,7 @@ class Segment:
         self.indexes = SegmentIndexes(directory, base_offset)
         self.end_offset = base_offset
         self.size = 0
+        self.bytes_before = 0
         self._modified_ms = created_ms
         self._is_damage_reported = False
         self._file: LogFile | None = None
@@ -384,6 +388,12 @@ class Segment:
         if position and not has_batch_at(self.file, position, self.base_offset + entry):
             position = self.rebuild_indexes()[0].floor(offset - self.base_offset)[1]
         return self.places(position)
+
+    def end_of(self, position: int) -> int:
+        """Return an offset at or above which no record is before ``position``. Never blocks."""
+        index = self.indexes.offsets
+        after = -1 if index is None else index.offset_at_or_after(position)
+        return self.end_offset if after < 0 else self.base_offset + after
 
     def places(self, position: int) -> Iterator[BatchPlace]:
         """Yield the batches, starting with the one at ``position``. Reads only headers.

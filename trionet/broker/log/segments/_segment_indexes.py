@@ -1,6 +1,6 @@
-"""The two indexes of a segment: arrays in memory, Kafka's index files on disk.
+"""The indexes of a segment: arrays in memory, Kafka's index files on disk.
 
-Both indexes are sparse, and can be rebuilt from the log file at any time. In memory, they are
+The two indexes for lookups are sparse, and can be rebuilt from the log file at any time. In memory, they are
 native arrays, which ``bisect`` can search without reading a file. On disk, they are big-endian
 entries:
 
@@ -8,6 +8,9 @@ entries:
   *last* offset of the batch that starts at the position (Kafka: OffsetIndex).
 * ``.timeindex``: int64 timestamp, int32 relative offset. The offset is the last offset of the batch
   with the timestamp; no record up to that offset has a greater timestamp (Kafka: TimeIndex).
+
+The third index is that of the aborted transactions (see :mod:`._aborted_transactions`). It cannot
+be rebuilt from the log file alone, but only together with the state of the producers at its start.
 
 Threads search the indexes without a lock while the loop appends. An append writes the two columns
 of an entry one after the other, and the entry exists once its second column is written. The next
@@ -31,6 +34,11 @@ from typing import Final, NamedTuple
 
 from ....errors import ApiError, WireFormatError
 from ..files._directory import Directory, LogFile
+from ._aborted_transactions import (
+    ABORTED_ENTRY_SIZE,
+    AbortedTransaction,
+    AbortedTransactions,
+)
 from ._log_batches import BatchPlace, file_name, header_at
 
 OFFSET_ENTRY_SIZE: Final = 8
@@ -104,6 +112,12 @@ class OffsetIndex(_Index):
         offsets, positions = self._columns
         entry = bisect_right(offsets, offset) - 1
         return (offsets[entry], positions[entry]) if entry >= 0 else (-1, 0)
+
+    def offset_at_or_after(self, position: int) -> int:
+        """Return the offset of the first entry at or after ``position``; -1 if there is none."""
+        entry = self.count_before(position)
+        offsets, _ = self._columns
+        return offsets[entry] if entry < len(offsets) else -1
 
     def encode(self, start: int = 0) -> bytes:
         """Encode the entries from index ``start`` onward; empty if there are none."""
@@ -239,9 +253,12 @@ class SegmentIndexes:
         max_timestamp: the greatest timestamp; -1 without records.
         max_timestamp_offset: the last offset of the batch with the greatest timestamp.
         is_newest_known: whether ``max_timestamp`` and its offset are known.
+        aborted: the aborted transactions whose markers are in the segment; None without any.
+        is_aborted_known: whether ``aborted`` is right; if not, the file is damaged.
     """
 
     __slots__ = (
+        "_aborted_saved",
         "_base_offset",
         "_cuts",
         "_cuts_saved",
@@ -252,7 +269,9 @@ class SegmentIndexes:
         "_recent",
         "_since_entry",
         "_times_saved",
+        "aborted",
         "first_timestamp",
+        "is_aborted_known",
         "is_newest_known",
         "max_timestamp",
         "max_timestamp_offset",
@@ -269,6 +288,9 @@ class SegmentIndexes:
         self.max_timestamp = -1
         self.max_timestamp_offset = base_offset
         self.is_newest_known = True
+        self.aborted: AbortedTransactions | None = None
+        self.is_aborted_known = True
+        self._aborted_saved = 0
         self._recent: list[BatchPlace] = []
         self._since_entry = 0
         self._offsets_saved = 0
@@ -285,7 +307,9 @@ class SegmentIndexes:
     def start(self) -> None:
         """Start with empty indexes, for a new file or one that is scanned from its start."""
         self.offsets, self.times = OffsetIndex(), TimeIndex()
-        self._offsets_saved = self._times_saved = 0
+        self._offsets_saved = self._times_saved = self._aborted_saved = 0
+        self.aborted = None
+        self.is_aborted_known = True
         self._since_entry = 0
         self._recent = []
         self.first_timestamp = -1
@@ -339,6 +363,12 @@ class SegmentIndexes:
         if self.max_timestamp >= 0 and entry <= ENTRY_MAX and self.times is not None:
             self.times.append_if_newer(self.max_timestamp, entry)
 
+    def add_aborted(self, transaction: AbortedTransaction) -> None:
+        """Add a transaction whose abort marker is in the file, unless it was added before."""
+        if self.aborted is None:
+            self.aborted = AbortedTransactions()
+        self.aborted.add(transaction)
+
     def undo(self, log_size: int, end_offset: int) -> None:
         """Remove the batches that start at position ``log_size`` or later. Idempotent.
 
@@ -390,17 +420,18 @@ class SegmentIndexes:
     @property
     def has_unsaved(self) -> bool:
         """Whether the files lack entries or contain entries that were removed."""
-        offsets, times = self.offsets, self.times
+        offsets, times, aborted = self.offsets, self.times, self.aborted
         return (
             (offsets is not None and len(offsets) > self._offsets_saved)
             or (times is not None and len(times) > self._times_saved)
+            or (aborted is not None and len(aborted) > self._aborted_saved)
             or self._cuts != self._cuts_saved
         )
 
     def save(self) -> None:
         """Append the missing entries to the files, without syncing. Blocks; thread-safe."""
         cuts = self._cuts
-        offsets, times = self.offsets, self.times
+        offsets, times, aborted = self.offsets, self.times, self.aborted
         directory = self._directory
         if cuts != self._cuts_saved:
             # The files may hold entries that were removed: write them from the start.
@@ -415,10 +446,19 @@ class SegmentIndexes:
             data = times.encode(self._times_saved)
             directory.write(self._name("timeindex"), self._times_saved * TIME_ENTRY_SIZE, data)
             self._times_saved += len(data) // TIME_ENTRY_SIZE
+        if aborted is not None:
+            saved = self._aborted_saved
+            data = aborted.encode(saved)
+            if data:
+                directory.write(self._name("txnindex"), saved * ABORTED_ENTRY_SIZE, data)
+                self._aborted_saved = saved + len(data) // ABORTED_ENTRY_SIZE
 
     def sync(self) -> None:
         """Sync the saved files. Blocks."""
-        for suffix in ("index", "timeindex"):
+        suffixes = ["index", "timeindex"]
+        if self.aborted is not None:
+            suffixes.append("txnindex")
+        for suffix in suffixes:
             try:
                 self._directory.sync_file(self._name(suffix))
             except FileNotFoundError:
@@ -428,10 +468,11 @@ class SegmentIndexes:
     def drop(self) -> None:
         """Remove the index files and start with empty indexes."""
         self._remove_files()
+        self._directory.remove(self._name("txnindex"))
         self.start()
 
     def release(self) -> None:
-        """Drop the indexes of an old segment from memory."""
+        """Drop the indexes of an old segment from memory, except for the aborted transactions."""
         self.offsets = self.times = None
         self._recent = []
 
@@ -448,6 +489,28 @@ class SegmentIndexes:
             return TimeIndex.decode(self._directory.read(self._name("timeindex")))
         except FileNotFoundError:
             return None
+
+    def load_aborted(self) -> None:
+        """Read the aborted transactions from their file, which exists. Blocks."""
+        data = self._directory.read(self._name("txnindex"))
+        aborted = AbortedTransactions.decode(data, self._base_offset)
+        if aborted is None:
+            self.is_aborted_known = False
+        elif len(aborted):
+            self.aborted, self._aborted_saved = aborted, len(aborted)
+
+    def replace_aborted(self, transactions: list[AbortedTransaction]) -> None:
+        """Replace the aborted transactions, in memory and on disk. Blocks."""
+        self.aborted, self._aborted_saved = None, 0
+        self.is_aborted_known = True
+        if not transactions:
+            self._directory.remove(self._name("txnindex"))
+            return
+        aborted = self.aborted = AbortedTransactions()
+        for transaction in transactions:
+            aborted.add(transaction)
+        self._directory.replace(self._name("txnindex"), aborted.encode())
+        self._aborted_saved = len(aborted)
 
     def keep(self, offsets: OffsetIndex) -> None:
         """Keep in memory an old segment's offset index that was read from its file."""
@@ -494,6 +557,7 @@ class SegmentIndexes:
         return times
 
     def _remove_files(self) -> None:
+        # Not that of the aborted transactions: an append that is undone has added none.
         for suffix in ("index", "timeindex"):
             self._directory.remove(self._name(suffix))
 

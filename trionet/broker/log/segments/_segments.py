@@ -109,10 +109,25 @@ def find_segments(directory: Directory, names: list[str], now_ms: int) -> list[S
     bases = sorted(named["log"])
     # The end offset of the last segment is determined later.
     ends = [*bases[1:], *bases[-1:]]
-    return [
+    segments = [
         Segment.old(directory, base_offset, end_offset, now_ms)
         for base_offset, end_offset in zip(bases, ends, strict=True)
     ]
+    if named["txnindex"]:
+        for segment in segments:
+            if segment.base_offset in named["txnindex"]:
+                segment.indexes.load_aborted()
+    return segments
+
+
+def count_aborted(segments: list[Segment], end_offset: int) -> int:
+    """Return the number of aborted transactions whose markers are below ``end_offset``."""
+    count = 0
+    for segment in segments:
+        aborted = segment.indexes.aborted
+        if aborted is not None:
+            count += aborted.count_before(end_offset)
+    return count
 
 
 def remove_segments(directory: Directory, segments: list[Segment]) -> None:

@@ -1,14 +1,18 @@
-"""The state of a partition's idempotent producers (KIP-98; Kafka: ProducerStateManager).
+"""The state of a partition's producers with ids (KIP-98; Kafka: ProducerStateManager).
 
 A producer numbers its records per partition. Its epoch and its last five batches suffice to
 recognize a duplicate batch and to reject a batch that leaves a gap: a producer has at most five
 in-flight requests.
 
+A transaction begins with the first transactional batch of a producer, and ends with a marker, which
+the transaction coordinator has written. With version 2 of transactions (KIP-890) the epoch of a
+marker is that of the next transaction, so that nothing of the old one can come after it.
+
 Entries are immutable: changes replace them. Therefore a copy of the map is a consistent snapshot
 that a thread can write, and an append that fails on disk does not change any state.
 
-After a restart, the state is that of the newest valid snapshot file plus the batch headers after
-it. The format of the file is Kafka's (ProducerSnapshot.json, version 1): an int16 version, the
+After a restart, the state is that of the newest valid snapshot file plus the batch headers and
+markers after it. The format of the file is Kafka's (ProducerSnapshot.json, version 1): an int16 version, the
 uint32 CRC-32C of everything after it, an int32 count, and 46 bytes per batch. Kafka writes only
 each producer's last batch, so after a restart it does not know the other batches that were in
 flight. If the producer resends such a batch, it is rejected as out of order, or stored twice in a
@@ -26,12 +30,20 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from ....errors import ApiError, WireFormatError
-from ....protocol.error_codes import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER
-from ....protocol.records._batch import BatchHeader
+from ....protocol.error_codes import (
+    INVALID_PRODUCER_EPOCH,
+    INVALID_TXN_STATE,
+    OUT_OF_ORDER_SEQUENCE_NUMBER,
+    TRANSACTION_COORDINATOR_FENCED,
+)
+from ....protocol.records._batch import TRANSACTIONAL, BatchHeader
 from ....protocol.records._crc32c import crc32c
+from ....protocol.records._records import EndTransactionMarker
 from ..files._directory import Directory
-from ..segments._log_batches import file_name, header_at, is_offset
+from ..segments._aborted_transactions import AbortedTransaction
+from ..segments._log_batches import file_name, header_at, is_offset, marker_at
 from ..segments._segment import Segment
+from ._open_transactions import OpenTransactions
 
 logger = logging.getLogger("trionet.broker.log")
 
@@ -39,6 +51,9 @@ BATCHES_KEPT: Final = 5
 NO_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
 NO_TRANSACTION: Final = -1
+EPOCH_MAX: Final = 2**15 - 1
+#: The version of transactions whose markers raise the producer's epoch (KIP-890).
+RAISES_EPOCH_SINCE: Final = 2
 _SEQUENCE_MAX: Final = 2**31 - 1
 #: Creates a named tuple without the keyword handling of its class, which takes most of the time.
 _tuple: Final = tuple.__new__
@@ -143,19 +158,71 @@ def check_next(
         )
 
 
-def with_batch(entry: ProducerEntry | None, epoch: int, batch: StoredBatch) -> ProducerEntry:
-    """Return the entry with ``batch`` added. A new epoch drops the batches of the old epoch."""
+def check_marker(
+    entry: ProducerEntry | None,
+    producer_id: int,
+    epoch: int,
+    coordinator_epoch: int,
+    transaction_version: int,
+) -> None:
+    """Check that a marker may end the transaction of its producer (Kafka: ProducerAppendInfo).
+
+    Args:
+        entry: the producer's entry; None if there is none.
+        producer_id: the id of the producer.
+        epoch: the producer epoch of the marker.
+        coordinator_epoch: the epoch of the coordinator that writes it.
+        transaction_version: the version of the transaction. In version 2, the marker must raise the
+            epoch, unless it repeats one that was written, or no greater epoch exists.
+
+    Raises:
+        ApiError: INVALID_PRODUCER_EPOCH if the producer's epoch is newer, or as new and must be
+            raised; TRANSACTION_COORDINATOR_FENCED if a newer coordinator has written a marker.
+    """
     if entry is None:
-        return ProducerEntry(epoch, (batch,), batch.timestamp)
-    kept = entry.batches[1 - BATCHES_KEPT :] if entry.epoch == epoch else ()
-    fields = (
-        epoch,
-        (*kept, batch),
-        batch.timestamp,
-        entry.coordinator_epoch,
-        entry.transaction_first_offset,
-    )
+        return
+    is_repeated = entry.transaction_first_offset < 0 or epoch == EPOCH_MAX
+    if epoch < entry.epoch or (
+        epoch == entry.epoch and transaction_version >= RAISES_EPOCH_SINCE and not is_repeated
+    ):
+        raise ApiError(
+            INVALID_PRODUCER_EPOCH,
+            f"a marker for producer {producer_id} has epoch {epoch}, but the producer's current"
+            f" epoch is {entry.epoch}",
+        )
+    if coordinator_epoch < entry.coordinator_epoch:
+        raise ApiError(
+            TRANSACTION_COORDINATOR_FENCED,
+            f"a marker for producer {producer_id} has coordinator epoch {coordinator_epoch}, but a"
+            f" coordinator of epoch {entry.coordinator_epoch} has ended a transaction since",
+        )
+
+
+def with_batch(
+    entry: ProducerEntry | None, epoch: int, batch: StoredBatch, transaction_first_offset: int
+) -> ProducerEntry:
+    """Return the entry with ``batch`` added. A new epoch drops the batches of the old epoch."""
+    kept: tuple[StoredBatch, ...] = ()  # mypyc would infer tuples of a fixed length
+    coordinator_epoch = -1
+    if entry is not None:
+        coordinator_epoch = entry.coordinator_epoch
+        if entry.epoch == epoch:
+            kept = entry.batches[1 - BATCHES_KEPT :]
+    fields = (epoch, (*kept, batch), batch.timestamp, coordinator_epoch, transaction_first_offset)
     return _tuple(ProducerEntry, fields)
+
+
+def with_marker(
+    entry: ProducerEntry | None, epoch: int, coordinator_epoch: int, timestamp: int
+) -> ProducerEntry:
+    """Return the entry after a marker, which a producer without an entry gets, too.
+
+    A marker of a newer epoch drops the batches: the next batch begins with sequence 0 (KIP-890).
+    """
+    batches: tuple[StoredBatch, ...] = ()  # mypyc would infer tuples of a fixed length
+    if entry is not None and entry.epoch == epoch:
+        batches = entry.batches
+    return ProducerEntry(epoch, batches, timestamp, coordinator_epoch)
 
 
 def accept(
@@ -164,6 +231,7 @@ def accept(
     header: BatchHeader,
     base_offset: int,
     timestamp: int,
+    transaction_version: int = -1,
 ) -> StoredBatch | None:
     """Check a batch of an idempotent producer that would be stored at ``base_offset``.
 
@@ -173,12 +241,15 @@ def accept(
         header: the batch header.
         base_offset: the offset that the first record would get.
         timestamp: the greatest timestamp that would be stored.
+        transaction_version: see :meth:`.Log.append`. In version 2, a producer without an entry must
+            begin a transaction with sequence 0: it has lost its first batch otherwise (KIP-890).
 
     Returns:
         The stored batch that this batch duplicates; None if this batch is new.
 
     Raises:
-        ApiError: the same errors as :func:`check_next`.
+        ApiError: the same errors as :func:`check_next`; INVALID_TXN_STATE if the producer has an
+            open transaction, and the batch does not belong to it.
     """
     producer_id, epoch, delta = header.producer_id, header.producer_epoch, header.last_offset_delta
     entry = pending.get(producer_id) or entries.get(producer_id)
@@ -186,30 +257,94 @@ def accept(
     duplicate = find_duplicate(entry, epoch, header.base_sequence, last_sequence)
     if duplicate is None:
         check_next(entry, producer_id, epoch, header.base_sequence)
+        first_offset = NO_TRANSACTION if entry is None else entry.transaction_first_offset
+        if transaction_version >= 0 or first_offset >= 0:
+            first_offset = _check_transaction(
+                entry, first_offset, header, base_offset, transaction_version
+            )
         stored = _tuple(StoredBatch, (last_sequence, base_offset + delta, delta, timestamp))
-        pending[producer_id] = with_batch(entry, epoch, stored)
+        pending[producer_id] = with_batch(entry, epoch, stored, first_offset)
     return duplicate
 
 
-def replayed(entry: ProducerEntry | None, header: BatchHeader) -> ProducerEntry:
-    """Return the entry after adding a batch that was read from the log. Checks nothing."""
+def _check_transaction(
+    entry: ProducerEntry | None,
+    first_offset: int,
+    header: BatchHeader,
+    base_offset: int,
+    transaction_version: int,
+) -> int:
+    """Return the first offset of the open transaction after a batch; -1 if none is open then."""
+    if not header.attributes & TRANSACTIONAL:
+        if first_offset >= 0:
+            raise ApiError(
+                INVALID_TXN_STATE,
+                f"producer {header.producer_id} has an open transaction, which began at offset"
+                f" {first_offset}; it must end before a batch that does not belong to it",
+            )
+    elif first_offset < 0:
+        is_late = entry is None and header.base_sequence > 0
+        if is_late and transaction_version >= RAISES_EPOCH_SINCE:
+            raise ApiError(
+                OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {header.producer_id} is not known here, and begins a transaction with"
+                f" sequence {header.base_sequence} instead of 0",
+            )
+        return base_offset
+    return first_offset
+
+
+def replay(
+    producers: dict[int, ProducerEntry],
+    transactions: OpenTransactions,
+    header: BatchHeader,
+    marker: EndTransactionMarker | None,
+) -> AbortedTransaction | None:
+    """Add a batch of a producer with an id that was read from the log. Checks nothing.
+
+    Args:
+        producers: the entries, which are changed.
+        transactions: the open transactions, which are changed.
+        header: the header of the batch.
+        marker: the marker if it is a control batch; None if that ends no transaction.
+
+    Returns:
+        The transaction that the batch aborts, if any.
+    """
+    producer_id, epoch = header.producer_id, header.producer_epoch
+    entry = producers.get(producer_id)
     if header.is_control:
-        # The end of a transaction. A marker of a newer epoch fences the old one (KIP-890).
-        entry = entry or ProducerEntry(header.producer_epoch, (), header.max_timestamp)
-        return entry._replace(
-            epoch=header.producer_epoch,
-            batches=entry.batches if entry.epoch == header.producer_epoch else (),
-            timestamp=header.max_timestamp,
-            transaction_first_offset=NO_TRANSACTION,
+        if marker is None:
+            return None
+        offset = header.base_offset
+        aborted = None if marker.is_commit else transactions.aborted(producer_id, offset)
+        transactions.end(producer_id, offset, offset + 1)
+        producers[producer_id] = with_marker(
+            entry, epoch, marker.coordinator_epoch, header.max_timestamp
         )
-    last_sequence = sequence_after(header.base_sequence, header.last_offset_delta)
-    stored = StoredBatch(
-        last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp
-    )
-    entry = with_batch(entry, header.producer_epoch, stored)
-    if header.is_transactional and entry.transaction_first_offset < 0:
-        return entry._replace(transaction_first_offset=header.base_offset)
-    return entry
+        return aborted
+    first_offset = NO_TRANSACTION if entry is None else entry.transaction_first_offset
+    if header.is_transactional and first_offset < 0:
+        first_offset = header.base_offset
+        transactions.begin(producer_id, first_offset, 0)
+    delta = header.last_offset_delta
+    last_sequence = sequence_after(header.base_sequence, delta)
+    stored = StoredBatch(last_sequence, header.last_offset, delta, header.max_timestamp)
+    producers[producer_id] = with_batch(entry, epoch, stored, first_offset)
+    return None
+
+
+def open_transactions_of(producers: Mapping[int, ProducerEntry]) -> OpenTransactions:
+    """Return the open transactions of the producers; where they begin is not known in bytes."""
+    transactions = OpenTransactions()
+    first_offsets = [
+        (entry.transaction_first_offset, producer_id)
+        for producer_id, entry in producers.items()
+        if entry.transaction_first_offset >= 0
+    ]
+    for first_offset, producer_id in sorted(first_offsets):
+        transactions.begin(producer_id, first_offset, 0)
+    return transactions
 
 
 def remove_expired(entries: dict[int, ProducerEntry], now_ms: int, expiration_ms: int) -> None:
@@ -332,21 +467,46 @@ def producers_at(
         else:
             start = each
             break
+    transactions = open_transactions_of(producers)
     for segment in segments:
         if segment.end_offset > start:
-            try:
-                _replay(segment, start, offset, producers)
-            except (ApiError, WireFormatError) as error:
-                logger.warning("%r: producer state may be lost: %s", directory, error)
+            replay_segment(segment, start, offset, producers, transactions)
     return producers
 
 
-def _replay(segment: Segment, start: int, end: int, producers: dict[int, ProducerEntry]) -> None:
-    for place in segment.places_from(max(start, segment.base_offset)):
-        if start <= place.base_offset < end:
-            header = header_at(segment.file, place.position)
-            if header.producer_id >= 0:
-                producers[header.producer_id] = replayed(producers.get(header.producer_id), header)
+def replay_segment(
+    segment: Segment,
+    start: int,
+    end: int,
+    producers: dict[int, ProducerEntry],
+    transactions: OpenTransactions,
+) -> list[AbortedTransaction]:
+    """Add the batches of a segment, up to the first damage, which is logged. Blocks.
+
+    Args:
+        segment: the segment.
+        start: the offset of the first batch to add.
+        end: the offset up to which (exclusive) batches are added.
+        producers: the entries, which are changed.
+        transactions: the open transactions, which are changed.
+
+    Returns:
+        The transactions that are aborted there.
+    """
+    found: list[AbortedTransaction] = []
+    try:
+        for place in segment.places_from(max(start, segment.base_offset)):
+            if start <= place.base_offset < end:
+                header = header_at(segment.file, place.position)
+                if header.producer_id >= 0:
+                    is_control = header.is_control
+                    marker = marker_at(segment.file, header, place.position) if is_control else None
+                    aborted = replay(producers, transactions, header, marker)
+                    if aborted is not None:
+                        found.append(aborted)
+    except (ApiError, WireFormatError) as error:
+        logger.warning("%r: producer state may be lost: %s", segment.directory, error)
+    return found
 
 
 def remove_stray_snapshots(

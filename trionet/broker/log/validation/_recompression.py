@@ -62,7 +62,11 @@ def must_recompress(records: Buffer, config: LogConfig) -> bool:
 
 
 async def recompress(
-    records: Buffer, config: LogConfig, directory: Directory, now_ms: int
+    records: Buffer,
+    config: LogConfig,
+    directory: Directory,
+    now_ms: int,
+    transaction_version: int = -1,
 ) -> bytes:
     """Recompress the batches of a records field with the topic's codec. Always a checkpoint.
 
@@ -75,6 +79,7 @@ async def recompress(
         config: the settings of the topic.
         directory: the partition's directory, whose ``in_thread`` method does the work.
         now_ms: the current time.
+        transaction_version: see :meth:`.Log.append`.
 
     Raises:
         ApiError: the same errors as for an append of these batches, or INVALID_RECORD if the
@@ -82,7 +87,7 @@ async def recompress(
 
     Cancellation: work in a thread is completed, and its result is returned.
     """
-    headers = check_batches(records, config, now_ms)
+    headers = check_batches(records, config, now_ms, transaction_version)
     await trio.lowlevel.checkpoint()
     if _is_quick(headers, config):
         try:

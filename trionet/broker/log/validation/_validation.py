@@ -25,9 +25,9 @@ from ....protocol.error_codes import (
     CORRUPT_MESSAGE,
     INVALID_RECORD,
     INVALID_TIMESTAMP,
-    INVALID_TXN_STATE,
     MESSAGE_TOO_LARGE,
     RECORD_LIST_TOO_LARGE,
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     UNSUPPORTED_FOR_MESSAGE_FORMAT,
 )
 from ....protocol.records._batch import (
@@ -50,6 +50,7 @@ from ..state._producer_state import ProducerEntry, accept
 
 LOG_APPEND_TIME: Final = 0x08
 _CODEC_MASK: Final = 0x07
+_OF_TRANSACTIONS: Final = TRANSACTIONAL | CONTROL
 _MAGIC_AT: Final = 16
 # Relative to the start of what the length counts.
 _BODY_AT: Final = HEADER_SIZE - PREFIX_SIZE
@@ -66,13 +67,16 @@ _END_OFFSET_MAX: Final = 2**63 - 1
 _STAMPED_END = _HEAD_WITH_CRC.size + _STAMPED.size
 
 
-def check_batches(records: Buffer, config: LogConfig, now_ms: int) -> list[BatchHeader]:
+def check_batches(
+    records: Buffer, config: LogConfig, now_ms: int, transaction_version: int = -1
+) -> list[BatchHeader]:
     """Validate all batches in the records field of a produce request, and return their headers.
 
     Args:
         records: one or more batches, without other bytes before, between or after them.
         config: the settings of the topic.
         now_ms: the current time, with which timestamps are compared.
+        transaction_version: see :meth:`.Log.append`.
 
     Raises:
         ApiError: a batch is invalid. The error code is the one that Kafka returns.
@@ -84,7 +88,7 @@ def check_batches(records: Buffer, config: LogConfig, now_ms: int) -> list[Batch
     position = offsets = 0
     while position < total:
         header = _check_frame(records, position, total, config)
-        _check_content(header, config, now_ms)
+        _check_content(header, config, now_ms, transaction_version)
         headers.append(header)
         position += header.length + PREFIX_SIZE
         offsets += header.count
@@ -140,7 +144,9 @@ def _check_frame(records: Buffer, position: int, total: int, config: LogConfig) 
     return header
 
 
-def _check_content(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
+def _check_content(
+    header: BatchHeader, config: LogConfig, now_ms: int, transaction_version: int
+) -> None:
     count, attributes = header.count, header.attributes
     if count < 1 or header.last_offset_delta != count - 1:
         raise ApiError(
@@ -158,10 +164,8 @@ def _check_content(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
             f"a batch claims {count} records, but its {header.length - _BODY_AT} bytes{compressed}"
             f" can hold at most {records_max(header)}",
         )
-    if attributes & CONTROL:
-        raise ApiError(INVALID_RECORD, "clients must not write control batches")
-    if attributes & TRANSACTIONAL:
-        raise ApiError(INVALID_TXN_STATE, "transactions are not supported by this broker")
+    if attributes & _OF_TRANSACTIONS:
+        _check_transactional(header, transaction_version)
     if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
         raise ApiError(
             INVALID_RECORD,
@@ -185,6 +189,18 @@ def _check_content(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
             f"timestamp {timestamp} is more than message.timestamp.after.max.ms="
             f"{config.message_timestamp_after_max_ms} after the broker's time, {now_ms}",
         )
+
+
+def _check_transactional(header: BatchHeader, transaction_version: int) -> None:
+    if header.is_control:
+        raise ApiError(INVALID_RECORD, "clients must not write control batches")
+    if transaction_version < 0:
+        raise ApiError(
+            TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            "a batch belongs to a transaction; the request must name the transactional.id",
+        )
+    if header.producer_id < 0:
+        raise ApiError(INVALID_RECORD, "a batch belongs to a transaction, but has no producer id")
 
 
 class Appended(NamedTuple):
@@ -213,6 +229,18 @@ class Assigned(NamedTuple):
     max_timestamp: int
 
 
+class TransactionChanges(NamedTuple):
+    """The transactions that begin or end with one append."""
+
+    begun: list[tuple[int, int, int]]
+    """The producer id, the first offset, and the position of the first batch among those to
+    write."""
+    ended: int
+    """The id of the producer whose transaction the marker ends; -1 without a marker."""
+    is_commit: bool
+    """Whether the marker commits."""
+
+
 class Assignment(NamedTuple):
     """The batches to write in one append, and the resulting state."""
 
@@ -227,6 +255,8 @@ class Assignment(NamedTuple):
     last_offset: int
     duplicate_timestamp: int
     """The greatest timestamp stored for the last duplicate; -1 without duplicates."""
+    transactions: TransactionChanges | None
+    """The transactions that begin or end; None if none does."""
 
 
 def assign(
@@ -234,6 +264,7 @@ def assign(
     producers: Mapping[int, ProducerEntry],
     end_offset: int,
     append_time_ms: int,
+    transaction_version: int = -1,
 ) -> Assignment:
     """Assign offsets to all batches except duplicates, which already have offsets.
 
@@ -242,13 +273,15 @@ def assign(
         producers: the state of the producers; not changed.
         end_offset: the first offset to assign.
         append_time_ms: the timestamp for all records; -1 keeps the producer's timestamps.
+        transaction_version: see :meth:`.Log.append`.
 
     Raises:
-        ApiError: OUT_OF_ORDER_SEQUENCE_NUMBER; INVALID_PRODUCER_EPOCH; RECORD_LIST_TOO_LARGE if
-            the partition has too few offsets left.
+        ApiError: OUT_OF_ORDER_SEQUENCE_NUMBER; INVALID_PRODUCER_EPOCH; INVALID_TXN_STATE;
+            RECORD_LIST_TOO_LARGE if the partition has too few offsets left.
     """
     batches: list[Assigned] = []
     pending: dict[int, ProducerEntry] = {}
+    begun: list[tuple[int, int, int]] = []
     at = size = 0
     first_offset = last_offset = duplicate_timestamp = -1
     for header in headers:
@@ -256,11 +289,15 @@ def assign(
         batch_size = header.length + PREFIX_SIZE
         duplicate = None
         if header.producer_id >= 0:
-            duplicate = accept(producers, pending, header, end_offset, timestamp)
+            duplicate = accept(
+                producers, pending, header, end_offset, timestamp, transaction_version
+            )
         if duplicate is None:
             base_offset, last_offset = end_offset, end_offset + header.last_offset_delta
             fields = (header, at, batch_size, base_offset, last_offset, timestamp)
             batches.append(_tuple(Assigned, fields))
+            if transaction_version >= 0 and _begins(pending.get(header.producer_id), base_offset):
+                begun.append((header.producer_id, base_offset, size))
             end_offset = last_offset + 1
             size += batch_size
         else:
@@ -275,8 +312,29 @@ def assign(
             f"the records would get offsets up to {end_offset - 1}, but offsets must be below"
             f" {_END_OFFSET_MAX}; send the records to another partition",
         )
-    whole = (batches, pending, size, first_offset, last_offset, duplicate_timestamp)
+    changes = TransactionChanges(begun, -1, False) if begun else None
+    whole = (batches, pending, size, first_offset, last_offset, duplicate_timestamp, changes)
     return _tuple(Assignment, whole)
+
+
+def _begins(entry: ProducerEntry | None, base_offset: int) -> bool:
+    return entry is not None and entry.transaction_first_offset == base_offset
+
+
+def assign_marker(data: bytes, is_commit: bool, entry: ProducerEntry) -> Assignment:
+    """Return the assignment of a marker, whose batch already has its offset.
+
+    Args:
+        data: the control batch.
+        is_commit: whether the marker commits.
+        entry: the producer's entry after the marker.
+    """
+    header = read_header(data)
+    offset, size = header.base_offset, len(data)
+    batch = Assigned(header, 0, size, offset, offset, header.max_timestamp)
+    changes = TransactionChanges([], header.producer_id, is_commit)
+    producers = {header.producer_id: entry}
+    return Assignment([batch], producers, size, offset, offset, -1, changes)
 
 
 def buffers_to_write(
