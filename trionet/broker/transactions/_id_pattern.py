@@ -8,9 +8,10 @@ The choice: the textbook simulation of a nondeterministic automaton, in which al
 once (Thompson, 1968). Only single characters and character classes are left to ``re``. Rejected:
 the bindings of RE2, a compiled dependency of every installation, for one filter of one request.
 
-Supported: literals, ``.``, classes, ``\d \w \s`` and their negations, groups, alternatives,
-repetition (``* + ? {m,n}``, also lazy, which is the same for a match of the whole text), ``^``,
-``$``, and a leading ``(?i)``.
+Supported: literals, ``.``, classes (also ``[[:alpha:]]`` and the like), ``\d \w \s`` and their
+negations, groups, alternatives, repetition (``* + ? {m,n}``, also lazy, which is the same for a
+match of the whole text), ``^``, ``$``, and a leading ``(?i)``. Not supported: classes of Unicode
+(``\pL``), and flags elsewhere.
 """
 
 from __future__ import annotations
@@ -27,7 +28,19 @@ _Fragment = Callable[[int], int]
 """Adds states that continue with a given state, and returns the first of them."""
 
 _REPEAT: Final = re.compile(r"\{(\d+)(,?)(\d*)\}")
-_CLASS: Final = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+_CLASS: Final = re.compile(r"\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]", re.DOTALL)
+_NAMED: Final = re.compile(r"\[:(\^?\w+):\]")
+_NAMED_CLASSES: Final = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "digit": "0-9",
+    "lower": "a-z",
+    "punct": r"!-/:-@\[-`{-~",
+    "space": r"\s",
+    "upper": "A-Z",
+    "word": r"\w",
+    "xdigit": "0-9A-Fa-f",
+}
 _GROUP: Final = re.compile(r"\(\?(?::|P?<\w+>)")
 _CLASSES: Final = frozenset("dDwWsS")
 _END: Final = 0
@@ -150,8 +163,7 @@ class IdPattern:
     def _character(self, text: str) -> _Matches:
         if text.startswith("["):
             self._rest = self._rest[len(text) :]
-            if "[:" in text:
-                raise ValueError("classes such as [:alpha:] are not supported")
+            text = _NAMED.sub(_named_class, text)
         try:
             return re.compile(text, self._flags).fullmatch
         except re.error as error:
@@ -193,6 +205,14 @@ class IdPattern:
             self._rest = self._rest[len(text) :]
             return True
         return False
+
+
+def _named_class(match: re.Match[str]) -> str:
+    characters = _NAMED_CLASSES.get(match.group(1))
+    if characters is None:
+        names = ", ".join(_NAMED_CLASSES)
+        raise ValueError(f"the class {match.group()} is not supported; supported: {names}")
+    return characters
 
 
 def _in_sequence(parts: list[_Fragment], after: int) -> int:
