@@ -66,10 +66,13 @@ class IdPattern:
         # Each state: what it accepts, and its successors. Without the former, it is left at once:
         # "" is free, "^" and "$" depend on the position.
         self._states: list[tuple[_Matches | str, tuple[int, ...]]] = [("", ())]
-        fragment = self._alternatives()
-        if self._rest:
-            raise ValueError(f"unexpected {self._rest[0]!r} in the expression {text!r}")
-        self._first = fragment(_END)
+        try:
+            fragment = self._alternatives()
+            if self._rest:
+                raise ValueError(f"unexpected {self._rest[0]!r} in the expression")
+            self._first = fragment(_END)
+        except RecursionError:
+            raise ValueError("the expression is nested too deeply") from None
 
     def matches(self, id: str) -> bool:
         """Return whether the expression matches a whole id."""
