@@ -274,7 +274,7 @@ class Log:
             segment = self._segments.all[-1]
             config = self.config
             # An empty segment takes a marker, whatever its size; other batches fit.
-            is_full = segment.size > 0 and size > config.segment_bytes - segment.size
+            is_full = size > config.segment_bytes - segment.size and segment.size > 0
             if is_full or segment.must_roll(
                 last_offset, batches[-1].max_timestamp, self._name, config, now_ms
             ):
