@@ -77,17 +77,25 @@ def committed(log: Log, max_bytes: int = 1_000_000) -> list[tuple[int, bytes | N
     while offset < (up_to := log.last_stable_offset):
         read = log.read(offset, max_bytes, up_to=up_to)
         aborted = log.aborted_transactions(offset, min(up_to, log.end_of(read)))
-        records, offset = _filtered(bytes_of(read), aborted, offset)
+        records, offset = filtered(bytes_of(read), aborted, offset)
         found += [each for each in records if each[0] >= start_offset]
     return found
 
 
-def _filtered(
+def filtered(
     data: bytes, aborted: list[tuple[int, int]], offset: int
 ) -> tuple[list[tuple[int, bytes | None]], int]:
+    """Offsets and values of the committed records in a range of whole batches, and its end.
+
+    Args:
+        data: the batches.
+        aborted: the aborted transactions that the broker names: producer ids and first offsets.
+        offset: the first one that is wanted.
+    """
     found = []
     waiting = sorted((first_offset, producer_id) for producer_id, first_offset in aborted)
     skipped: set[int] = set()
+    last = offset - 1
     for position, header in iter_batches(data):
         records = decode_batch(data[position : position + header.size])
         while waiting and waiting[0][0] <= header.last_offset:
