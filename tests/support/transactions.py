@@ -86,6 +86,7 @@ def _filtered(
     data: bytes, aborted: list[tuple[int, int]], offset: int
 ) -> tuple[list[tuple[int, bytes | None]], int]:
     found = []
+    last = offset
     waiting = sorted((first_offset, producer_id) for producer_id, first_offset in aborted)
     skipped: set[int] = set()
     for position, header in iter_batches(data):

@@ -157,7 +157,7 @@ async def test_followers_are_refused(client: Client, version: int) -> None:
 # Transactions
 
 
-async def transacted(broker: Broker, client: Client, **configs: object) -> Log:
+async def transacted(broker: Broker, client: Client, **configs: Any) -> Log:
     """Offsets: 0 plain, 1 aborted by 7, 2 committed by 8, 3 and 4 markers, 5 open of 9, 6 plain."""
     await create_topic(client, "t", **configs)
     await append(client, b"plain")
