@@ -93,6 +93,7 @@ def filtered(
         offset: the first one that is wanted.
     """
     found = []
+    last = offset
     waiting = sorted((first_offset, producer_id) for producer_id, first_offset in aborted)
     skipped: set[int] = set()
     last = offset - 1

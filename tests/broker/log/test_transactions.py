@@ -603,9 +603,9 @@ async def test_restart_finds_open_and_aborted_transactions(
         found = log.aborted_transactions(each, log.end_offset)
         assert found == again.aborted_transactions(each, log.end_offset)
     undisturbed = await transacted(MemoryDirectory(), segment_bytes)
-    for each in (again, undisturbed):
-        commit(each, 7)
-        abort(each, 8)
+    for going_on in (again, undisturbed):
+        commit(going_on, 7)
+        abort(going_on, 8)
     assert again.end_offset == again.last_stable_offset
     assert committed(undisturbed) == committed(again)
     check_agreement(again)
