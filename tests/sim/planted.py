@@ -17,8 +17,8 @@ from trionet.broker.log.folder._log_folder import LogFolder
 from trionet.broker.log.state import _producer_state as producer_state
 from trionet.broker.log.validation._validation import Appended
 from trionet.client.producer.sending import _completion as completion
-from trionet.client.producer.sending._sequences import NONE, PartitionSequences
-from trionet.client.producer.sending._transaction_manager import TransactionManager
+from trionet.client.producer.transactions._sequences import NONE, PartitionSequences
+from trionet.client.producer.transactions._transaction_manager import TransactionManager
 from trionet.net._channel_state import MuteState
 from trionet.protocol import error_codes
 from trionet.server._processor import Processor

@@ -24,7 +24,7 @@ from .batching._accumulator import RecordAccumulator
 from .batching._buffer_pool import BufferPoolWaiters
 from .sending._completion import Completion
 from .sending._sender import Sender
-from .sending._transaction_manager import TransactionManager
+from .transactions._transaction_manager import TransactionManager
 
 logger = logging.getLogger("trionet.client")
 

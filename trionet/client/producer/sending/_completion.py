@@ -42,7 +42,7 @@ from ..batching._batch import ProducerBatch
 from ..batching._batch_queues import BatchQueues
 from ._counters import SenderCounters
 from ._produce_requests import UNKNOWN, WRITTEN, PartitionResponse, partition_responses
-from ._transaction_manager import TransactionManager
+from ..transactions._transaction_manager import TransactionManager
 
 logger = logging.getLogger("trionet.client")
 

@@ -43,7 +43,7 @@ from ..batching._batch_queues import BatchQueues
 from ._completion import Completion
 from ._counters import SenderCounters
 from ._produce_requests import produce_request
-from ._transaction_manager import InitProducerIdHandler, TransactionManager
+from ..transactions._transaction_manager import InitProducerIdHandler, TransactionManager
 
 logger = logging.getLogger("trionet.client")
 
