@@ -313,11 +313,12 @@ class TransactionAbortableError(TransactionError):
 
 
 class ProducerFencedError(TransactionError):
-    """A newer producer uses the same ``transactional.id``, or the transaction has timed out.
+    """A newer producer uses the same ``transactional.id``.
 
     (Kafka: ProducerFencedException.) This producer is finished: its open transaction was aborted,
-    and every further call raises this error. Close it. If ``transaction.timeout.ms`` was exceeded,
-    open another producer; otherwise leave the work to the newer one.
+    and every further call raises this error. Close it, and leave the work to the newer one. Brokers
+    before Kafka 4.0 also fence the producer of a transaction that was open for too long; then open
+    another producer.
     """
 
 

@@ -183,21 +183,21 @@ def _compression_level(config: ClientConfig) -> int | None:
 
 
 def _transactional_id(config: ClientConfig) -> str | None:
-    given = config.optional("transactional.id")
-    if given == "":
+    if config["transactional.id"] == "":
         raise ConfigError(
             "transactional.id = '' must not be empty; leave it out for a producer without"
             " transactions"
         )
-    return given
+    return config.optional("transactional.id")
 
 
 def _idempotence(config: ClientConfig) -> bool:
     """Return whether the producer is idempotent.
 
     Unless ``enable.idempotence`` or ``transactional.id`` is set explicitly, incompatible values of
-    ``retries`` or ``acks`` disable idempotence. An incompatible ``max.in.flight.requests.per.connection`` is always an
-    error, as in Kafka, because a user who raises it is unlikely to want to give up idempotence.
+    ``retries`` or ``acks`` disable idempotence. An incompatible
+    ``max.in.flight.requests.per.connection`` is always an error, as in Kafka, because a user who
+    raises it is unlikely to want to give up idempotence.
 
     Raises:
         ConfigError: the settings are incompatible with idempotence.
@@ -216,9 +216,11 @@ def _idempotence(config: ClientConfig) -> bool:
         ("acks", "all", _acks(config) != -1),
     ):
         if rules_out and needs:
-            instead = "leave it out" if needs[0] == "transactional.id" else f"set {needs[0]} = false"
+            instead = "set enable.idempotence = false"
+            if needs[0] == "transactional.id":
+                instead = "leave transactional.id out"
             raise ConfigError(
-                f"{key} = {config[key]!r} is not allowed with {needs[0]}; set {key} to {allowed},"
+                f"{key} = {config[key]!r} is not allowed with {needs[0]}; set it to {allowed},"
                 f" or {instead}"
             )
         if rules_out:

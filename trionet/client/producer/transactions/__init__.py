@@ -1,1 +1,1 @@
-"""The transactions of a producer, and the sequence numbers that transactions and idempotence need."""
+"""The transactions of a producer, and the numbers that make its batches unique."""
