@@ -24,8 +24,8 @@ from trionet.broker.transactions._transaction import (
 )
 from trionet.broker.transactions._transaction_coordinator import TransactionCoordinator
 from trionet.client.producer.sending import _completion as completion
-from trionet.client.producer.sending._sequences import NONE, PartitionSequences
-from trionet.client.producer.sending._transaction_manager import TransactionManager
+from trionet.client.producer.transactions._sequences import NONE, PartitionSequences
+from trionet.client.producer.transactions._transaction_manager import TransactionManager
 from trionet.net._channel_state import MuteState
 from trionet.protocol import error_codes
 from trionet.server._processor import Processor

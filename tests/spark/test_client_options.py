@@ -141,7 +141,7 @@ def test_what_the_client_does_not_have_is_an_error(key: str, message: str) -> No
 @pytest.mark.parametrize(
     ("key", "message"),
     [
-        ("transactional.id", "this version has no transactions"),
+        ("transactional.id", "a sink writes no transactions"),
         ("partitioner.class", "pass the partition with each record"),
         ("fetch.min.bytes", "is a setting of consumers, not of producers"),
     ],
