@@ -62,6 +62,7 @@ LONG = (
     "test_java_configs.py",
     "test_java_topic_tools.py",
     "test_kafka_cluster.py",
+    "test_kafka_transaction_rules.py",
     "test_kafkajs.py",
     "test_producer.py",
     "test_records_matrix.py",
