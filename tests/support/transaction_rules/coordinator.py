@@ -29,7 +29,7 @@ from support.transaction_rules.play import Again, Call, Scenario, Step, Topic, W
 #: Epochs below 32,767 are given to clients: so many calls exhaust those of an id.
 _EPOCHS: Final = 32_766
 #: So many markers are hardly written before the next request of a connection is handled.
-_WIDE: Final = 200
+_WIDE: Final = 400
 
 
 def _in_state(state: str, name: str) -> list[Step]:

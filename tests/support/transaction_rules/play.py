@@ -41,7 +41,7 @@ _OF_A_MOMENT: Final = (
     " PrepareCommit ",
 )
 _TRIES: Final = 200
-_ENDINGS: Final = 10
+_ENDINGS: Final = 30
 _AT_ONCE: Final = 100
 
 
@@ -175,8 +175,9 @@ class WhileEnding:
             full = play.names.full(self.transactional_id)
             calls = self.end, self.probe
             texts = [call.text(play.names) for call in calls]
-            for call in calls:
-                await play.client.send(call.make(play.names), call.version)
+            requests = [call.make(play.names) for call in calls]
+            for call, request in zip(calls, requests, strict=True):
+                await play.client.send(request, call.version)
             await play.client.send(DescribeTransactionsRequest(transactional_ids=[full]), 0)
             for call, text in zip(calls, texts, strict=True):
                 shown = call.show(play.names, await play.client.receive())
