@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from support.calls import fetch_request
+from support.calls import bytes_of, fetch_request
 from support.group_calls import commit_request
 from support.transaction_rules.names import NOBODY, Names, Who, current
 from support.transaction_rules.play import Call, error
@@ -477,7 +477,7 @@ def _fetched(names: Names, data: PartitionData) -> str:
 
 
 def _batches(names: Names, data: PartitionData) -> str:
-    records = b"" if data.records is None else bytes(memoryview(data.records))  # type: ignore[arg-type]
+    records = b"" if data.records is None else bytes_of(data)
     shown = []
     for position, header in iter_batches(records):
         decoded = decode_batch(records, position)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from support.transaction_rules.calls import (
@@ -22,12 +24,12 @@ from support.transaction_rules.calls import (
     versions,
 )
 from support.transaction_rules.names import INVENTED, STRANGER, current, exactly, named
-from support.transaction_rules.play import Again, Scenario, Step, Together, Topic
+from support.transaction_rules.play import Again, Call, Scenario, Step, Topic, WhileEnding
 
 #: Epochs below 32,767 are given to clients: so many calls exhaust those of an id.
 _EPOCHS: Final = 32_766
-#: So many markers are not written before the next requests of a connection are handled.
-_WIDE: Final = 1000
+#: So many markers are hardly written before the next request of a connection is handled.
+_WIDE: Final = 400
 
 
 def _in_state(state: str, name: str) -> list[Step]:
@@ -99,41 +101,44 @@ def _inits(state: str, version: int) -> Scenario:
 
 
 def _while_ending(version: int, *, result: bool) -> Scenario:
-    """What comes while markers are being written: the transaction is decided and not complete."""
-    name, is_new = "x", version >= 5
-    return [
-        Topic("a", _WIDE),
-        init(name).quiet,
-        add(name, " ".join(f"a-{index}" for index in range(_WIDE))).quiet,
-        Together(
-            [
-                end(name, commit=result, version=version),
-                end(name, commit=result, version=version),
-                end(name, commit=not result, version=version),
-                *(
-                    [
-                        end(name, commit=result, who=current(name, 1), version=version),
-                        end(name, commit=not result, who=current(name, 1), version=version),
-                    ]
-                    if is_new
-                    else []
-                ),
-                end(name, commit=result, who=current(name, 2), version=version),
-                end(name, commit=result, who=STRANGER, version=version),
-                init(name),
-                init(name, STRANGER),
-                add(name, "a-0"),
-                add(name, "a-0", STRANGER),
-                add_several(Addition(name, "a-0", verify_only=True)),
-                add_several(Addition(name, "a-0", current(name, 1), verify_only=True)),
-                add_offsets(name, "g"),
-                produce(name, "a-0", version=11),
-            ]
+    """What comes while markers are being written: the transaction is decided and not complete.
+
+    Each request follows the EndTxn of a transaction of its own.
+    """
+    probes: list[Callable[[str], Call]] = [
+        *(
+            partial(_end_again, result=same, version=version, epochs=epochs)
+            for same in (result, not result)
+            for epochs in (0, 1, 2)
         ),
-        end(name, commit=result, who=named(0, 0), version=version).quiet,
-        end(name, commit=result, who=named(0, 0), version=version),
-        describe(name),
+        lambda name: end(name, commit=result, who=STRANGER, version=version),
+        init,
+        lambda name: init(name, STRANGER),
+        lambda name: add(name, "a-0"),
+        lambda name: add(name, "a-0", current(name, 1)),
+        lambda name: add(name, "a-0", STRANGER),
+        lambda name: add_several(Addition(name, "a-0", verify_only=True)),
+        lambda name: add_several(Addition(name, "a-0", current(name, 1), verify_only=True)),
+        lambda name: add_offsets(name, "g"),
+        lambda name: produce(name, "a-0", version=11),
     ]
+    steps: list[Step] = [Topic("a", _WIDE)]
+    for number, probe in enumerate(probes):
+        name = f"x{number}"
+        wide = add(name, " ".join(f"a-{index}" for index in range(_WIDE)))
+        ending = end(name, commit=result, version=version)
+        steps.append(WhileEnding(name, [init(name).quiet, wide.quiet], ending, probe(name)))
+    # The same request, when the transaction is complete.
+    return [
+        *steps,
+        end("x0", commit=result, who=named(0, 0), version=version).quiet,
+        end("x0", commit=result, who=named(0, 0), version=version),
+        describe("x0"),
+    ]
+
+
+def _end_again(name: str, *, result: bool, version: int, epochs: int) -> Call:
+    return end(name, commit=result, who=current(name, epochs), version=version)
 
 
 def _exhausted(*steps: Step) -> Scenario:

@@ -30,6 +30,7 @@ class Names:
         self._prefix = prefix
         self.coordinator_epoch = coordinator_epoch
         self._producer_ids: list[int] = []
+        self._begun: dict[str, int] = {}
         self.identities: dict[str, Identity] = {}
         self.topic_ids: dict[str, bytes] = {}
         self.members: dict[str, str] = {}
@@ -42,15 +43,26 @@ class Names:
         self._timestamp += 1000
         return self._timestamp
 
+    def begin_again(self, transactional_id: str) -> None:
+        """Give a transactional id another full name, and forget the producer id that it had."""
+        found = self.identities.pop(transactional_id, None)
+        if found is not None:
+            self._producer_ids.remove(found[0])
+            self._begun[transactional_id] = self._begun.get(transactional_id, 0) + 1
+
     def full(self, name: str) -> str:
         """What the broker calls a topic, a group or a transactional id; the empty name stays."""
-        return self._prefix + name if name else name
+        begun = f"-{self._begun[name]}" if name in self._begun else ""
+        return self._prefix + name + begun if name else name
 
     def is_own(self, full: str) -> bool:
         return full.startswith(self._prefix)
 
     def short(self, full: str) -> str:
         """The inverse of `full`."""
+        for name in self._begun:
+            if full == self.full(name):
+                return name
         return full.removeprefix(self._prefix)
 
     def producer_id(self, number: int) -> int:

@@ -41,6 +41,7 @@ _OF_A_MOMENT: Final = (
     " PrepareCommit ",
 )
 _TRIES: Final = 200
+_ENDINGS: Final = 30
 _AT_ONCE: Final = 100
 
 
@@ -106,11 +107,12 @@ class Call:
 
     async def play(self, play: Play) -> None:
         text, request = self.text(play.names), self.make(play.names)
-        for _ in range(_TRIES if self.is_patient else 1):
-            shown = self.show(play.names, await play.client.call(request, self.version))
-            if not any(error in shown for error in _OF_A_MOMENT):
-                break
+        shown = self.show(play.names, await play.client.call(request, self.version))
+        tries = 1
+        while self.is_patient and tries < _TRIES and any(each in shown for each in _OF_A_MOMENT):
             await trio.sleep(0.02)
+            shown = self.show(play.names, await play.client.call(request, self.version))
+            tries += 1
         if not self.is_quiet:
             play.lines.append(f"{text}: {shown}")
         if self.completes is not None and shown.startswith("NONE"):
@@ -146,18 +148,43 @@ class Until:
 
 
 @attrs.frozen
-class Together:
-    """Calls that are sent before the first response is there, none of them tried again."""
+class WhileEnding:
+    """A call that comes after an EndTxn, and before its markers are all written.
 
-    calls: Sequence[Call]
+    Where these are written too soon it is repeated with another transactional id.
+
+    Args:
+        transactional_id: of the transaction.
+        before: begins it.
+        end: ends it.
+        probe: what comes meanwhile.
+    """
+
+    transactional_id: str
+    before: Sequence[Step]
+    end: Call
+    probe: Call
 
     async def play(self, play: Play) -> None:
-        texts = [call.text(play.names) for call in self.calls]
-        for call in self.calls:
-            await play.client.send(call.make(play.names), call.version)
-        for call, text in zip(self.calls, texts, strict=True):
-            shown = call.show(play.names, await play.client.receive())
-            play.lines.append(f"{text}: {shown}")
+        line_count = len(play.lines)
+        for _ in range(_ENDINGS):
+            del play.lines[line_count:]
+            play.names.begin_again(self.transactional_id)
+            for step in self.before:
+                await step.play(play)
+            full = play.names.full(self.transactional_id)
+            calls = self.end, self.probe
+            texts = [call.text(play.names) for call in calls]
+            requests = [call.make(play.names) for call in calls]
+            for call, request in zip(calls, requests, strict=True):
+                await play.client.send(request, call.version)
+            await play.client.send(DescribeTransactionsRequest(transactional_ids=[full]), 0)
+            for call, text in zip(calls, texts, strict=True):
+                shown = call.show(play.names, await play.client.receive())
+                play.lines.append(f"{text}: {shown}")
+            [found] = (await play.client.receive()).transaction_states
+            if found.transaction_state.startswith("Prepare"):
+                return
 
 
 @attrs.frozen
@@ -258,7 +285,7 @@ class Finalized:
         request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
         response = await play.client.call(request, 4)
         levels = {each.name: each.max_version_level for each in response.finalized_features}
-        return levels.get("transaction.version", 0)
+        return int(levels.get("transaction.version", 0))
 
 
 async def play_scenario(
@@ -278,7 +305,7 @@ async def play_scenario(
             try:
                 await step.play(play)
             except EOFError:
-                play.lines.append(f"{type(step).__name__}: the connection is closed")
+                play.lines.append("the connection is closed")
                 break
         return play.lines
 
