@@ -737,7 +737,12 @@ class Log:
         Also true while files are being removed, since a power failure may bring them back,
         incomplete.
         """
-        return self._removals > 0 or self.start_offset > self._segments.all[0].base_offset
+        return self._removals > 0 or self.start_offset > self.first_segment_offset
+
+    @property
+    def first_segment_offset(self) -> int:
+        """The base offset of the first segment, which may be below the start offset."""
+        return self._segments.all[0].base_offset
 
     @property
     def size(self) -> int:
