@@ -281,17 +281,19 @@ async def test_a_consumer_that_leaves_while_it_waits_disturbs_no_other(
     assert [] == [record for record in caplog.records if record.levelname != "INFO"]
 
 
+@pytest.mark.parametrize("isolation_level", [0, 1])
 @pytest.mark.parametrize("by_id", [False, True])
 async def test_the_deletion_of_a_topic_ends_the_fetches_that_wait_for_it(
-    broker: Broker, client: Client, by_id: bool
+    broker: Broker, client: Client, by_id: bool, isolation_level: int
 ) -> None:
     topic: Any = (await create_topic(client, "t")).topic_id if by_id else "t"
     if not by_id:
         await create_topic(client, "t")
     async with connect(broker.bootstrap_servers) as other:
-        await client.send(
-            fetch_request({topic: {0: 0}}, max_wait_ms=FOREVER_MS), FETCH_BY_ID if by_id else 12
+        request = fetch_request(
+            {topic: {0: 0}}, max_wait_ms=FOREVER_MS, isolation_level=isolation_level
         )
+        await client.send(request, FETCH_BY_ID if by_id else 12)
         await waiting(broker, 1)
 
         await delete_topic(other, "t")
