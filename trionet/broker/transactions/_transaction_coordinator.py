@@ -483,20 +483,18 @@ class TransactionCoordinator:
                     transaction_version=decided.version,
                     now_ms=self._now_ms(),
                 )
+                transaction.partitions.pop(log, None)
+                if log.must_flush:
+                    unflushed[log] = appended
+                else:
+                    self._appended(log, appended.size)
             except ApiError as error:
                 logger.log(level, _NOT_WRITTEN, log.topic, log.partition, transaction.id, error)
                 if error.error_code in _SUPERSEDED:
                     transaction.partitions.pop(log, None)
-                continue
-            except Exception as error:  # boundary: one marker
-                args = log.topic, log.partition, transaction.id, error
-                logger.log(level, _NOT_WRITTEN, *args, exc_info=True)
-                continue
-            transaction.partitions.pop(log, None)
-            if log.must_flush:
-                unflushed[log] = appended
-            else:
-                self._appended(log, appended.size)
+            except Exception:  # boundary: one marker
+                name = log.topic, log.partition, transaction.id
+                logger.log(level, _NOT_WRITTEN, *name, "unexpected error", exc_info=True)
         return unflushed
 
     def _settle(self, transaction: Transaction[Log]) -> None:
