@@ -20,9 +20,6 @@ from support.transaction_rules.rules import (
     recorded,
 )
 
-SERVED: Final = False
-"""Whether our broker serves transactions."""
-
 DEVIATIONS: Final[dict[str, str]] = {}
 """Scenarios in which our broker responds otherwise, on purpose, and why."""
 
@@ -45,7 +42,6 @@ def _scenarios() -> list[object]:
     ]
 
 
-@pytest.mark.skipif(not SERVED, reason="the broker does not serve transactions")
 @pytest.mark.parametrize("name", _scenarios())
 async def test_our_broker_responds_as_kafka_does(name: str) -> None:
     """Each scenario has a broker of its own."""
