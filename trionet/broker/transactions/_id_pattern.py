@@ -13,7 +13,7 @@ number of times: a client may send anything.
 
 Supported: literals, ``.``, classes (also ``[[:alpha:]]`` and the like), ``\d \w \s`` and their negations, groups, alternatives,
 repetition (``* + ? {m,n}``, also lazy, which is the same for a match of the whole text), ``^``,
-``$``, and a leading ``(?i)``.
+``$``, and ``(?i)``.
 """
 
 from __future__ import annotations
@@ -69,13 +69,9 @@ class IdPattern:
     def __init__(self, text: str) -> None:
         if len(text) > CHARACTERS_MAX:
             raise ValueError(f"the expression may have {CHARACTERS_MAX} characters")
-        flags = re.ASCII
+        self._flags = re.ASCII
         self._text = text
         self._at = 0
-        if text.startswith("(?i)"):
-            flags |= re.IGNORECASE
-            self._at = 4
-        self._flags = flags
         self._characters = 0  # how many parts accept a character, before they are repeated
         self._depth = 0
         self._parts = 0
@@ -141,9 +137,11 @@ class IdPattern:
         self._depth += 1
         if self._depth > DEPTH_MAX:
             raise ValueError(f"groups may be nested {DEPTH_MAX} deep")
+        flags = self._flags
         branches = [self._branch()]
         while self._take("|"):
             branches.append(self._branch())
+        self._flags = flags  # (?i) ends with its group
         self._depth -= 1
         if len(branches) == 1:
             return branches[0]
@@ -152,6 +150,9 @@ class IdPattern:
     def _branch(self) -> _Fragment:
         parts: list[_Fragment] = []
         while self._next and self._next not in "|)":
+            if self._take("(?i)"):
+                self._flags |= re.IGNORECASE
+                continue
             part = self._atom()
             repeated = self._repeated(part)
             if repeated is not None:
@@ -267,9 +268,9 @@ class IdPattern:
         self._at += 1
         return character
 
-    def _take(self, character: str) -> bool:
-        if self._next == character:
-            self._at += 1
+    def _take(self, text: str) -> bool:
+        if self._text.startswith(text, self._at):
+            self._at += len(text)
             return True
         return False
 
