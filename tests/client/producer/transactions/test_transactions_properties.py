@@ -9,7 +9,7 @@ from typing import NamedTuple
 import attrs
 import pytest
 import trio
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
@@ -119,14 +119,15 @@ class CancelAt(trio.abc.Instrument):
 
 
 def fate(leaders: CoordinatedLeaders, name: str) -> Answer:
-    return {
+    fates: dict[str, Answer] = {
         "written": leaders.write,
         "request lost": hang_up,
         "response lost": leaders.write_and(hang_up),
         "rejected for now": refusal(error_codes.NOT_ENOUGH_REPLICAS),
         "rejected": refusal(error_codes.TOPIC_AUTHORIZATION_FAILED),
         "from an old epoch": refusal(error_codes.INVALID_PRODUCER_EPOCH),
-    }[name]
+    }
+    return fates[name]
 
 
 class _GivenUpError(Exception):
@@ -198,7 +199,6 @@ async def play(level: int, plans: list[Transact]) -> None:
     assert leaders.offsets.get(("g", SOURCE), 0) in {max(certain, default=0), *possible}
 
 
-@settings(max_examples=200)
 @given(st.sampled_from([1, 2]), st.lists(TRANSACTIONS, min_size=1, max_size=4))
 def test_transactions_are_visible_as_a_whole_or_not_at_all(
     level: int, plans: list[Transact]
