@@ -10,6 +10,7 @@ import trio
 from trio.testing import MockClock
 
 import trionet
+from support.sasl_node import SaslNode
 from support.scripted_coordinator import (
     ABORTED,
     COMMITTED,
@@ -374,6 +375,26 @@ async def test_first_transaction_without_a_coordinator_times_out(
             await producer.send("t", b"a")
 
     assert [b"a"] == leaders.values_committed()
+
+
+async def test_refused_credentials_are_an_error_of_the_first_transaction(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    node = SaslNode(network)
+    async with (
+        node.listening(),
+        trionet.open_producer(
+            node.address,
+            network=network,
+            transactional_id="x",
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="PLAIN",
+            sasl_username="alice",
+            sasl_password="guess",
+        ) as producer,
+    ):
+        with pytest.raises(trionet.AuthenticationError, match="Invalid username or password"):
+            await producer.begin_transaction()
 
 
 async def test_protocol_changes_with_the_epoch(

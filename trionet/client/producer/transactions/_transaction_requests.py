@@ -47,7 +47,7 @@ from ....protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
-from ..._api_errors import api_error
+from ..._api_errors import LASTING, api_error
 from ..._backoff import ExponentialBackoff
 from ..._topic_partition import TopicPartition, by_topic
 from ...network._cluster import Node
@@ -123,6 +123,12 @@ class TransactionRequests:
     def speaks_v2(self) -> bool:
         """Whether the cluster has finalized TV2."""
         return self._client.finalized_level(FEATURE) >= V2_LEVEL
+
+    @property
+    def lasting_error(self) -> Exception | None:
+        """Why no broker accepts this client, if a retry cannot change that; None otherwise."""
+        error = self._client.metadata.error
+        return error if isinstance(error, LASTING) else None
 
     def send_if_due(self, now: float, *, has_incomplete: bool) -> float:
         """Send the next request if there is one, and no other request or backoff is in progress.
