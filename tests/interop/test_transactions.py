@@ -12,7 +12,7 @@ import trio
 
 import trionet
 from support.cache import Unavailable
-from support.kafka_node import kafka_node
+from support.kafka_node import KafkaFolder, kafka_folder, kafka_node
 from trionet import Admin, OffsetAndMetadata, Producer, TopicPartition
 from trionet.client.admin import FeatureUpdate, NewTopic, UpgradeType
 from trionet.client.consumer import GroupMetadata
@@ -362,6 +362,41 @@ async def test_open_transaction_is_aborted_when_its_producer_is_closed(
     async with trionet.open_admin(servers) as admin:
         assert await state_of(admin, name) in {"PrepareAbort", "CompleteAbort"}
     assert [] == await read(servers, name)
+
+
+@pytest.fixture
+def folder() -> Iterator[KafkaFolder]:
+    """A broker that can be killed and started again."""
+    with ExitStack() as stack:
+        try:
+            yield stack.enter_context(kafka_folder())
+        except Unavailable as reason:
+            pytest.skip(str(reason))
+
+
+@pytest.mark.parametrize("level", [1, 2], ids=["TV1", "TV2"])
+async def test_transaction_survives_the_death_of_its_broker(
+    folder: KafkaFolder, name: str, level: int
+) -> None:
+    servers = folder.bootstrap_servers
+    group = GroupMetadata(name, -1, "", None)
+    with ExitStack() as stack:
+        process = await trio.to_thread.run_sync(stack.enter_context, folder.broker())
+        await finalize(servers, level)
+        async with trionet.open_producer(servers, transactional_id=name) as producer:
+            with trio.fail_after(4 * SECONDS):
+                async with producer.transaction() as tx:
+                    await producer.send(name, b"before")
+                    await tx.send_offsets({TopicPartition(name, 0): 1}, group)
+                    process.kill()
+                    await trio.to_thread.run_sync(process.wait)
+                    await trio.to_thread.run_sync(stack.enter_context, folder.broker())
+                    await producer.send(name, b"after")
+                async with producer.transaction():
+                    await producer.send(name, b"next")
+
+        assert [b"before", b"after", b"next"] == await read(servers, name)
+        assert OffsetAndMetadata(1) == await committed(servers, name, name)
 
 
 async def test_protocol_changes_between_two_transactions(broker: str, name: str) -> None:

@@ -304,6 +304,8 @@ class Producer:
             await self._append_all(topic, partition, columns, deliveries)
             if self._accumulator.end_columns(deliveries):
                 self._sender.send_now(self._clock())
+            else:
+                self._sender.wake()
             # The last batch first: all others are usually done by then and need no separate wait.
             for outcome in reversed(deliveries.outcomes):
                 if not outcome.is_done:
@@ -415,7 +417,7 @@ class Producer:
         )
         if end < stop:
             self._topics.request(topic, partition, now)
-        sender.send_now(now)
+        sender.send_now(now, is_awaited=False)
         return end > start
 
     def _append_some(self, take: Callable[[], bool]) -> None:

@@ -117,9 +117,12 @@ class Transactions:
         state.needs_epoch = True
         state.initialize()
         await self._until(
-            lambda: state.state is not State.INITIALIZING,
+            lambda: state.state is not State.INITIALIZING or requests.lasting_error is not None,
             f"transactional id {state.transactional_id!r} was not initialized",
         )
+        error = requests.lasting_error
+        if state.state is State.INITIALIZING and error is not None:
+            raise again(error)
 
     async def begin(self) -> None:
         """See :meth:`.Producer.begin_transaction`."""

@@ -51,6 +51,9 @@ logger = logging.getLogger("trionet.client")
 
 #: The time for which the sending task sleeps after an awaited record, unless new work wakes it.
 PAUSE_SECONDS: Final = 0.05
+#: The time after which the sending task runs if nothing follows a record of a transaction. It is
+#: less than any round trip to another machine costs with the work around it.
+TRANSACTION_PAUSE_SECONDS: Final = 0.001
 
 
 class Baton:
@@ -82,16 +85,18 @@ class Baton:
         waiting: the number of tasks waiting for a response while another task runs the sender.
     """
 
-    __slots__ = ("_clock", "_stand_by", "has_ended", "is_held", "waiting")
+    __slots__ = ("_clock", "_is_called", "_stand_by", "has_ended", "is_held", "waiting")
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._stand_by: trio.CancelScope | None = None
+        self._is_called = False
         self.is_held = self.has_ended = False
         self.waiting = 0
 
     async def stand_by(self) -> None:
         """Put the sending task to sleep until it must run the sender again."""
+        self._is_called = False
         with trio.CancelScope() as self._stand_by:
             await trio.sleep_forever()
         self._stand_by = None
@@ -101,6 +106,17 @@ class Baton:
         if self._stand_by is not None and not self.is_held:
             self._stand_by.cancel()
 
+    def call_later(self) -> None:
+        """Wake the sending task soon, unless a task takes the baton before.
+
+        A record of a transaction is normally followed by its commit, whose task runs the sender
+        itself.
+        """
+        stand_by = self._stand_by
+        if stand_by is not None and not self.is_held and not self._is_called:
+            self._is_called = True
+            stand_by.deadline = self._clock() + TRANSACTION_PAUSE_SECONDS
+
     def leave(self, *, has_work: bool) -> None:
         """Wake the sending task, immediately if there is work, otherwise after a pause."""
         stand_by = self._stand_by
@@ -108,7 +124,8 @@ class Baton:
             return
         if has_work or self.has_ended:
             stand_by.cancel()
-        elif stand_by.deadline == math.inf:
+        elif stand_by.deadline == math.inf or self._is_called:
+            self._is_called = False
             stand_by.deadline = self._clock() + PAUSE_SECONDS
 
     def end(self) -> None:
@@ -270,10 +287,25 @@ class Sender:
         """Wake the sending task to send batches or requests."""
         self._baton.call()
 
-    def send_now(self, now: float) -> None:
-        """Send ready batches without waiting, and schedule the next check of all other batches."""
+    def wake_for_new_batch(self) -> None:
+        """Wake the sending task to send a batch that has just begun, and to await its response."""
+        if self._transaction is None:
+            self._baton.call()
+        else:
+            self._baton.call_later()
+
+    def send_now(self, now: float, *, is_awaited: bool = True) -> None:
+        """Send ready batches without waiting, and schedule the next check of all other batches.
+
+        Args:
+            now: the current time on the event loop's clock, in seconds.
+            is_awaited: whether the responses are needed at once; see :meth:`wake_for_new_batch`.
+        """
         self._run_by(self._send_ready(now))
-        self.wake()
+        if is_awaited:
+            self.wake()
+        else:
+            self.wake_for_new_batch()
 
     def batch_began(self, partition: TopicPartition, now: float) -> None:
         """Send a partition's ready batches, now that a record has begun a new batch.

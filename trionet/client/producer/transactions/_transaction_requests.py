@@ -21,6 +21,7 @@ from typing import Any, Final
 import trio
 
 from ....errors import (
+    ApiError,
     CommitFailedError,
     FencedInstanceIdError,
     ResponseTooLargeError,
@@ -46,7 +47,7 @@ from ....protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
-from ..._api_errors import api_error
+from ..._api_errors import LASTING, api_error
 from ..._backoff import ExponentialBackoff
 from ..._topic_partition import TopicPartition, by_topic
 from ...network._cluster import Node
@@ -122,6 +123,12 @@ class TransactionRequests:
     def speaks_v2(self) -> bool:
         """Whether the cluster has finalized TV2."""
         return self._client.finalized_level(FEATURE) >= V2_LEVEL
+
+    @property
+    def lasting_error(self) -> Exception | None:
+        """Why no broker accepts this client, if a retry cannot change that; None otherwise."""
+        error = self._client.metadata.error
+        return error if isinstance(error, LASTING) else None
 
     def send_if_due(self, now: float, *, has_incomplete: bool) -> float:
         """Send the next request if there is one, and no other request or backoff is in progress.
@@ -213,7 +220,7 @@ class TransactionRequests:
         kind, name = key
         about = f"the coordinator of {'group' if kind == _GROUP else 'transactional id'} {name!r}"
         step = Step.COMMIT_OFFSETS if kind == _GROUP else Step.INIT
-        self._fail(step, key, found.error_code, about, found.error_message)
+        self._fail(step, key, api_error(found.error_code, about, found.error_message))
 
     # Requests.
 
@@ -300,16 +307,15 @@ class TransactionRequests:
                 self._coordinators.pop(key, None)
             self._without_response(response.error)
             return
-        failure = self._failure(step, response.body)
-        if failure is not None:
-            _, code = failure
-            self._fail(step, key, code, self._about(step), None)
+        code = self._failure(step, response.body)
+        if code is not None:
+            self._fail(step, key, api_error(code, f"{step.value}: {self._about(step)}"))
             return
         self._failures = 0
         self.problem = ""
         self._succeeded(step, response.request, response.body)
 
-    def _failure(self, step: Step, body: Any) -> tuple[Verdict, int] | None:
+    def _failure(self, step: Step, body: Any) -> int | None:
         """Return the most serious error of a response, after recording what succeeded."""
         if step is Step.ADD_PARTITIONS:
             added: AddPartitionsToTxnResponse = body
@@ -369,16 +375,10 @@ class TransactionRequests:
             return f"offsets of group {state.offsets.group.group_id!r}"
         return f"transactional id {state.transactional_id!r}"
 
-    def _fail(
-        self, step: Step, key: tuple[int, str], code: int, about: str, message: str | None
-    ) -> None:
-        state = self._transaction
-        error = api_error(code, f"{step.value}: {about}", message)
+    def _fail(self, step: Step, key: tuple[int, str], error: ApiError) -> None:
+        """Do what an error demands that a coordinator, or the search for it, has returned."""
+        state, code = self._transaction, error.error_code
         what = verdict(step, code)
-        if code == error_codes.INVALID_TXN_STATE and state.state is State.COMMITTING:
-            # The coordinator has aborted it, after transaction.timeout.ms (TV2: its epoch is known
-            # to the coordinator as the last one, so that the next transaction is possible).
-            what = Verdict.ABORT
         if what is Verdict.REFRESH:
             self._coordinators.pop(key, None)
         if what in {Verdict.REFRESH, Verdict.RETRY}:
@@ -386,18 +386,18 @@ class TransactionRequests:
             self._try_later(str(error), self._concurrent if is_ending else None)
             return
         self._failures = 0
+        is_abort = step is Step.END and state.state is State.ABORTING
         if what is Verdict.FENCED:
             self._manager.fail(fenced(state.transactional_id, error))
-        elif what is Verdict.FATAL or step is Step.INIT:
-            self._manager.fail(error)
-        elif step is Step.END and state.state is State.ABORTING and what is Verdict.LOST:
-            state.needs_epoch = True
-            state.ended()
-        elif state.state is State.ABORTING and step is Step.END:
+        elif what is Verdict.FATAL or step is Step.INIT or (is_abort and what is Verdict.ABORT):
             self._manager.fail(error)
         else:
+            # The new epoch keeps delayed requests of this one out of the next transaction.
             state.needs_epoch = True
-            state.fail(_abortable(error, state, step))
+            if is_abort:
+                state.ended()
+            else:
+                state.fail(_abortable(error, state, step))
 
 
 def _offset(pending: PendingOffsets, partition: TopicPartition) -> TxnOffsetCommitRequestPartition:
@@ -413,11 +413,9 @@ def _offset(pending: PendingOffsets, partition: TopicPartition) -> TxnOffsetComm
 _NO_MEMBER: Final = frozenset({error_codes.UNKNOWN_MEMBER_ID, error_codes.ILLEGAL_GENERATION})
 
 
-def _abortable(
-    error: TrionetError, state: TransactionState, step: Step
-) -> TransactionAbortableError:
+def _abortable(error: ApiError, state: TransactionState, step: Step) -> TransactionAbortableError:
     """Return the error of the transaction; errors of members are those of the consumer."""
-    code = getattr(error, "error_code", error_codes.NONE)
+    code = error.error_code
     offsets = state.offsets
     cause: TrionetError = error
     if step is Step.COMMIT_OFFSETS and offsets is not None:

@@ -22,7 +22,8 @@ class Verdict(enum.Enum):
     FATAL = "fatal"
     #: The producer is finished: there is a newer one.
     FENCED = "fenced"
-    #: The coordinator has no transaction of this producer id: there is nothing to end.
+    #: The coordinator has no such transaction: it has aborted it after transaction.timeout.ms,
+    #: has forgotten the producer id, or the request that would have begun it was lost (TV1).
     LOST = "lost"
     #: The transaction can only be aborted.
     ABORT = "abort"
@@ -65,7 +66,7 @@ def verdict(step: Step, code: int) -> Verdict:
         return Verdict.ABORT
     if code in _FENCED:
         return Verdict.FENCED
-    if code in _LOST:
+    if code in _LOST or (step is Step.END and code == error_codes.INVALID_TXN_STATE):
         return Verdict.LOST
     return Verdict.ABORT if code in _ABORTABLE else Verdict.FATAL
 
@@ -73,17 +74,16 @@ def verdict(step: Step, code: int) -> Verdict:
 _PRECEDENCE: Final = {each: number for number, each in enumerate(Verdict)}
 
 
-def worst(step: Step, codes: Iterable[int]) -> tuple[Verdict, int] | None:
+def worst(step: Step, codes: Iterable[int]) -> int | None:
     """Return the most serious error of a response with several; None if there is no error.
 
     OPERATION_NOT_ATTEMPTED only says that another partition has an error.
     """
-    found = [(verdict(step, code), code) for code in codes if code]
     return min(
-        found,
-        key=lambda each: (
-            _PRECEDENCE[each[0]],
-            each[1] == error_codes.OPERATION_NOT_ATTEMPTED,
+        filter(None, codes),
+        key=lambda code: (
+            _PRECEDENCE[verdict(step, code)],
+            code == error_codes.OPERATION_NOT_ATTEMPTED,
         ),
         default=None,
     )
