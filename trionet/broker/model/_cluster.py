@@ -341,6 +341,7 @@ class Cluster:
             self.unflushed.pop(log, None)
             self.purgatory.complete_all(log, log.stable)
             removed.append(log)
+        self.transactions.forget(removed)
         if failure is not None:
             raise failure
 
