@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.calls import batch, produce_request
+from support.calls import TIMESTAMP, batch, produce_request
 from trionet.protocol._codec import Message
 from trionet.protocol.messages.end_txn import EndTxnRequest
 from trionet.protocol.messages.init_producer_id import InitProducerIdRequest
@@ -34,11 +34,18 @@ def identity(response: Any) -> Identity:
 
 
 def produce_in(
-    id: str, producer: Identity, topic: str, *values: bytes, partition: int = 0, sequence: int = 0
+    id: str,
+    producer: Identity,
+    topic: str,
+    *values: bytes,
+    partition: int = 0,
+    sequence: int = 0,
+    timestamp: int = TIMESTAMP,
 ) -> Request:
     """Produce, which adds its partition to the transaction."""
     records = batch(
         *values,
+        timestamp=timestamp,
         transactional=True,
         producer_id=producer[0],
         producer_epoch=producer[1],

@@ -33,6 +33,7 @@ from ..config._broker_config import BrokerConfig
 from ..model._broker_state import BrokerState
 from ._request_recorder import RequestRecorder
 from ._snapshot_sections import fetch_sessions_section, groups_section
+from ._transaction_metrics import TRANSACTION_METRICS, collect_transactions
 
 logger = logging.getLogger("trionet.broker")
 
@@ -110,6 +111,7 @@ KAFKA_METRICS: tuple[Metric, ...] = (
     PURGATORY_SIZE,
     *PRODUCE_CONVERSIONS,
     *FETCH_CONVERSIONS,
+    *TRANSACTION_METRICS,
 )
 
 
@@ -269,6 +271,7 @@ class BrokerMetrics:
         conversions = state.conversions
         yield from self._produce_conversions.families({(): conversions.produced}, now)
         yield from self._fetch_conversions.families({(): conversions.fetched}, now)
+        yield from collect_transactions(state)
         yield single(LOG_BYTES, sum(log.size for log in state.folder.logs.values()))
         if self._recorder is not None:
             for field, metric in REQUEST_LOG.items():
