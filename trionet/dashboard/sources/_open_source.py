@@ -146,7 +146,14 @@ async def open_remote(
 
 
 def _without_clients(model: Model) -> None:
-    for section in (model.topics, model.partitions, model.brokers, model.configs, model.tail):
+    for section in (
+        model.topics,
+        model.partitions,
+        model.transactions,
+        model.brokers,
+        model.configs,
+        model.tail,
+    ):
         section.mark_missing(NO_PLAINTEXT_LISTENER)
     model.pipeline.mark_missing(NO_PLAINTEXT_LISTENER)
     model.client_quotas_missing = NO_PLAINTEXT_LISTENER
