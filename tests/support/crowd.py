@@ -72,9 +72,13 @@ async def main(address: str, many: int) -> None:
 async def _transact(address: str, ids: Sequence[str]) -> None:
     """Have transactional ids, of which the last one has an open transaction."""
     async with open_raw_peer(address) as peer:
-        for id in ids:
-            request = InitProducerIdRequest(transactional_id=id, transaction_timeout_ms=900_000)
-            producer = await peer.call(request, 5)
+        producers = [
+            await peer.call(
+                InitProducerIdRequest(transactional_id=id, transaction_timeout_ms=900_000), 5
+            )
+            for id in ids
+        ]
+        producer = producers[-1]
         records = encode_batch(
             [(0, None, b"a coffee", ())],
             transactional=True,
