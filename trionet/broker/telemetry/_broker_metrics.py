@@ -34,6 +34,7 @@ from ..model._broker_state import BrokerState
 from ._request_recorder import RequestRecorder
 from ._snapshot_sections import fetch_sessions_section, groups_section
 from ._transaction_metrics import TRANSACTION_METRICS, collect_transactions
+from ._transaction_section import transactions_section
 
 logger = logging.getLogger("trionet.broker")
 
@@ -154,6 +155,7 @@ class BrokerMetrics:
         self.sections = {
             **server_sections(self._server, self.log, _name_of),
             "groups": groups_section(state.groups.groups.values, now),
+            "transactions": transactions_section(state),
             "fetch_sessions": fetch_sessions_section(lambda: state.fetch_sessions.sessions, now),
         }
         self._produce_conversions = Meter(*PRODUCE_CONVERSIONS)

@@ -307,6 +307,8 @@ class Model:
         """
         if section == "groups":
             self._group_internals = {}  # what the cluster reports about them is newer from now on
+        elif section == "transactions":
+            self.transactions.mark_failed(why)
         else:
             self._lists[section].mark_failed(why)
 

@@ -453,6 +453,14 @@ class TransactionRow:
     partitions: tuple[TransactionPartitionRow, ...] | None = None
 
 
+def transaction_from_snapshot(values: Mapping[str, Any]) -> TransactionRow:
+    """Return the row of an entry under ``transactions`` in a broker's snapshot."""
+    row = _transaction_row(values)
+    return attrs.evolve(
+        row, partitions=tuple(TransactionPartitionRow(*each) for each in values["partitions"])
+    )
+
+
 @attrs.frozen
 class ConfigRow:
     """A setting of a topic or a broker."""
@@ -569,3 +577,6 @@ def from_internals(values: Mapping[str, Any]) -> GroupRow:
         ),
     )
     return with_internals(row, values)
+
+
+_transaction_row = row_factory(TransactionRow)

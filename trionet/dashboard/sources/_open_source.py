@@ -13,7 +13,14 @@ from ...net.wire._endpoint import SecurityProtocol
 from ..model._model import Model
 from ._actions import Actions
 from ._http_client import HttpClient
-from ._network_source import InProcessReader, MetricsListenerReader, NetworkSource, TaskSource
+from ._network_source import (
+    LISTS,
+    LISTS_WITHOUT_CLIENTS,
+    InProcessReader,
+    MetricsListenerReader,
+    NetworkSource,
+    TaskSource,
+)
 from ._source import DeferredSource, JoinedSource, Part, Source
 
 if TYPE_CHECKING:
@@ -78,8 +85,9 @@ def watch_broker(
     """
     with broker.watch(log) as metrics:
         reader = InProcessReader(metrics)
-        parts: list[Part] = [NetworkSource(reader, "the broker"), TaskSource()]
         address = broker.bootstrap_servers if settings else _plaintext_address(broker)
+        lists = LISTS_WITHOUT_CLIENTS if address is None else LISTS
+        parts: list[Part] = [NetworkSource(reader, "the broker", lists), TaskSource()]
         if address is not None:
             parts += cluster_parts(address, settings or {}, pipeline_topic=pipeline_topic)
         actions = Actions(
@@ -146,14 +154,7 @@ async def open_remote(
 
 
 def _without_clients(model: Model) -> None:
-    for section in (
-        model.topics,
-        model.partitions,
-        model.transactions,
-        model.brokers,
-        model.configs,
-        model.tail,
-    ):
+    for section in (model.topics, model.partitions, model.brokers, model.configs, model.tail):
         section.mark_missing(NO_PLAINTEXT_LISTENER)
     model.pipeline.mark_missing(NO_PLAINTEXT_LISTENER)
     model.client_quotas_missing = NO_PLAINTEXT_LISTENER
