@@ -21,6 +21,7 @@ from trionet.testing import (
     Record,
     SeenRequest,
     ThreadedBroker,
+    TransactionView,
     plugin,
 )
 from trionet.testing.faults._faults import FaultOptions
@@ -61,7 +62,7 @@ INSIDE = {
 }
 
 
-@pytest.mark.parametrize("cls", [SeenRequest, GroupView, ConnectionView, Record])
+@pytest.mark.parametrize("cls", [SeenRequest, GroupView, TransactionView, ConnectionView, Record])
 def test_every_field_is_explained(cls: type) -> None:
     explained = {
         name.strip("`")

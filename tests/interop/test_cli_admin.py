@@ -238,6 +238,7 @@ def test_transactions(run: Run, kafka: Kafka) -> None:
     [described] = run("transactions", "describe", "cli-till", "--json").json
     [state] = run("topics", "producers", "cli-t", "--json").json
     committed = run("topics", "offsets", "cli-t", "--read-committed")
+    hanging = run("transactions", "find-hanging", "--topic", "cli-t")
     unasked = run("transactions", "abort", "cli-till")
     none = run("transactions", "abort-hanging", "cli-t:0", "--start-offset", "7", "-y")
     aborted = run("transactions", "abort", "cli-till", "-y")
@@ -247,6 +248,7 @@ def test_transactions(run: Run, kafka: Kafka) -> None:
     assert ("Ongoing", ["cli-t-0"]) == (described["state"], described["partitions"])
     assert 0 == state["transaction_start"]
     assert [["cli-t", "0", "0", "0", "0"]] == committed.rows
+    assert (0, []) == (hanging.status, hanging.rows)
     assert (2, 1, 0, 1) == (unasked.status, none.status, aborted.status, unknown.status)
     assert "TRANSACTIONAL_ID_NOT_FOUND" in unknown.err
     until(run, "topics", "offsets", "cli-t", "--read-committed", shows="2")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import trio
@@ -15,6 +15,14 @@ import trio
 from trionet import open_admin, open_consumer, open_producer
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin import Admin, NewTopic
+from trionet.protocol.messages.init_producer_id import InitProducerIdRequest
+from trionet.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from trionet.protocol.records._records import encode_batch
+from trionet.testing import open_raw_peer
 
 #: How many topics, groups, clients and strangers: more than a screen of 40 lines has room for.
 MANY: Final = 60
@@ -51,6 +59,7 @@ async def main(address: str, many: int) -> None:
         await _write(address)
         for name in (*HOSTILE, *(f"idle-{number:02}" for number in range(many))):
             (await admin.alter_group_offsets(name, {TopicPartition("orders", 0): 1})).checked()
+        await _transact(address, [*HOSTILE, *(f"till-{number:02}" for number in range(many))])
         for name in (*HOSTILE, *(f"client-{number:02}" for number in range(many))):
             await nursery.start(_stay, address, name)
         for number in range(READERS):
@@ -58,6 +67,28 @@ async def main(address: str, many: int) -> None:
         for _ in range(many):
             await _disturb(address)
         print("ready", flush=True)
+
+
+async def _transact(address: str, ids: Sequence[str]) -> None:
+    """Have transactional ids, of which the last one has an open transaction."""
+    async with open_raw_peer(address) as peer:
+        producers = [
+            await peer.call(
+                InitProducerIdRequest(transactional_id=id, transaction_timeout_ms=900_000), 5
+            )
+            for id in ids
+        ]
+        producer = producers[-1]
+        records = encode_batch(
+            [(0, None, b"a coffee", ())],
+            transactional=True,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            base_sequence=0,
+        )
+        partition = PartitionProduceData(index=0, records=records)
+        data = [TopicProduceData(name="topic-00", partition_data=[partition])]
+        await peer.call(ProduceRequest(transactional_id=ids[-1], acks=-1, topic_data=data), 12)
 
 
 async def _stay(address: str, name: str, *, task_status: trio.TaskStatus[None]) -> None:

@@ -79,6 +79,7 @@ ROWS: Final[dict[str, Any]] = {
     "topics": row_types.TopicRow,
     "partitions": row_types.PartitionRow,
     "groups": row_types.GroupRow,
+    "transactions": row_types.TransactionRow,
     "configs": row_types.ConfigRow,
     "quotas": row_types.QuotaRow,
     "tail": TailRow,

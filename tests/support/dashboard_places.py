@@ -62,6 +62,7 @@ _TEXTS: Final = {
     "trio": "loop lag p99",
     "brokers": "CONTROLLER",
     "sessions": "EPOCH",
+    "transactions": "HANGS",
 }
 TABS: Final = tuple(
     Place(view.name, ((view.key, view.title),), _TEXTS[view.name]) for view in VIEWS
@@ -72,6 +73,7 @@ _CONNECTION: Final = (("2", "Connections"), ("Enter", "Connections > 127.0.0.1:"
 _TOPIC: Final = (("5", "Topics"), ("Enter", "Topics > orders"))
 _TAIL: Final = (*_TOPIC, ("Enter", "Topics > orders > orders 0"))
 _GROUP: Final = (("6", "Groups"), ("Enter", "Groups > readers"))
+_TRANSACTION: Final = (("n", "Transactions"),)
 _PIPELINE: Final = ("9", "Spark pipeline")
 #: Those that others open; of topics the first one must be ``orders``, of groups ``readers``.
 OPENED: Final = (
@@ -86,6 +88,7 @@ OPENED: Final = (
     Place("its settings", (*_TOPIC, ("c", "Topics > orders > configs of")), "retention.ms"),
     Place("group", _GROUP, "COMMITTED"),
     Place("members", (*_GROUP, ("v", "Groups > readers > members of readers")), "reader-0"),
+    Place("transaction", (*_TRANSACTION, ("Enter", "Transactions > till-")), "LAST RECORD"),
     Place("minute", (_PIPELINE, ("Enter", "Spark pipeline > minute 11:49")), "Fetch"),
     Place("talkers", (_PIPELINE, ("o", "Spark pipeline > Top talkers")), "bytes"),
     Place("anomalies", (_PIPELINE, ("a", "Spark pipeline > Anomalies")), "SCORE"),

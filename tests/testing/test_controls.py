@@ -14,6 +14,7 @@ import trio
 
 import trionet
 from support.calls import batch, produce_request
+from support.transactional import end, identity, initialize, produce_in
 from trionet import ApiError, LocalProtocolError
 from trionet.broker.log import Log
 from trionet.protocol.messages.metadata import MetadataRequest
@@ -167,8 +168,9 @@ class CountingInstrument(trio.abc.Instrument):
         lambda kit: kit.wait_for_requests("Fetch"),
         lambda kit: kit.wait_for_group("g"),
         lambda kit: kit.wait_for_offset("g", "t", 1),
+        lambda kit: kit.wait_for_transaction("x", "Ongoing"),
     ],
-    ids=["records", "requests", "group", "offset"],
+    ids=["records", "requests", "group", "offset", "transaction"],
 )
 def test_a_minute_of_waiting_is_no_work(wait: object) -> None:
     counting = CountingInstrument()
@@ -253,14 +255,22 @@ async def seed(kit: BrokerControl) -> None:
     await kit.seed("t", ["a"])
 
 
+async def transact(kit: BrokerControl) -> None:
+    async with open_raw_peer(kit.broker.bootstrap_servers) as peer:
+        producer = identity(await peer.call(*initialize("x")))
+        await peer.call(*produce_in("x", producer, "t", b"a"))
+        await peer.call(*end("x", producer))
+
+
 @pytest.mark.parametrize(
     ("wait", "do"),
     [
+        (lambda kit: kit.wait_for_transaction("x", "CompleteCommit"), transact),
         (lambda kit: kit.wait_for_records("t", 1), seed),
         (lambda kit: kit.wait_for_offset("g", "t", 1), commit),
         (lambda kit: kit.wait_for_group("g", "Empty"), commit),
     ],
-    ids=["seed", "offset", "group"],
+    ids=["transaction", "seed", "offset", "group"],
 )
 async def test_a_wait_is_woken_by_what_it_is_for(
     autojump_clock: trio.testing.MockClock, wait: object, do: object

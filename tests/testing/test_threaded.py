@@ -377,6 +377,15 @@ def test_a_coordinator_moves() -> None:
         assert other == broker.coordinator("g")
 
 
+def test_a_transaction_coordinator_moves() -> None:
+    with trionet.testing.broker(brokers=2) as broker:
+        other = 3 - broker.transaction_coordinator("x")
+
+        broker.move_transaction_coordinator("x", other)
+
+        assert other == broker.transaction_coordinator("x")
+
+
 def test_what_cannot_be_is_the_askers_error() -> None:
     with trionet.testing.broker(topics=["t"]) as broker:
         for ask in (broker.stop, broker.start):

@@ -1,7 +1,8 @@
-"""``trionet transactions``: list, describe and abort transactions."""
+"""``trionet transactions``: list, describe, find and abort transactions."""
 
 from __future__ import annotations
 
+import time
 from argparse import Namespace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -9,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from trionet.errors import ConfigError
 
 from .arguments._parser import Subcommands, argument, option, repeatable
-from .arguments._values import INT64_MAX, bounded_int, split_names, time_text
-from .clients._admin import ADMIN_ARGUMENTS, run_with_admin, with_admin
+from .arguments._values import INT32_MAX, INT64_MAX, bounded_int, split_names, time_text
+from .clients._admin import ADMIN_ARGUMENTS, describe_selected, run_with_admin, with_admin
 from .terminal._output import YES, Table, confirmed, print_message, write, write_results
 
 if TYPE_CHECKING:
@@ -118,6 +119,86 @@ async def _abort(arguments: Namespace, ids: list[str], admin: Admin) -> int:
 
 
 @COMMANDS.command(
+    "find-hanging",
+    "find transactions that no coordinator will end",
+    option("--broker-id ID", "only partitions of this broker", type=bounded_int(0, INT32_MAX)),
+    option("--topic TOPIC", "only this topic (default: all topics)"),
+    option(
+        "--partition N", "only this partition; requires --topic", type=bounded_int(0, INT32_MAX)
+    ),
+    option(
+        "--max-transaction-timeout MINUTES",
+        "only transactions whose producer has written nothing for this time, which should be the "
+        "brokers' transaction.max.timeout.ms (default: 15)",
+        type=bounded_int(0, INT32_MAX),
+        default=15,
+    ),
+    *ADMIN_ARGUMENTS,
+    description="Find open transactions that belong to no transactional id and block "
+    "read_committed consumers. End them with `trionet transactions abort-hanging`.",
+)
+def _run_find_hanging(arguments: Namespace) -> int:
+    if arguments.partition is not None and arguments.topic is None:
+        raise ConfigError("--partition requires --topic")
+    return run_with_admin(arguments, partial(_find_hanging, arguments))
+
+
+async def _find_hanging(arguments: Namespace, admin: Admin) -> int:
+    from trionet.client._topic_partition import TopicPartition
+
+    from .clients._partition_offsets import with_leader
+
+    arguments.topics = [] if arguments.topic is None else [arguments.topic]
+    topics, errors = await describe_selected(arguments, admin)
+    described = {topic.name: topic for topic in topics}
+    broker_id, number = arguments.broker_id, arguments.partition
+    keys = [
+        TopicPartition(topic.name, each)
+        for topic in topics
+        for each in (sorted(topic.partitions) if number is None else [number])
+    ]
+    led, unavailable = with_leader(keys, described)
+    if broker_id is not None:
+        led = [
+            key
+            for key in led
+            if broker_id in described[key.topic].partitions[key.partition].replicas
+        ]
+    now_ms = time.time_ns() // 1_000_000
+    results = await admin.find_hanging_transactions(
+        led,
+        written_before_ms=now_ms - arguments.max_transaction_timeout * 60_000,
+        broker_id=broker_id,
+    )
+    rows = [
+        (
+            *key,
+            each.producer_id,
+            each.producer_epoch,
+            each.coordinator_epoch,
+            each.transaction_start_offset,
+            time_text(each.last_timestamp),
+            max(0, now_ms - each.last_timestamp) // 60_000,
+        )
+        for key, producers in sorted(results.items())
+        if isinstance(producers, list)
+        for each in producers
+    ]
+    fields = (
+        "topic",
+        "partition",
+        "producer_id",
+        "epoch",
+        "coordinator_epoch",
+        "transaction_start",
+        "last_timestamp",
+        "minutes",
+    )
+    errors += [*unavailable, *results.errors.values()]
+    return write_results(arguments, Table(fields, rows), errors)
+
+
+@COMMANDS.command(
     "abort-hanging",
     "abort a hanging transaction in a partition",
     argument("topic", "TOPIC:N", "the partition of the transaction"),
@@ -130,7 +211,7 @@ async def _abort(arguments: Namespace, ids: list[str], admin: Admin) -> int:
     YES,
     *ADMIN_ARGUMENTS,
     description="Abort a transaction that its coordinator no longer knows and that blocks "
-    "read_committed consumers. `trionet topics producers` shows where it starts.",
+    "read_committed consumers. `trionet transactions find-hanging` shows where it starts.",
 )
 def _run_abort_hanging(arguments: Namespace) -> int:
     from trionet.client._topic_partition import TopicPartition

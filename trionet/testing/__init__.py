@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ._controls import control as control
     from ._operations import GroupMember as GroupMember
     from ._operations import GroupView as GroupView
+    from ._operations import TransactionView as TransactionView
     from ._records import Record as Record
     from ._seen_requests import Fault as Fault
     from ._seen_requests import SeenRequest as SeenRequest
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "_wire_peer": "BlockingRawPeer RawPeer open_raw_peer raw_peer",
     "_controls": "BrokerControl ConnectionView control",
-    "_operations": "GroupMember GroupView",
+    "_operations": "GroupMember GroupView TransactionView",
     "_records": "Record",
     "_seen_requests": "Fault SeenRequest",
     "_threaded": "ThreadedBroker broker",
@@ -64,6 +65,7 @@ __all__ = [
     "Record",
     "SeenRequest",
     "ThreadedBroker",
+    "TransactionView",
     "broker",
     "control",
     "open_raw_peer",

@@ -19,7 +19,15 @@ from ..broker.log import Log
 from ..server._connection import Connection
 from . import _operations as operations
 from ._internals import InLoop, NodeInternals, call_directly, internals_of
-from ._operations import Condition, GroupView, group_view
+from ._names import transaction_state
+from ._operations import (
+    Condition,
+    GroupView,
+    TransactionView,
+    group_view,
+    transaction_view,
+    transaction_views,
+)
 from ._records import Record, Seed, records_in
 from ._seen_requests import SeenRequest, Which, api_keys_of
 from .faults._faults import Apis, Faults
@@ -114,6 +122,10 @@ class Controls:
         coordinators = self._internals.coordinators()
         return self._in_loop(lambda: sorted(id for each in coordinators for id in each.groups))
 
+    def transactions(self) -> dict[str, TransactionView]:
+        """Return all transactional ids with their current or last transactions, sorted by id."""
+        return self._in_loop(lambda: transaction_views(self._internals))
+
     def connections(self) -> list[ConnectionView]:
         """Return the currently open connections."""
         return self._in_loop(
@@ -132,6 +144,7 @@ class Controls:
         *,
         topic: str | None = None,
         group: str | None = None,
+        transactional_id: str | None = None,
         client_id: str | None = None,
         connection: str | None = None,
         node: int | None = None,
@@ -144,6 +157,7 @@ class Controls:
             apis: one API or several, by name or number; None for all.
             topic: only requests about this topic.
             group: only requests about this consumer group.
+            transactional_id: only requests about this transactional id.
             client_id: only requests from clients with this id.
             connection: only requests on the connection with this id.
             node: only requests to the broker with this ``node.id``.
@@ -155,6 +169,7 @@ class Controls:
             api_keys=api_keys_of(apis),
             topic=topic,
             group=group,
+            transactional_id=transactional_id,
             client_id=client_id,
             connection=connection,
             node=node,
@@ -283,6 +298,19 @@ class Controls:
             lambda: f"committed offsets: {group_view(self._internals, id).offsets}",
         )
 
+    def _transaction_in_state(self, id: str, state: str) -> Condition[TransactionView]:
+        wanted = transaction_state(state)
+
+        def poll() -> TransactionView | None:
+            found = transaction_view(self._internals, id)
+            return found if found.state == wanted else None
+
+        return Condition(
+            f"transactional id {id} in state {state}",
+            poll,
+            lambda: f"current state: {transaction_view(self._internals, id)}",
+        )
+
 
 def _connection(
     node: NodeInternals, id: str, connection: Connection, principal: str
@@ -361,6 +389,21 @@ class BrokerControl(Controls):
         """Apply retention now, without waiting for ``log.retention.check.interval.ms``."""
         await operations.apply_retention(self._internals)
 
+    async def expire_transactions(self, ids: Iterable[str] | None = None) -> list[str]:
+        """Abort ongoing transactions, as if their timeouts had expired.
+
+        Args:
+            ids: the transactional ids; None for all.
+
+        Returns:
+            The ids whose transactions were ongoing. Their producers are fenced. Their markers are
+            written, unless they are held or cannot be written now.
+
+        Raises:
+            LookupError: a transactional id does not exist; nothing was aborted.
+        """
+        return await operations.expire_transactions(self._internals, ids)
+
     async def wait_for_records(
         self, topic: str, count: int = 1, *, partition: int | None = None
     ) -> list[Record]:
@@ -425,6 +468,20 @@ class BrokerControl(Controls):
         return await operations.wait(
             self._internals, self._committed(group, topic, partition, offset)
         )
+
+    async def wait_for_transaction(self, id: str, state: str) -> TransactionView:
+        """Wait until a transactional id has the given state. Returns the transaction.
+
+        Args:
+            id: the transactional id, which need not exist yet.
+            state: the state, by Kafka's name; ``Dead`` once the id has expired.
+
+        Raises:
+            ValueError: there is no such state.
+
+        Safe to cancel: waiting has no side effects.
+        """
+        return await operations.wait(self._internals, self._transaction_in_state(id, state))
 
 
 def control(broker: Broker) -> BrokerControl:

@@ -1,7 +1,8 @@
-"""Names in tests and in messages: APIs and errors, topics and their partitions, groups.
+"""Names in tests and in messages: APIs, errors, topics, partitions, groups, transactional ids.
 
-An unknown name of an API or error raises an error that suggests the closest name. Otherwise, a
-fault with a misspelled name would never apply, and the test would pass without testing anything.
+An unknown name of an API, an error or a state raises an error that suggests the closest name.
+Otherwise, a fault with a misspelled name would never apply, and the test would pass without testing
+anything.
 
 Kafka's messages share a structure: a list of items, each with a ``name``, ``topic`` or
 ``topic_id``, and with a list of partition numbers or of items with a partition number.
@@ -13,6 +14,7 @@ import difflib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
+from ..broker.transactions._transaction import TransactionState
 from ..protocol import error_codes
 from ..protocol._wire import NO_UUID, Message
 from ..protocol.messages.metadata import MetadataRequest
@@ -25,6 +27,11 @@ ERRORS = {
     for name, code in vars(error_codes).items()
     if name.isupper() and isinstance(code, int) and code != error_codes.NONE
 }
+
+NO_TRANSACTION: Final = "Dead"
+"""The state of a transactional id that does not exist."""
+
+TRANSACTION_STATES: Final = (*(state.value for state in TransactionState), NO_TRANSACTION)
 
 # Former names of errors in Kafka and its clients.
 _OLDER_NAMES: Final = {
@@ -74,6 +81,20 @@ def error_code(error: ErrorName) -> int:
     return ERRORS[error]
 
 
+def transaction_state(state: str) -> str:
+    """Return the name of a transaction's state, or ``Dead``.
+
+    Raises:
+        ValueError: there is no such state.
+    """
+    if state not in TRANSACTION_STATES:
+        raise ValueError(
+            f"unknown state {state!r}{_suggestion(state, TRANSACTION_STATES)};"
+            f" allowed: {', '.join(TRANSACTION_STATES)}"
+        )
+    return state
+
+
 def _suggestion(name: str, known: Iterable[str]) -> str:
     folded = {each.lower().replace("_", ""): each for each in known}
     wanted = str(name).lower().replace("_", "")
@@ -106,6 +127,7 @@ _TOPIC_RESOURCE = 2
 # The keys of FindCoordinator, which are groups or others (Kafka: CoordinatorType).
 _COORDINATED = ("key", "coordinator_keys")
 _GROUP = 0
+_TRANSACTION = 1
 
 
 def partition_of(item: object) -> int | None:
@@ -182,3 +204,21 @@ def groups_in(message: Message) -> Iterator[str]:
         elif name == "groups":
             for item in found:
                 yield item if isinstance(item, str) else item.group_id
+
+
+def transactional_ids_in(message: Message) -> Iterator[str]:
+    """Yield all transactional ids in a request."""
+    is_of_transactions = getattr(message, "key_type", _GROUP) == _TRANSACTION
+    for name in message.__slots__:
+        found = getattr(message, name)
+        if not found:
+            continue
+        if name in ("transactional_id", "v3_and_below_transactional_id"):
+            yield found
+        elif name == "transactional_ids":
+            yield from found
+        elif name == "transactions":
+            for item in found:
+                yield item.transactional_id
+        elif name in _COORDINATED and is_of_transactions:
+            yield from [found] if isinstance(found, str) else found

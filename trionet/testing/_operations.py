@@ -1,9 +1,9 @@
-"""The operations that tests perform on a broker: topics, records, retention, groups and waits."""
+"""The operations that tests perform on a broker, and the views of groups and transactions."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Generic, TypeVar
 
 import attrs
@@ -11,11 +11,14 @@ import trio
 
 from ..broker.groups._group import GroupState
 from ..broker.groups._members import Member
+from ..broker.log import Log
 from ..broker.run._upkeep import apply_retention as apply_retention_of
+from ..broker.transactions._transaction import Transaction, TransactionState
 from ..errors import ApiError, WireFormatError
 from ..protocol import error_codes
 from ..protocol.messages.consumer_protocol_assignment import MESSAGES
 from ._internals import BrokerInternals
+from ._names import NO_TRANSACTION
 from ._records import NewRecord, Record, Seed, append, assign_partitions, new_record, read_records
 
 Topics = Mapping[str, int | Mapping[str, object] | None] | Iterable[str]
@@ -134,6 +137,78 @@ def _member(member: Member) -> GroupMember:
     return GroupMember(
         member.id, member.instance_id, member.client_id, member.client_host, assignment
     )
+
+
+@attrs.frozen
+class TransactionView:
+    """A snapshot of a transactional id and its current or last transaction.
+
+    Attributes:
+        id: the transactional id.
+        state: Kafka's name for the state; ``Dead`` if the id does not exist.
+        producer_id: the producer id that the id's producer uses next; -1 if the id does not exist.
+        producer_epoch: the epoch that goes with it.
+        timeout_ms: the producer's ``transaction.timeout.ms``.
+        partitions: the topics and partitions of the transaction that have no marker yet.
+        groups: the consumer groups whose offsets the transaction will commit.
+    """
+
+    id: str
+    state: str = NO_TRANSACTION
+    producer_id: int = -1
+    producer_epoch: int = -1
+    timeout_ms: int = 0
+    partitions: list[tuple[str, int]] = attrs.Factory(list)
+    groups: list[str] = attrs.Factory(list)
+
+
+def transaction_view(inside: BrokerInternals, id: str) -> TransactionView:
+    """Return a snapshot of a transactional id."""
+    cluster = inside.cluster
+    transaction = cluster.transactions.transactions.get(id)
+    if transaction is None or transaction.current is None:
+        return TransactionView(id)
+    current = transaction.current
+    return TransactionView(
+        id,
+        current.state.value,
+        current.producer_id,
+        current.producer_epoch,
+        current.timeout_ms,
+        sorted((log.topic, log.partition) for log in transaction.partitions),
+        sorted(cluster.group_store.pending.groups_of(current.producer_id)),
+    )
+
+
+def transaction_views(inside: BrokerInternals) -> dict[str, TransactionView]:
+    """Return snapshots of all transactional ids that have been initialized."""
+    transactions = inside.cluster.transactions.transactions
+    return {
+        id: transaction_view(inside, id)
+        for id, each in sorted(transactions.items())
+        if each.current is not None
+    }
+
+
+async def expire_transactions(inside: BrokerInternals, ids: Iterable[str] | None) -> list[str]:
+    """Abort ongoing transactions, as if their timeouts had expired. Returns the ids."""
+    coordinator = inside.cluster.transactions
+    wanted: Collection[str] = coordinator.transactions.keys() if ids is None else set(ids)
+    for id in wanted:
+        if id not in coordinator.transactions:
+            raise LookupError(f"transactional id {id} does not exist")
+
+    def is_due(transaction: Transaction[Log]) -> bool:
+        return (
+            transaction.id in wanted
+            and transaction.state is TransactionState.ONGOING
+            and transaction.storing is None
+        )
+
+    await inside.cluster.writes.flush()  # partitions may be being added
+    aborted = await coordinator.abort_all(is_due)
+    await inside.cluster.writes.flush()
+    return aborted
 
 
 T = TypeVar("T")

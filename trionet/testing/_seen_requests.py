@@ -20,7 +20,15 @@ from .._util._text import printable
 from ..broker.api._call import Call
 from ..protocol._wire import Message
 from ._internals import BrokerInternals, InLoop, NodeInternals
-from ._names import KEYS, ApiName, api_key, groups_in, is_about_all, topic_partitions
+from ._names import (
+    KEYS,
+    ApiName,
+    api_key,
+    groups_in,
+    is_about_all,
+    topic_partitions,
+    transactional_ids_in,
+)
 
 # How many requests are kept, and their total size; the oldest are dropped first.
 REQUESTS_KEPT_MAX: Final = 10_000
@@ -42,6 +50,7 @@ class SeenRequest:
         topics: the topics and partitions of the request; the partition is None if the request
             names only the topic.
         groups: the consumer groups of the request.
+        transactional_ids: the transactional ids of the request.
         errors: Kafka's names for the errors in the response; None while there is no response.
         faults: the faults that were applied to the request; all but the last are delays.
         is_about_all_topics: whether the request is about all topics without naming them, as a
@@ -57,6 +66,7 @@ class SeenRequest:
     time_ms: int
     topics: tuple[tuple[str, int | None], ...] = ()
     groups: tuple[str, ...] = ()
+    transactional_ids: tuple[str, ...] = ()
     errors: tuple[str, ...] | None = None
     faults: tuple[Fault, ...] = ()
     is_about_all_topics: bool = False
@@ -75,7 +85,9 @@ class SeenRequest:
         """Format the request and its outcome as one line."""
         at = datetime.fromtimestamp(self.time_ms / 1000, UTC).astimezone()
         about = [topic if part is None else f"{topic}-{part}" for topic, part in self.topics]
-        what = ", ".join([*about, *(f"group {group}" for group in self.groups)])
+        about += [f"group {group}" for group in self.groups]
+        about += [f"transactional id {id}" for id in self.transactional_ids]
+        what = ", ".join(about)
         errors = ("no response",) if self.errors is None else dict.fromkeys(self.errors)
         end = ", ".join(errors) or "ok"
         fault = "".join(f"; fault: {each}" for each in self.faults)
@@ -101,6 +113,7 @@ def seen(node: NodeInternals, message: Message, call: Call) -> SeenRequest:
         time_ms=node.state.now_ms(),
         topics=tuple(dict.fromkeys(about)),
         groups=tuple(groups_in(message)),
+        transactional_ids=tuple(transactional_ids_in(message)),
         is_about_all_topics=is_about_all(message, call.version),
     )
 
@@ -167,6 +180,7 @@ class Which:
             any.
         partition: the partition of the topic.
         group: the consumer group that the request must be about.
+        transactional_id: the transactional id that the request must be about.
         client_id: the client id of the request.
         connection: the id of the connection.
         node: the ``node.id`` of the broker.
@@ -177,6 +191,7 @@ class Which:
     topic: str | None = None
     partition: int | None = None
     group: str | None = None
+    transactional_id: str | None = None
     client_id: str | None = None
     connection: str | None = None
     node: int | None = None
@@ -194,6 +209,9 @@ class Which:
             and self.connection in (None, request.connection)
             and self.node in (None, request.node)
             and (self.group is None or self.group in request.groups)
+            and (
+                self.transactional_id is None or self.transactional_id in request.transactional_ids
+            )
             and (
                 self.topic is None
                 or request.is_about_all_topics
@@ -213,8 +231,8 @@ class Which:
         apis = ", ".join(sorted(names[key] for key in self.api_keys)) or "any request"
         conditions = [
             f"{name} {value}"
-            for name in ("topic", "partition", "group", "client_id", "connection", "node", "when")
-            if (value := getattr(self, name)) is not None
+            for name, value in attrs.asdict(self, recurse=False).items()
+            if name != "api_keys" and value is not None
         ]
         return ", ".join([apis, *conditions])
 

@@ -35,7 +35,7 @@ from ..metrics._log_ring import LogRing
 from . import _operations as operations
 from ._controls import Controls
 from ._internals import internals_of
-from ._operations import GroupView, NewTopics, Topics, parse_topics
+from ._operations import GroupView, NewTopics, Topics, TransactionView, parse_topics
 from ._records import Record, Seed
 from ._secured import ClientSecurity, Security, add_users, client_config, security_of
 from ._seen_requests import SeenRequest
@@ -176,6 +176,18 @@ class ThreadedBroker(Controls):
         """
         self._loop.run(self._broker.move_coordinator, group, node)
 
+    def transaction_coordinator(self, transactional_id: str) -> int:
+        """Return the id of a transactional id's coordinator; -1 while there is none."""
+        return self._call(lambda: self._broker.transaction_coordinator(transactional_id))
+
+    def move_transaction_coordinator(self, transactional_id: str, node: int) -> None:
+        """Move a coordinator; see :meth:`trionet.Broker.move_transaction_coordinator`.
+
+        Raises:
+            ValueError: the node does not exist or is stopped.
+        """
+        self._loop.run(self._broker.move_transaction_coordinator, transactional_id, node)
+
     def elect_preferred_leaders(self) -> None:
         """Make each partition's first replica its leader, wherever that replica is running."""
         self._loop.run(self._broker.elect_preferred_leaders)
@@ -251,6 +263,21 @@ class ThreadedBroker(Controls):
     def apply_retention(self) -> None:
         """Apply retention now, without waiting for ``log.retention.check.interval.ms``."""
         self._loop.run(operations.apply_retention, self._internals)
+
+    def expire_transactions(self, ids: Iterable[str] | None = None) -> list[str]:
+        """Abort ongoing transactions, as if their timeouts had expired. Returns their ids.
+
+        Their producers are fenced. Their markers are written, unless they are held or cannot be
+        written now.
+
+        Args:
+            ids: the transactional ids; None for all.
+
+        Raises:
+            LookupError: a transactional id does not exist; nothing was aborted.
+        """
+        given = None if ids is None else list(ids)
+        return self._loop.run(operations.expire_transactions, self._internals, given)
 
     def wait_for_records(
         self,
@@ -339,6 +366,22 @@ class ThreadedBroker(Controls):
             TimeoutError: the timeout expired; the message describes the current state.
         """
         return self._wait(self._committed(group, topic, partition, offset), seconds)
+
+    def wait_for_transaction(
+        self, id: str, state: str, *, seconds: float = WAIT_SECONDS
+    ) -> TransactionView:
+        """Wait until a transactional id has the given state. Returns the transaction.
+
+        Args:
+            id: the transactional id, which need not exist yet.
+            state: the state, by Kafka's name; ``Dead`` once the id has expired.
+            seconds: the timeout, in seconds.
+
+        Raises:
+            ValueError: there is no such state.
+            TimeoutError: the timeout expired; the message describes the current state.
+        """
+        return self._wait(self._transaction_in_state(id, state), seconds)
 
     def _wait(self, condition: operations.Condition[T], seconds: float) -> T:
         found: T = self._loop.run(operations.wait_with_timeout, self._internals, condition, seconds)

@@ -12,7 +12,8 @@ import trio.testing
 from support.client import connect
 from support.tls import certificate, client_context, write_pem
 from support.watching import watching
-from trionet import open_admin, open_broker
+from trionet import Broker, open_admin, open_broker
+from trionet.broker.transactions._transaction import NO_IDENTITY
 from trionet.dashboard.sources._actions import ActionError
 from trionet.dashboard.sources._open_source import (
     NO_METRICS,
@@ -111,6 +112,24 @@ async def test_a_broker_that_needs_tls_is_asked_from_inside(
                 }
                 assert 0 == model.figures["connections"]
                 assert {} == model.alarms
+                await initialize(broker, "x")
+                source.focus("transactions")
+                await watched.until(lambda model: len(model.transactions))
+                [row] = model.transactions.values()
+                assert ("x", "Empty", 60.0, ()) == (
+                    row.id,
+                    row.state,
+                    row.timeout_seconds,
+                    row.partitions,
+                )
+
+
+async def initialize(broker: Broker, id: str) -> None:
+    """Have a transactional id without a client."""
+    cluster = broker._cluster
+    producer_id = await cluster.next_producer_id()
+    cluster.transactions.initialize(id, 60_000, NO_IDENTITY, producer_id, lambda _: None)
+    await cluster.writes.flush()
 
 
 ADDRESS = "127.0.0.1:1"

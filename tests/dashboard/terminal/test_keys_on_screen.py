@@ -46,6 +46,7 @@ ROWS = {
     "log": 2,
     "brokers": 1,
     "sessions": 1,
+    "transactions": 60,
 }
 NAMES = [view.name for view in VIEWS]
 

@@ -36,6 +36,9 @@ ONE_CODE = {
     api_keys.LIST_GROUPS,
     api_keys.API_VERSIONS,
     api_keys.INIT_PRODUCER_ID,
+    api_keys.ADD_OFFSETS_TO_TXN,
+    api_keys.END_TXN,
+    api_keys.LIST_TRANSACTIONS,
     api_keys.DESCRIBE_CLUSTER,
 }
 BY_ITEM = {
@@ -54,6 +57,10 @@ BY_ITEM = {
     api_keys.CREATE_PARTITIONS,
     api_keys.DELETE_GROUPS,
     api_keys.DESCRIBE_TOPIC_PARTITIONS,
+    api_keys.TXN_OFFSET_COMMIT,
+    api_keys.WRITE_TXN_MARKERS,
+    api_keys.DESCRIBE_TRANSACTIONS,
+    api_keys.DESCRIBE_PRODUCERS,
 }
 # What has no response before the broker has looked, and what is a part of the authentication.
 NOT_REFUSED = (api_keys.DESCRIBE_LOG_DIRS, api_keys.SASL_HANDSHAKE, api_keys.SASL_AUTHENTICATE)

@@ -522,7 +522,7 @@ def _describe_partition(
 ) -> describe_producers.PartitionResponse:
     try:
         check_topic_name(topic)
-        log = broker.find_log(topic, number)
+        log = _find_replica(broker, topic, number)
     except ApiError as error:
         return describe_producers.PartitionResponse(
             partition_index=number, error_code=error.error_code, error_message=error.message
@@ -532,6 +532,18 @@ def _describe_partition(
         partition_index=number,
         active_producers=call.elements(_producers_of(log, producers), len(producers)),
     )
+
+
+def _find_replica(broker: BrokerState, topic: str, number: int) -> Log:
+    """Return the log of a partition of which this node has a replica, even if it does not lead.
+
+    Raises:
+        ApiError: there is no such partition, or this node has no replica.
+    """
+    log = broker.get_log(topic, number)
+    if log is None or broker.node_id not in broker.cluster.leadership[topic, number].replicas:
+        return broker.find_log(topic, number)  # which raises the error
+    return log
 
 
 def _producers_of(

@@ -80,6 +80,7 @@ class BrokerStatistics:
         topics: the number of topics.
         partitions: the number of partitions of all topics.
         log_bytes: the size of all logs, in bytes.
+        transactional_ids: the number of transactional ids.
         loop: the load and lag of the event loop.
         request_log: the statistics of the request log; None without ``request.log.topic``.
     """
@@ -91,6 +92,7 @@ class BrokerStatistics:
     topics: int
     partitions: int
     log_bytes: int
+    transactional_ids: int
     loop: LoopStatistics
     request_log: RequestLogStatistics | None = None
 
@@ -365,6 +367,7 @@ class Broker:
             topics=len(cluster.topics),
             partitions=len(cluster.folder.logs),
             log_bytes=sum(log.size for log in cluster.folder.logs.values()),
+            transactional_ids=len(cluster.transactions.transactions),
             loop=self._monitor.statistics(),
             request_log=statistics(recorders) if recorders else None,
         )

@@ -33,6 +33,8 @@ from ..config._broker_config import BrokerConfig
 from ..model._broker_state import BrokerState
 from ._request_recorder import RequestRecorder
 from ._snapshot_sections import fetch_sessions_section, groups_section
+from ._transaction_metrics import TRANSACTION_METRICS, collect_transactions
+from ._transaction_section import transactions_section
 
 logger = logging.getLogger("trionet.broker")
 
@@ -110,6 +112,7 @@ KAFKA_METRICS: tuple[Metric, ...] = (
     PURGATORY_SIZE,
     *PRODUCE_CONVERSIONS,
     *FETCH_CONVERSIONS,
+    *TRANSACTION_METRICS,
 )
 
 
@@ -152,6 +155,7 @@ class BrokerMetrics:
         self.sections = {
             **server_sections(self._server, self.log, _name_of),
             "groups": groups_section(state.groups.groups.values, now),
+            "transactions": transactions_section(state),
             "fetch_sessions": fetch_sessions_section(lambda: state.fetch_sessions.sessions, now),
         }
         self._produce_conversions = Meter(*PRODUCE_CONVERSIONS)
@@ -269,6 +273,7 @@ class BrokerMetrics:
         conversions = state.conversions
         yield from self._produce_conversions.families({(): conversions.produced}, now)
         yield from self._fetch_conversions.families({(): conversions.fetched}, now)
+        yield from collect_transactions(state)
         yield single(LOG_BYTES, sum(log.size for log in state.folder.logs.values()))
         if self._recorder is not None:
             for field, metric in REQUEST_LOG.items():

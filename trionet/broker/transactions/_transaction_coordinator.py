@@ -103,6 +103,8 @@ class TransactionCoordinator:
         transactions: all transactional ids.
         unfinished: the decided transactions with missing markers.
         last_epoch: the greatest coordinator epoch of any marker in the logs when they were opened.
+        on_change: called after the state of a transaction has changed; for tests.
+        held: the ids whose markers are held back, or None for all ids; for tests.
     """
 
     def __init__(
@@ -124,6 +126,8 @@ class TransactionCoordinator:
         self.last_epoch = -1
         # What was ongoing at the start, by the ids whose decided transactions lack markers.
         self._to_resume: dict[str, list[Log]] = {}
+        self.on_change: Callable[[], None] = lambda: None
+        self.held: list[str | None] = []
         self._database = database
         self._writes = writes
         self._group_store = group_store
@@ -280,7 +284,9 @@ class TransactionCoordinator:
         transaction = self._get(id)
         if adds_partition:
             self._check_or_begin(transaction, producer_id, epoch)
-            transaction.partitions[log] = None
+            if log not in transaction.partitions:
+                transaction.partitions[log] = None
+                self.on_change()
             return TV2
         transaction.check_undecided(producer_id, epoch)
         if log not in transaction.partitions:
@@ -300,6 +306,7 @@ class TransactionCoordinator:
         if adds_group:
             self._check_or_begin(transaction, producer_id, epoch)
             transaction.offsets_partitions.add(number)
+            self.on_change()
             return
         transaction.check_undecided(producer_id, epoch)
         if number not in transaction.offsets_partitions:
@@ -374,10 +381,11 @@ class TransactionCoordinator:
             if error is None:
                 transaction.current = following
                 done(None)
-                return
-            if transaction.current is None:  # a new id
-                self.transactions.pop(transaction.id, None)
-            done(ApiError(commit_error(error), str(error)))
+            else:
+                if transaction.current is None:  # a new id
+                    self.transactions.pop(transaction.id, None)
+                done(ApiError(commit_error(error), str(error)))
+            self.on_change()
 
         transaction.storing = following.state
         statements = put_transaction(transaction.id, following)
@@ -468,6 +476,8 @@ class TransactionCoordinator:
         """
         decided = transaction.current
         assert decided is not None, "it was decided"
+        if self._is_held(transaction):
+            return {}
         is_commit = decided.state is TransactionState.PREPARE_COMMIT
         epoch = self._coordinator_epoch(transaction.id)
         unflushed: dict[Log, Appended] = {}
@@ -499,12 +509,20 @@ class TransactionCoordinator:
 
     def _settle(self, transaction: Transaction[Log]) -> None:
         """Complete a decided transaction, unless markers are missing."""
-        if not transaction.partitions and transaction.state in PREPARED:
+        if (
+            not transaction.partitions
+            and transaction.state in PREPARED
+            and not self._is_held(transaction)
+        ):
             transaction.complete()
             self.unfinished.pop(transaction.id, None)
             ongoing = self._to_resume.pop(transaction.id, None)
             if ongoing is not None:
                 self._resume(transaction, ongoing)
+            self.on_change()
+
+    def _is_held(self, transaction: Transaction[Log]) -> bool:
+        return bool(self.held) and (None in self.held or transaction.id in self.held)
 
     # Background work.
 
@@ -524,11 +542,22 @@ class TransactionCoordinator:
             ApiError: the database cannot be written.
         """
         now_ms = self._now_ms()
-        for transaction in await self._find(lambda each: each.is_due(now_ms)):
+        await self.abort_all(lambda each: each.is_due(now_ms))
+
+    async def abort_all(self, is_due: Callable[[Transaction[Log]], bool]) -> list[str]:
+        """Abort the ongoing transactions that are due; return their ids.
+
+        Raises:
+            ApiError: the database cannot be written.
+        """
+        aborted = []
+        for transaction in await self._find(is_due):
             new_producer_id = await self.producer_id_for(transaction.id)
-            if transaction.is_due(now_ms):
+            if is_due(transaction):
                 self.abort(transaction, new_producer_id, "it has reached its timeout")
+                aborted.append(transaction.id)
             await trio.lowlevel.checkpoint()
+        return aborted
 
     async def _find(self, is_wanted: Callable[[Transaction[Log]], bool]) -> list[Transaction[Log]]:
         """Return the transactions that meet a condition. Other tasks run in between."""
@@ -566,6 +595,7 @@ class TransactionCoordinator:
                 transaction.storing = None
                 if error is None:
                     del self.transactions[transaction.id]
+            self.on_change()
 
         for transaction in expired:
             transaction.storing = TransactionState.EMPTY

@@ -198,6 +198,7 @@ class Admin:
     list_transactions = _flat("transactions", TransactionCalls.list)
     describe_transactions = _flat("transactions", TransactionCalls.describe)
     describe_producers = _flat("transactions", TransactionCalls.describe_producers)
+    find_hanging_transactions = _flat("transactions", TransactionCalls.find_hanging)
     fence_producers = _flat("transactions", TransactionCalls.fence_producers)
     abort_transaction = _flat("transactions", TransactionCalls.abort)
     terminate_transaction = _flat("transactions", TransactionCalls.terminate)

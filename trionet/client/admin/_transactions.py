@@ -7,6 +7,7 @@ from typing import Final
 
 import attrs
 
+from ...errors import ApiError
 from ...protocol import error_codes
 from ...protocol.messages import describe_producers, describe_transactions, list_transactions
 from ...protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -25,6 +26,7 @@ from ._conversions import by_partition, check, failure, failures, known
 from ._nodes import Place
 
 _NONE: Final = -1
+_ID_NOT_FOUND: Final = error_codes.TRANSACTIONAL_ID_NOT_FOUND
 # Fencing needs no transaction; Kafka's own client uses the same timeout.
 _FENCING_TIMEOUT_MS: Final = 1
 _FENCING_RETRIED: Final = frozenset({error_codes.CONCURRENT_TRANSACTIONS})
@@ -225,6 +227,57 @@ class TransactionCalls(AdminCalls):
         ids = names(transactional_ids)
         return await self._calls.for_each(ids, self._nodes.at_transactions, send)
 
+    async def find_hanging(
+        self,
+        partitions: Iterable[TopicPartition],
+        *,
+        written_before_ms: int | None = None,
+        broker_id: int | None = None,
+    ) -> Results[TopicPartition, ProducerStates]:
+        """Find open transactions of partitions that no coordinator will end (KIP-664).
+
+        They belong to no transactional id, or their id's transaction does not contain the
+        partition. Consumers with ``read_committed`` cannot read beyond them until :meth:`abort`.
+
+        Args:
+            partitions: the partitions.
+            written_before_ms: only transactions whose producer has written nothing to the partition
+                since this time, in ms since the epoch. Transactions that end during the search
+                could be found, too, so it should lie at least the longest transaction timeout (the
+                brokers' ``transaction.max.timeout.ms``) in the past; None for all transactions.
+            broker_id: the broker that is asked for producers; None for the partitions' leaders.
+
+        Returns:
+            For each partition, the producers of hanging transactions or the error.
+
+        Raises:
+            TrionetError: a request as a whole failed, or a transaction could not be described.
+        """
+        results = await self.describe_producers(partitions, broker_id=broker_id)
+        suspects = {
+            key: [each for each in producers if _is_open(each, written_before_ms)]
+            for key, producers in results.items()
+            if isinstance(producers, list)
+        }
+        ids = {each.producer_id for producers in suspects.values() for each in producers}
+        known = await self._partitions_of(ids) if ids else set()
+        for key, producers in suspects.items():
+            results[key] = [each for each in producers if (each.producer_id, key) not in known]
+        return results
+
+    async def _partitions_of(self, producer_ids: set[int]) -> set[tuple[int, TopicPartition]]:
+        """Return the partitions in the transactions of some producers, with the producer ids."""
+        listed = await self.list(producer_ids=producer_ids)
+        described = await self.describe(listed)
+        for id, error in described.errors.items():
+            if isinstance(error, ApiError) and error.error_code == _ID_NOT_FOUND:
+                del described[id]  # it has expired meanwhile
+        return {
+            (each.producer_id, partition)
+            for each in described.checked().values()
+            for partition in each.partitions
+        }
+
     async def abort(
         self,
         partition: TopicPartition,
@@ -317,6 +370,13 @@ class TransactionCalls(AdminCalls):
         Cancellation: the transaction may have been aborted.
         """
         return (await self.fence_producers([transactional_id])).checked()[transactional_id]
+
+
+def _is_open(producer: ProducerState, written_before_ms: int | None) -> bool:
+    """Return whether a producer has an open transaction, and has not written for so long."""
+    return producer.transaction_start_offset is not None and (
+        written_before_ms is None or producer.last_timestamp < written_before_ms
+    )
 
 
 def _producer(state: describe_producers.ProducerState) -> ProducerState:

@@ -46,6 +46,7 @@ from ._rows import (
     Section,
     TaskRow,
     TopicRow,
+    TransactionRow,
     from_internals,
     row_factory,
     with_internals,
@@ -87,6 +88,7 @@ class Model:
         topics: the topics, keyed by name.
         partitions: the partitions of the shown topics, keyed by topic and number.
         groups: the groups, keyed by name.
+        transactions: the transactions, keyed by transactional id and producer id.
         configs: the configs of :attr:`configs_of`, keyed by name.
         configs_of: ``("topic", name)`` or ``("broker", id)``.
         quotas: the quotas, keyed by entity and key: connection quotas if a broker reports them,
@@ -116,6 +118,7 @@ class Model:
         self.topics: Section[str, TopicRow] = Section()
         self.partitions: Section[tuple[str, int], PartitionRow] = Section()
         self.groups: Section[str, GroupRow] = Section()
+        self.transactions: Section[tuple[str, int], TransactionRow] = Section()
         self.configs: Section[str, ConfigRow] = Section()
         self.configs_of: tuple[str, str] | None = None
         self.quotas: Section[tuple[str, str], QuotaRow] = Section()
@@ -304,6 +307,8 @@ class Model:
         """
         if section == "groups":
             self._group_internals = {}  # what the cluster reports about them is newer from now on
+        elif section == "transactions":
+            self.transactions.mark_failed(why)
         else:
             self._lists[section].mark_failed(why)
 

@@ -412,6 +412,56 @@ class GroupRow:
 
 
 @attrs.frozen
+class TransactionPartitionRow:
+    """A partition of an open transaction.
+
+    Attributes:
+        first_offset: the offset of the transaction's first record there; None if there is none.
+        idle_seconds: the time since its producer's last record there.
+    """
+
+    topic: str
+    partition: int
+    first_offset: int | None = None
+    idle_seconds: float | None = None
+
+
+@attrs.frozen
+class TransactionRow:
+    """A transactional id, or an open transaction that belongs to none.
+
+    Attributes:
+        id: the transactional id; empty if no transactional id is known.
+        producer_id: the producer id, which may change.
+        epoch: the producer epoch.
+        age_seconds: the time since the open transaction began, or since its last record if ``id``
+            is empty; None if no transaction is open.
+        timeout_seconds: the transaction timeout.
+        coordinator: the id of the broker that coordinates it.
+        hangs: why no coordinator will end it; None if it does not hang.
+        partitions: the partitions without a marker; None until the id has been described.
+    """
+
+    id: str
+    producer_id: int
+    state: str
+    epoch: int | None = None
+    age_seconds: float | None = None
+    timeout_seconds: float | None = None
+    coordinator: int | None = None
+    hangs: str | None = None
+    partitions: tuple[TransactionPartitionRow, ...] | None = None
+
+
+def transaction_from_snapshot(values: Mapping[str, Any]) -> TransactionRow:
+    """Return the row of an entry under ``transactions`` in a broker's snapshot."""
+    row = _transaction_row(values)
+    return attrs.evolve(
+        row, partitions=tuple(TransactionPartitionRow(*each) for each in values["partitions"])
+    )
+
+
+@attrs.frozen
 class ConfigRow:
     """A setting of a topic or a broker."""
 
@@ -527,3 +577,6 @@ def from_internals(values: Mapping[str, Any]) -> GroupRow:
         ),
     )
     return with_internals(row, values)
+
+
+_transaction_row = row_factory(TransactionRow)

@@ -19,6 +19,7 @@ from ..model._rows import BrokerRow, ConfigRow, QuotaRow
 from ._group_reader import GroupReader
 from ._source import INTERVAL_SECONDS, SHARE, Pace, Started, start_in
 from ._topic_reader import TopicReader
+from ._transaction_reader import TransactionReader
 
 if TYPE_CHECKING:
     from ...client.admin._access import QuotaEntity
@@ -32,7 +33,7 @@ SUMMED_GROUPS_MAX: Final = 200
 _TOPICS: Final = ("topics", "partitions")
 _GROUPS: Final = ("groups", "group")
 _OTHERS: Final = ("brokers", "configs", "quotas")
-_FOCUSED: Final = (*_TOPICS, *_GROUPS, *_OTHERS)
+_FOCUSED: Final = (*_TOPICS, *_GROUPS, "transactions", *_OTHERS)
 #: The figures computed from each list.
 _OF_TOPICS: Final = ("topics", "partitions", "under_replicated", "leaderless")
 _OF_GROUPS: Final = ("groups", "lag")
@@ -91,7 +92,7 @@ class ClusterSource:
             # Concurrently, so that a slow read delays no other.
             async with trio.open_nursery() as nursery:
                 async with trio.open_nursery() as starting:
-                    for read in (reads.topics, reads.groups, reads.others):
+                    for read in (reads.topics, reads.groups, reads.transactions, reads.others):
                         starting.start_soon(start_in, nursery, self._repeat, read, model)
                 task_status.started()
 
@@ -128,6 +129,7 @@ class _Reads:
         self._model = model
         self._topics = TopicReader(model)
         self._groups = GroupReader(model, self._topics.partition)
+        self._transactions = TransactionReader(model, self._topics.rows)
         self._began = trio.current_time()
         self._succeeded_at: dict[str, float] = {}
 
@@ -168,6 +170,22 @@ class _Reads:
             if section == "group" and isinstance(key, str):
                 await self._topics.was_read.wait()
                 await groups.read_details(self._calls, [key], pace)
+        return True
+
+    async def transactions(self, section: str | None, _: object, __: bool, pace: Pace) -> bool:
+        await trio.lowlevel.checkpoint()
+        model = self._model
+        if section != "transactions":
+            model.set_alarm("transactions", None)
+            return False
+        await self._topics.was_read.wait()  # for the leaders of partitions
+        async with self._recording("transactions", (), model.transactions.mark_failed):
+            try:
+                await self._transactions.read(self._calls, pace)
+            except UnsupportedVersionError:
+                model.transactions.mark_missing(
+                    "this cluster does not list transactions (ListTransactions, since Kafka 3.0)"
+                )
         return True
 
     async def others(self, section: str | None, key: object, is_due: bool, pace: Pace) -> bool:

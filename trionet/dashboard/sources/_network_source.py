@@ -15,7 +15,7 @@ import trio
 
 from ...errors import TrionetError
 from ..model._model import Model
-from ..model._rows import TaskRow
+from ..model._rows import TaskRow, transaction_from_snapshot
 from ..model._snapshot import MALFORMED, BrokerSnapshot, from_json, from_snapshot
 from ._http_client import HttpClient
 from ._source import INTERVAL_SECONDS, Started
@@ -33,6 +33,8 @@ LISTS: Final[Mapping[str, str]] = {
     "group": "groups",
     "log": "log",
 }
+#: The same without the Kafka protocol, over which the transactions of all brokers are read.
+LISTS_WITHOUT_CLIENTS: Final = {**LISTS, "transactions": "transactions"}
 #: The approximate CPU time per row of a list in the broker and the dashboard, in seconds.
 ROW_SECONDS: Final = 30e-6
 #: The maximum share of time for reading a list, in this process or the broker's process.
@@ -48,19 +50,21 @@ class NetworkSource:
     Args:
         reader: reads the snapshots.
         what: the name of the broker in messages, such as ``http://127.0.0.1:9404``.
+        lists: the lists to read, keyed by the section of the model that is shown.
     """
 
-    def __init__(self, reader: SnapshotReader, what: str) -> None:
+    def __init__(self, reader: SnapshotReader, what: str, lists: Mapping[str, str] = LISTS) -> None:
         self.interval_seconds = INTERVAL_SECONDS
         self._reader = reader
         self._what = what
+        self._lists = lists
         self._list: str | None = None
         self._wake = trio.Event()
         self._list_due_at = 0.0
 
     def focus(self, section: str | None, key: object = None) -> None:  # noqa: ARG002 - Source
         """Select the data to show; see :meth:`.Source.focus`."""
-        name = None if section is None else LISTS.get(section)
+        name = None if section is None else self._lists.get(section)
         if name != self._list:
             self._list, self._list_due_at = name, 0.0
             self._wake.set()
@@ -107,16 +111,21 @@ class NetworkSource:
 
     async def _read_list(self, model: Model, name: str) -> None:
         rows, total = await self._reader.rows(name)
-        converted: dict[int, Any] = {}
+        converted: dict[Any, Any] = {}
         for first in range(0, len(rows), ROWS_PER_STEP):
             part = rows[first : first + ROWS_PER_STEP]
             if name == "groups":
                 model.update_group_internals(part, trio.current_time())
+            elif name == "transactions":
+                transactions = map(transaction_from_snapshot, part)
+                converted |= {(row.id, row.producer_id): row for row in transactions}
             else:
                 converted |= model.make_rows(name, part)
             await trio.lowlevel.checkpoint()
         if name == "groups":
             model.retain_group_internals({row["id"] for row in rows}, trio.current_time())
+        elif name == "transactions":
+            model.transactions.replace(converted, trio.current_time(), total)
         else:
             model.replace_rows(name, converted, total, trio.current_time())
         if name != self._list:

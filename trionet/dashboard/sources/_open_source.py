@@ -13,7 +13,14 @@ from ...net.wire._endpoint import SecurityProtocol
 from ..model._model import Model
 from ._actions import Actions
 from ._http_client import HttpClient
-from ._network_source import InProcessReader, MetricsListenerReader, NetworkSource, TaskSource
+from ._network_source import (
+    LISTS,
+    LISTS_WITHOUT_CLIENTS,
+    InProcessReader,
+    MetricsListenerReader,
+    NetworkSource,
+    TaskSource,
+)
 from ._source import DeferredSource, JoinedSource, Part, Source
 
 if TYPE_CHECKING:
@@ -78,8 +85,9 @@ def watch_broker(
     """
     with broker.watch(log) as metrics:
         reader = InProcessReader(metrics)
-        parts: list[Part] = [NetworkSource(reader, "the broker"), TaskSource()]
         address = broker.bootstrap_servers if settings else _plaintext_address(broker)
+        lists = LISTS_WITHOUT_CLIENTS if address is None else LISTS
+        parts: list[Part] = [NetworkSource(reader, "the broker", lists), TaskSource()]
         if address is not None:
             parts += cluster_parts(address, settings or {}, pipeline_topic=pipeline_topic)
         actions = Actions(

@@ -18,6 +18,7 @@ from ._overview import OverviewView
 from ._pipeline import PipelineView
 from ._processors import ProcessorsView, TrioView
 from ._topics import TopicsView
+from ._transactions import TransactionsView
 
 VIEWS: Final[tuple[type[View], ...]] = (
     OverviewView,
@@ -33,6 +34,7 @@ VIEWS: Final[tuple[type[View], ...]] = (
     TrioView,
     BrokersView,
     FetchSessionsView,
+    TransactionsView,
 )
 
 

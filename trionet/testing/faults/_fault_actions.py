@@ -240,6 +240,14 @@ class Continue:
 
 
 @attrs.frozen
+class HoldMarkers(Continue):
+    """The action of a fault that holds markers, which lets the requests pass."""
+
+    def __str__(self) -> str:
+        return "hold the markers"
+
+
+@attrs.frozen
 class Swallow:
     """An action that never responds and stops reading from the connection, like a hung broker."""
 

@@ -46,6 +46,7 @@ from ._fault_actions import (
     Corrupt,
     Cut,
     Fail,
+    HoldMarkers,
     Respond,
     Swallow,
     Throttle,
@@ -71,6 +72,14 @@ _GROUP_APIS: Final = (
     "OffsetDelete",
     "TxnOffsetCommit",
 )
+# The APIs that a transaction coordinator handles for one transactional id.
+_TRANSACTION_APIS: Final = (
+    "InitProducerId",
+    "AddPartitionsToTxn",
+    "AddOffsetsToTxn",
+    "EndTxn",
+    "DescribeTransactions",
+)
 # Part of the authentication, which happens before requests.
 _BEFORE_REQUESTS: Final = {api_keys.SASL_HANDSHAKE, api_keys.SASL_AUTHENTICATE}
 
@@ -86,6 +95,7 @@ class FaultOptions(TypedDict, total=False):
             of the request is handled.
         partition: only requests about this partition of the topic.
         group: only requests about this consumer group.
+        transactional_id: only requests about this transactional id.
         client_id: only requests from clients with this id.
         connection: only requests on the connection with this id.
         node: only requests to the broker with this ``node.id``.
@@ -100,6 +110,7 @@ class FaultOptions(TypedDict, total=False):
     topic: str
     partition: int
     group: str
+    transactional_id: str
     client_id: str
     connection: str
     node: int
@@ -299,32 +310,67 @@ class Faults:
         self,
         group: str | None = None,
         *,
+        transactional_id: str | None = None,
         error: ErrorName = "NOT_COORDINATOR",
         seconds: float | None = None,
     ) -> Fault:
-        """Make the group coordinator unavailable, as if it had moved to another node.
+        """Make a group coordinator or transaction coordinator unavailable, as if it had moved.
 
-        Consumer-group requests fail with ``error``, including those already pending.
+        Requests to the coordinator fail with ``error``, including group requests already pending.
 
         Args:
             group: the group whose coordinator is unavailable; None for all groups.
+            transactional_id: the transactional id whose coordinator is unavailable, instead of
+                those of groups. The offsets of transactions go to the coordinators of groups.
             error: the error; ``COORDINATOR_LOAD_IN_PROGRESS`` simulates a coordinator that is
                 starting up.
             seconds: how long the fault lasts, in seconds; None for until it is removed.
+
+        Raises:
+            ValueError: the error is unknown, or both a group and a transactional id are given.
         """
-        which = Which(api_keys=api_keys_of(_GROUP_APIS), group=group)
+        if group is not None and transactional_id is not None:
+            raise ValueError("group and transactional_id have different coordinators; give one")
+        apis = _GROUP_APIS if transactional_id is None else _TRANSACTION_APIS
+        which = Which(
+            api_keys=api_keys_of(list(apis)), group=group, transactional_id=transactional_id
+        )
         code = error_code(error)
 
         def bounce() -> Fault:
             until = FOREVER if seconds is None else trio.current_time() + seconds
             fault = self._fault(which, Fail(code, None, False), times=None, until=until)
-            for groups in self._internals.coordinators():
+            for groups in self._internals.coordinators() if transactional_id is None else ():
                 for id in list(groups.groups):
                     if group in (None, id):
                         groups.fail_waiting(id, code)
             return fault
 
         return self._in_loop(bounce)
+
+    def hold_markers(self, transactional_id: str | None = None) -> Fault:
+        """Hold the markers of transactions that end, until the fault is removed.
+
+        The decision is stored and the client gets its response, but the transaction stays in the
+        state ``PrepareCommit`` or ``PrepareAbort``: its records are not committed or aborted yet,
+        and requests for its next transaction fail with CONCURRENT_TRANSACTIONS. Its offsets are
+        committed with the decision. The fault hits the EndTxn requests.
+
+        Args:
+            transactional_id: only transactions of this transactional id; None for all.
+        """
+        which = Which(api_keys=api_keys_of("EndTxn"), transactional_id=transactional_id)
+        coordinator = self._internals.cluster.transactions
+
+        def release() -> None:
+            coordinator.held.remove(transactional_id)
+            coordinator.retry_markers()
+
+        def hold() -> Fault:
+            coordinator.held.append(transactional_id)
+            return self._fault(which, HoldMarkers(), times=None, on_remove=release)
+
+        return self._in_loop(hold)
 
     def fill_disk(self, topic: str | None = None, *, node: int | None = None) -> Fault:
         """Simulate a full disk: Produce fails with KAFKA_STORAGE_ERROR until the fault is removed.

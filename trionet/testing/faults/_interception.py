@@ -127,7 +127,8 @@ class Interception:
         for node in internals.nodes:
             node.apis.interceptor = partial(self._intercept, node)
             node.state.groups.on_change = internals.changed
-            node.state.cluster.group_store.on_end = internals.changed
+        internals.cluster.group_store.on_end = internals.changed
+        internals.cluster.transactions.on_change = internals.changed
 
     async def _intercept(
         self, node: NodeInternals, message: Message, call: Call, handle: Handle

@@ -37,6 +37,7 @@ _KEYS = (
     "resource_type",
     "resource_name",
     "transactional_id",
+    "producer_id",
 )
 # Fields next to an error code, where 0 would be a value (Kafka: the UNKNOWN_ constants).
 _BESIDE_ERRORS: dict[str, Any] = {
@@ -150,6 +151,9 @@ class ErrorResponses:
             return item
         [(name, nested)] = fields.lists.items()
         found = []
+        if not error_fields(nested).codes:  # a transaction, whose topics have partitions
+            topics: list[Message] = getattr(requested, "topics", [])
+            found = [each for inner in topics if (each := self._item(inner, nested)) is not None]
         for each in partitions_in(requested) or ():
             if self._is_hit(topic, partition_of(each)):
                 partition = nested()
@@ -166,9 +170,11 @@ class ErrorResponses:
             if self._is_hit(topic, None):
                 self._mark(item)
             return
-        for name in fields.lists:
+        for name, nested in fields.lists.items():
             for each in getattr(item, name) or ():
-                if self._is_hit(topic, partition_of(each)):
+                if not error_fields(nested).codes:
+                    self._mark_item(each)
+                elif self._is_hit(topic, partition_of(each)):
                     self._mark(each)
 
     def _is_hit(self, topic: str | None, partition: int | None) -> bool:

@@ -1,0 +1,94 @@
+"""The snapshot section for transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from ...server.metrics._snapshot_sections import Row, Section
+from ..groups._offsets_partition import OFFSETS_TOPIC
+from ..log import Log
+from ..model._broker_state import BrokerState
+from ..transactions._transaction import PREPARED, Transaction, TransactionState
+from ._snapshot_sections import section
+from ._transaction_metrics import LATE_AFTER_MS, coordinates
+
+_OPEN: Final = PREPARED | {TransactionState.ONGOING}
+
+_Key = tuple[str, int]
+_Item = Transaction[Log] | tuple[int, list[Log]]
+
+
+def transactions_section(state: BrokerState) -> Section:
+    """Return the section of the transactional ids that a node coordinates.
+
+    It also has the open transactions in partitions that the node leads whose producer belongs to no
+    transactional id, with an empty id.
+    """
+
+    def items() -> Mapping[_Key, _Item]:
+        transactions = state.cluster.transactions.transactions.values()
+        found: dict[_Key, _Item] = {
+            (each.id, -1): each
+            for each in transactions
+            if each.current is not None and coordinates(state, each)
+        }
+        unknown = _unknown_producers(state, transactions)
+        return found | {("", producer_id): (producer_id, logs) for producer_id, logs in unknown}
+
+    def row(item: _Item, now: float) -> Row:
+        if isinstance(item, tuple):
+            return _unknown_row(*item, now)
+        return {**_row(item, now), "coordinator": state.node_id}
+
+    return section(items, row, lambda: state.now_ms() / 1000)
+
+
+def _unknown_producers(
+    state: BrokerState, transactions: Iterable[Transaction[Log]]
+) -> Iterable[tuple[int, list[Log]]]:
+    opened: dict[int, list[Log]] = {}
+    for log in state.folder.logs.values():
+        if log.open_transactions and log.leader_id == state.node_id:
+            for producer_id in log.open_transactions:
+                opened.setdefault(producer_id, []).append(log)
+    if opened:
+        for each in transactions:
+            if each.current is not None:
+                opened.pop(each.current.producer_id, None)
+                opened.pop(each.current.ended_producer_id, None)
+    return opened.items()
+
+
+def _row(transaction: Transaction[Log], now: float) -> Row:
+    current = transaction.current
+    assert current is not None, "it has been initialized"
+    age = now - current.started_at_ms / 1000 if current.state in _OPEN else None
+    is_late = age is not None and age > (current.timeout_ms + LATE_AFTER_MS) / 1000
+    partitions = [[log.topic, log.partition] for log in transaction.partitions]
+    partitions += [[OFFSETS_TOPIC, number] for number in transaction.offsets_partitions]
+    return {
+        "id": transaction.id,
+        "producer_id": current.producer_id,
+        "epoch": current.producer_epoch,
+        "state": current.state.value,
+        "age_seconds": age,
+        "timeout_seconds": current.timeout_ms / 1000,
+        "hangs": "exceeds its timeout" if is_late else None,
+        "partitions": sorted(partitions),
+    }
+
+
+def _unknown_row(producer_id: int, logs: list[Log], now: float) -> Row:
+    entries = [log.producers[producer_id] for log in logs]
+    return {
+        "id": "",
+        "producer_id": producer_id,
+        "epoch": max(entry.epoch for entry in entries),
+        "state": TransactionState.ONGOING.value,
+        "coordinator": None,
+        "age_seconds": now - max(entry.timestamp for entry in entries) / 1000,
+        "timeout_seconds": None,
+        "hangs": "no transactional id",
+        "partitions": sorted([log.topic, log.partition] for log in logs),
+    }
