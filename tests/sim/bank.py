@@ -197,7 +197,6 @@ class Banker:
             producer_epoch=epoch,
             base_sequence=sequence,
             transactional=True,
-            is_transactional=True,
         )
         request = produce_request(TOPIC, {place[1]: data})
         request.transactional_id = self._id
@@ -427,4 +426,4 @@ def people(world: World, books: Books) -> list[Guarded]:
     """All who work with the bank."""
     bankers = [Banker(world, books, f"{id}{number}", id) for number, id in enumerate(PRODUCERS)]
     readers = [Reader(world, books, f"reader{number}") for number in range(READERS)]
-    return [each.run for each in (*bankers, *readers)]
+    return [*(each.run for each in bankers), *(each.run for each in readers)]

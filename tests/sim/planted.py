@@ -6,6 +6,7 @@ they need the modules as they are, not compiled.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -162,10 +163,10 @@ BROKER_BUGS: dict[str, Change] = {
 def _forget_a_marker(write_markers: Any) -> Any:
     """The first partition of a transaction gets no marker."""
 
-    def forgetting(self: TransactionCoordinator, transaction: Any, logs: Any) -> Any:
+    def forgetting(self: TransactionCoordinator, transaction: Any, logs: Any, level: int) -> Any:
         first, *rest = logs or [None]
         transaction.partitions.pop(first, None)
-        return write_markers(self, transaction, rest)
+        return write_markers(self, transaction, rest, level)
 
     return forgetting
 
@@ -190,7 +191,7 @@ def _mark_before_storing(decide: Any) -> Any:
     def hasty(self: TransactionCoordinator, transaction: Any, following: Any, done: Any) -> None:
         before = transaction.current
         transaction.current = following
-        self._write_markers(transaction, list(transaction.partitions))
+        self._write_markers(transaction, list(transaction.partitions), logging.WARNING)
         transaction.current = before
         decide(self, transaction, following, done)
 

@@ -26,14 +26,14 @@ class Entry(NamedTuple):
     Attributes:
         transfer: the name of the transaction.
         number: of the record in it, from 0.
-        count: how many records the transaction has.
+        size: how many records the transaction has.
         account: whose amount changes.
         amount: by how much.
     """
 
     transfer: str
     number: int
-    count: int
+    size: int
     account: int
     amount: int
 
@@ -115,12 +115,10 @@ class Books:
         for entries in self._at.values():
             for entry in entries.values():
                 found[entry.transfer].append(entry)
-        for transfer, entries in found.items():
-            numbers = sorted(entry.number for entry in entries)
-            if numbers != list(range(entries[0].count)):
-                raise Violation(
-                    f"{transfer} has {entries[0].count} records; committed ones: {numbers}"
-                )
+        for transfer, parts in found.items():
+            numbers = sorted(entry.number for entry in parts)
+            if numbers != list(range(parts[0].size)):
+                raise Violation(f"{transfer} has {parts[0].size} records; committed: {numbers}")
         missing = self.committed - found.keys()
         if missing:
             raise Violation(f"{len(missing)} committed transactions are lost: {min(missing)}")

@@ -252,10 +252,10 @@ class Transacting:
                 for value in is_open.pop(header.producer_id, ()):
                     fates[value] = marker.is_commit
             elif header.is_transactional:
-                for _, _, _, value, _ in decode_batch(whole):
-                    assert value is not None
-                    fates[bytes(value)] = None
-                    is_open.setdefault(header.producer_id, []).append(bytes(value))
+                for _, _, _, written, _ in decode_batch(whole):
+                    assert written is not None
+                    fates[bytes(written)] = None
+                    is_open.setdefault(header.producer_id, []).append(bytes(written))
         return fates
 
     def committed(self, group: str) -> dict[Partition, int]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,6 @@ from trionet.broker.groups._committed_offsets import CommittedOffset
 from trionet.broker.groups._group import GroupState
 from trionet.broker.groups._members import Caller
 from trionet.broker.storage._database import DATABASE_NAME
-from trionet.broker.storage._write_queue import Statements
 from trionet.protocol import error_codes
 from trionet.protocol.messages.consumer_protocol_subscription import (
     MESSAGES,
@@ -469,7 +466,6 @@ def pend(
     it: Coordinating,
     *offsets: tuple[str, int, int],
     caller: Caller = NO_MEMBER,
-    also: Statements | None = None,
 ) -> Asked[int]:
     """A TxnOffsetCommit of topics, partitions and offsets."""
     asked = Asked[int]()
@@ -477,7 +473,7 @@ def pend(
         (topic, partition): CommittedOffset(offset, -1, "", it.coordinator._now_ms())
         for topic, partition, offset in offsets
     }
-    it.coordinator.commit_in_transaction("g", caller, PRODUCER, pending, asked, also=also)
+    it.coordinator.commit_in_transaction("g", caller, PRODUCER, pending, asked)
     return asked
 
 
@@ -487,18 +483,6 @@ async def end(it: Coordinating, *, is_commit: bool) -> None:
         lambda _: it.store.pending_ended(PRODUCER, is_commit),
     )
     await it.writes.flush()
-
-
-def begun(connection: sqlite3.Connection) -> Iterator[int]:
-    connection.execute("INSERT INTO producer_id_block VALUES (1)")
-    yield 1
-
-
-async def count_begun(it: Coordinating) -> int:
-    query = "SELECT count(*) FROM producer_id_block"
-    [count] = await it.database.transaction(lambda each: each.execute(query).fetchone())
-    assert isinstance(count, int)
-    return count
 
 
 async def test_an_offset_in_a_transaction_creates_the_group_and_waits() -> None:
@@ -517,18 +501,6 @@ async def test_the_group_of_a_member_must_be_there_in_a_transaction() -> None:
 
         assert [error_codes.ILLEGAL_GENERATION] == asked.answers
         assert it.state() is None
-
-
-async def test_what_the_transaction_stores_is_stored_although_the_group_refuses() -> None:
-    """For the transaction has begun with the request, as in Kafka."""
-    async with coordinating() as it:
-        refused = pend(it, ("t", 0, 5), caller=Caller("c-1", None, 0), also=begun)
-        assert error_codes.ILLEGAL_GENERATION == await refused.answer()
-        assert 0 == await pend(it, also=begun).answer()
-
-        assert 2 == await count_begun(it)
-        assert [0] == pend(it).answers
-        assert not it.store.has_pending(PRODUCER)
 
 
 async def test_a_pending_offset_keeps_its_group_and_the_committed_one(clock: MockClock) -> None:

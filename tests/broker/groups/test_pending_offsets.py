@@ -6,8 +6,7 @@ committed, each of its offsets becomes the committed one if it was committed aft
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -27,7 +26,7 @@ from trionet.broker.storage._database import (
     DatabaseError,
     open_database,
 )
-from trionet.broker.storage._write_queue import Statements, WriteQueue
+from trionet.broker.storage._write_queue import WriteQueue
 from trionet.protocol import error_codes
 
 T0: Partition = ("t", 0)
@@ -58,11 +57,9 @@ class Storing:
         producer_id: int,
         offsets: Mapping[Partition, int],
         group: str = "g",
-        *,
-        also: Statements | None = None,
     ) -> None:
         pending = {partition: at(offset) for partition, offset in offsets.items()}
-        self.store.pend(producer_id, group, pending, self._done, also=also)
+        self.store.pend(producer_id, group, pending, self._done)
 
     def commit(self, offsets: Mapping[Partition, int], group: str = "g") -> None:
         committed = {partition: at(offset) for partition, offset in offsets.items()}
@@ -272,24 +269,6 @@ async def test_a_commit_outside_counts_those_that_are_still_queued(
         after.end(7, is_commit=True)
 
         assert {T0: 2} == await after.offsets()
-
-
-async def test_they_are_stored_together_with_something_else(it: Storing) -> None:
-    def also(connection: sqlite3.Connection) -> Iterator[int]:
-        connection.execute("INSERT INTO producer_id_block VALUES (1000)")
-        yield 1
-
-    def refused(connection: sqlite3.Connection) -> Iterator[int]:
-        connection.execute("INSERT INTO nowhere VALUES (1)")
-        yield 1
-
-    it.pend(7, {T0: 5}, also=also)
-    it.pend(8, {T1: 6}, also=refused)
-    await it.writes.flush()
-
-    assert [error_codes.NONE, error_codes.COORDINATOR_NOT_AVAILABLE] == it.codes
-    assert [7] == list(it.store.pending_producers())
-    assert (1, 1) == (await it.rows("producer_id_block"), await it.rows("pending_offset"))
 
 
 async def test_what_could_not_be_stored_is_logged_and_not_known(

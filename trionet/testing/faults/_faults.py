@@ -360,11 +360,12 @@ class Faults:
             transactional_id: only transactions of this transactional id; None for all.
         """
         which = Which(api_keys=api_keys_of("EndTxn"), transactional_id=transactional_id)
-        coordinator = self._internals.cluster.transactions
+        cluster = self._internals.cluster
+        coordinator = cluster.transactions
 
         def release() -> None:
             coordinator.held.remove(transactional_id)
-            coordinator.retry_markers()
+            cluster.nursery.start_soon(coordinator.retry_markers, name="transaction-markers")
 
         def hold() -> Fault:
             coordinator.held.append(transactional_id)
