@@ -86,6 +86,12 @@ class Transactions:
         """The number of the open transaction; 0 if none is open."""
         return self._state.number if self._state.is_open else 0
 
+    def _check(self) -> None:
+        """Raise the error that has ended the producer, if it has ended."""
+        self._sender.check()
+        if self._accumulator.is_closed:
+            raise trio.ClosedResourceError("the producer is closed")
+
     @contextmanager
     def _only(self, call: str) -> Iterator[None]:
         if self._call:
@@ -105,7 +111,7 @@ class Transactions:
         """See :meth:`.Producer.init_transactions`."""
         with self._only("init_transactions"):
             await trio.lowlevel.checkpoint()
-            self._sender.check()
+            self._check()
             await self._initialize()
 
     async def _initialize(self) -> None:  # noqa: ASYNC910 -- its callers have made a checkpoint
@@ -129,7 +135,7 @@ class Transactions:
         with self._only("begin_transaction"):
             # A full checkpoint would cost as much as a record, and a commit is one.
             await trio.lowlevel.checkpoint_if_cancelled()
-            self._sender.check()
+            self._check()
             await self._initialize()
             self._state.begin()
             self._accumulator.begin_transaction()
@@ -139,7 +145,7 @@ class Transactions:
     async def commit(self) -> None:
         """See :meth:`.Producer.commit_transaction`."""
         with self._only("commit_transaction"):
-            self._sender.check()
+            self._check()
             self._state.commit()
             self._accumulator.end_transaction()
             try:
@@ -177,8 +183,8 @@ class Transactions:
 
     async def abort(self) -> None:
         """See :meth:`.Producer.abort_transaction`."""
-        await trio.lowlevel.checkpoint()
         if not (self._state.is_open or self._state.is_ending):
+            await trio.lowlevel.checkpoint()
             return
         with self._only("abort_transaction"):
             self._sender.check()
@@ -246,7 +252,7 @@ class Transactions:
     ) -> None:
         """See :meth:`.Transaction.send_offsets`."""
         await trio.lowlevel.checkpoint_if_cancelled()
-        self._sender.check()
+        self._check()
         pending = _pending(offsets, group_metadata)
         state = self._state
         if pending.is_done:
@@ -261,14 +267,19 @@ class Transactions:
                 f"the offsets of group {pending.group.group_id!r} were not accepted",
             )
         except CallTimedOutError as error:
-            state.fail(abortable(error))
+            self._fail_with(pending, error)
         except trio.Cancelled:
-            state.fail(abortable(CallTimedOutError("sending offsets was cancelled")))
+            self._fail_with(pending, CallTimedOutError("the call that sent offsets was cancelled"))
             raise
         if state.error is not None:
             raise again(state.error)
         if not pending.is_done:
             raise LocalProtocolError("the transaction was aborted before its offsets were sent")
+
+    def _fail_with(self, pending: PendingOffsets, error: Exception) -> None:
+        """Fail the transaction, unless it has these offsets or has ended in the meantime."""
+        if self._state.offsets is pending:
+            self._state.fail(abortable(error))
 
 
 def _pending(offsets: Offsets, group_metadata: GroupMetadata | None) -> PendingOffsets:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import attrs
 import pytest
 import trio
+import trio.testing
 from trio.testing import MockClock
 
 import trionet
@@ -508,3 +509,54 @@ async def test_producer_that_is_cancelled_aborts_its_transaction(
                 await trio.lowlevel.checkpoint()
 
         assert ABORTED == leaders.state
+
+
+async def test_abort_that_is_cancelled_is_still_an_abort(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    async with leaders.producer(SETTINGS) as producer:
+        await producer.begin_transaction()
+        await producer.send("t", b"a")
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await producer.abort_transaction()
+        async with producer.transaction():
+            await producer.send("t", b"b")
+
+    assert scope.cancelled_caught
+    assert [b"b"] == leaders.values_committed()
+
+
+async def test_closed_producer_begins_no_transaction(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    async with leaders.producer(SETTINGS) as producer:
+        await producer.init_transactions()
+    for call in (producer.init_transactions, producer.begin_transaction):
+        with pytest.raises(trio.ClosedResourceError):
+            await call()
+    await producer.abort_transaction()
+
+
+async def test_producer_without_an_id_has_no_transactions(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    async with leaders.producer(AT_ONCE) as producer:
+        with pytest.raises(trionet.ConfigError, match=r"set transactional\.id"):
+            await producer.begin_transaction()
+
+
+async def test_tasks_do_not_end_a_transaction_at_the_same_time(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    async with leaders.producer(SETTINGS) as producer:
+        await producer.begin_transaction()
+        await producer.send("t", b"a")
+        leaders.faults["EndTxn"] = [lose_request]
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(producer.commit_transaction)
+            await trio.testing.wait_all_tasks_blocked()
+            with pytest.raises(trionet.LocalProtocolError, match="in commit_transaction"):
+                await producer.abort_transaction()
+
+    assert [b"a"] == leaders.values_committed()
