@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from support.administered_kafka import Kafka, coordinated, fresh
+from support.transactional import code_of, end, identity, initialize, produce_in
 from support.watching import watching
 from trionet import open_admin, open_consumer, open_producer
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin import QuotaEntity
 from trionet.dashboard.sources._cluster_source import ClusterSource
+from trionet.testing import open_raw_peer
 
 GROUP = "dashboard-group"
 
@@ -59,3 +61,36 @@ async def test_a_real_kafka_is_reported_with_topics_groups_lag_and_quotas(kafka:
     assert {} == model.alarms
     [broker] = model.brokers.values()
     assert (kafka.bootstrap, True) == (f"{broker.host}:{broker.port}", broker.is_controller)
+
+
+async def test_transactions_of_a_real_kafka_are_reported(kafka: Kafka) -> None:
+    topic, id = "dashboard-transactions", "dashboard-till"
+    async with open_admin(kafka.bootstrap) as admin:
+        await fresh(admin, topic)
+        # Creates the topic of transactions; then the coordinator can be found.
+        await admin.fence_producers([id])
+    source = ClusterSource(kafka.bootstrap)
+    async with open_raw_peer(kafka.bootstrap) as peer, watching(source, 0.2) as watched:
+        producer = identity(await peer.call(*initialize(id)))
+        assert 0 == code_of(await peer.call(*produce_in(id, producer, topic, b"a")))
+        source.focus("transactions")
+        model = await watched.until(
+            lambda model: [row for row in model.transactions.values() if row.state == "Ongoing"]
+        )
+        row = model.transactions[id, producer[0]]
+        identity(await peer.call(*end(id, producer)))
+        await watched.until(
+            lambda model: model.transactions[id, producer[0]].state == "CompleteCommit"
+        )
+
+    assert (producer[1], 60.0, 1, None) == (
+        row.epoch,
+        row.timeout_seconds,
+        row.coordinator,
+        row.hangs,
+    )
+    assert row.age_seconds is not None
+    assert row.partitions is not None
+    assert [(topic, 0, 0)] == [
+        (each.topic, each.partition, each.first_offset) for each in row.partitions
+    ]

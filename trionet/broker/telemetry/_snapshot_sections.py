@@ -1,4 +1,4 @@
-"""The snapshot sections for groups and fetch sessions, and what sections of a broker share."""
+"""The snapshot sections for groups and fetch sessions; the server provides the others."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def groups_section(groups: Callable[[], Iterable[Group]], clock: Callable[[], fl
         groups: returns the groups that the node coordinates.
         clock: returns the current time on the event loop's clock, in seconds.
     """
-    return section(lambda: {group.id: group for group in groups()}, _group_row, clock)
+    return _section(lambda: {group.id: group for group in groups()}, _group_row, clock)
 
 
 def fetch_sessions_section(
@@ -55,10 +55,10 @@ def fetch_sessions_section(
         sessions: returns the cached sessions.
         clock: returns the current time on the event loop's clock, in seconds.
     """
-    return section(lambda: {each.id: each for each in sessions()}, _session_row, clock)
+    return _section(lambda: {each.id: each for each in sessions()}, _session_row, clock)
 
 
-def section(
+def _section(
     items: Callable[[], Mapping[K, T]], row: Callable[[T, float], Row], clock: Callable[[], float]
 ) -> Section:
     """Return the section of items by id, the newest first; ``row`` takes an item and the time."""

@@ -7,7 +7,7 @@ with which leaders of partitions verify transactions. Here, there are neither.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from ...metrics._prometheus import gauge
@@ -68,8 +68,12 @@ def collect_transactions(state: BrokerState) -> Iterator[Family]:
     yield single(LATE_TRANSACTIONS, late)
     yield single(PRODUCER_IDS, producers)
 
-    coordinator = state.cluster.transactions
-    unfinished = [each for each in coordinator.unfinished.values() if coordinates(state, each)]
+    coordinated = coordinated_by(state)
+    unfinished = [
+        each
+        for each in state.cluster.transactions.unfinished.values()
+        if state.cluster.transaction_coordinator_of(each.id) == state.node_id
+    ]
     without_leader = sum(
         log.leader_id == NO_LEADER for each in unfinished for log in each.partitions
     )
@@ -78,21 +82,20 @@ def collect_transactions(state: BrokerState) -> Iterator[Family]:
         any(log.leader_id != NO_LEADER for log in each.partitions) for each in unfinished
     )
     yield single(MARKERS_TO_RETRY, to_retry)
-    states: Counter[str] = Counter()
-    for each in coordinator.transactions.values():
-        if each.current is not None and coordinates(state, each):
-            # By value: the hash of a member of an enum is computed in Python.
-            states[each.current.state._value_] += 1
+    # By value: the hash of a member of an enum is computed in Python.
+    states = Counter([each.current.state._value_ for each in coordinated if each.current])
     yield gauges(
         TRANSACTIONAL_IDS, {(each.value,): states[each.value] for each in TransactionState}
     )
 
 
-def coordinates(state: BrokerState, transaction: Transaction[Log]) -> bool:
-    """Return whether a node coordinates a transactional id."""
-    if not state.has_replicas:  # the only node: the id need not be hashed
-        return True
-    return state.cluster.transaction_coordinator_of(transaction.id) == state.node_id
+def coordinated_by(state: BrokerState) -> Collection[Transaction[Log]]:
+    """Return the transactional ids that a node coordinates."""
+    transactions = state.cluster.transactions.transactions.values()
+    if not state.has_replicas:  # the only node: the ids need not be hashed
+        return transactions
+    coordinator_of = state.cluster.transaction_coordinator_of
+    return [each for each in transactions if coordinator_of(each.id) == state.node_id]
 
 
 def is_late(log: Log, now_ms: int, quiet_ms: int) -> bool:

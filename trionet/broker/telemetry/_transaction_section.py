@@ -2,62 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
 from typing import Final
 
-from ...server.metrics._snapshot_sections import Row, Section
+from ...server.metrics._snapshot_sections import Row, Section, SectionPage
 from ..groups._offsets_partition import OFFSETS_TOPIC
 from ..log import Log
 from ..model._broker_state import BrokerState
 from ..transactions._transaction import PREPARED, Transaction, TransactionState
-from ._snapshot_sections import section
-from ._transaction_metrics import LATE_AFTER_MS, coordinates
+from ._transaction_metrics import LATE_AFTER_MS, coordinated_by
 
 _OPEN: Final = PREPARED | {TransactionState.ONGOING}
-
-_Key = tuple[str, int]
-_Item = Transaction[Log] | tuple[int, list[Log]]
 
 
 def transactions_section(state: BrokerState) -> Section:
     """Return the section of the transactional ids that a node coordinates.
 
     It also has the open transactions in partitions that the node leads whose producer belongs to no
-    transactional id, with an empty id.
+    transactional id, with an empty id. Rows are numbered by their producer ids, which ascend.
     """
 
-    def items() -> Mapping[_Key, _Item]:
-        transactions = state.cluster.transactions.transactions.values()
-        found: dict[_Key, _Item] = {
-            (each.id, -1): each
-            for each in transactions
-            if each.current is not None and coordinates(state, each)
+    def page(count_max: int, before: int | None) -> SectionPage:
+        by_number: dict[int, Transaction[Log] | list[Log]] = {
+            each.current.producer_id: each for each in coordinated_by(state) if each.current
         }
-        unknown = _unknown_producers(state, transactions)
-        return found | {("", producer_id): (producer_id, logs) for producer_id, logs in unknown}
+        by_number.update(_unknown_producers(state))
+        numbers = sorted(by_number)
+        end = len(numbers) if before is None else bisect_left(numbers, before)
+        now = state.now_ms() / 1000
+        rows: list[Row] = []
+        for number in numbers[max(0, end - count_max) : end][::-1]:
+            item = by_number[number]
+            if isinstance(item, list):
+                rows.append({"number": number, **_unknown_row(number, item, now)})
+            else:
+                coordinator = {"number": number, "coordinator": state.node_id}
+                rows.append({**coordinator, **_row(item, now)})
+        return SectionPage(len(numbers), rows)
 
-    def row(item: _Item, now: float) -> Row:
-        if isinstance(item, tuple):
-            return _unknown_row(*item, now)
-        return {**_row(item, now), "coordinator": state.node_id}
-
-    return section(items, row, lambda: state.now_ms() / 1000)
+    return page
 
 
-def _unknown_producers(
-    state: BrokerState, transactions: Iterable[Transaction[Log]]
-) -> Iterable[tuple[int, list[Log]]]:
+def _unknown_producers(state: BrokerState) -> dict[int, list[Log]]:
+    """Return the producers with open transactions that belong to no transactional id."""
     opened: dict[int, list[Log]] = {}
     for log in state.folder.logs.values():
         if log.open_transactions and log.leader_id == state.node_id:
             for producer_id in log.open_transactions:
                 opened.setdefault(producer_id, []).append(log)
     if opened:
-        for each in transactions:
+        for each in state.cluster.transactions.transactions.values():
             if each.current is not None:
                 opened.pop(each.current.producer_id, None)
                 opened.pop(each.current.ended_producer_id, None)
-    return opened.items()
+    return opened
 
 
 def _row(transaction: Transaction[Log], now: float) -> Row:

@@ -217,8 +217,8 @@ def _copy_keys(requested: object, item: Message) -> None:
         if index is not None and "partition_index" in slots:
             item.partition_index = index  # type: ignore[attr-defined]
         return
-    kind = {str: ("name", "key", "group_id"), int: ("partition_index",)}.get(type(requested), ())
-    for name in kind:
+    names = {str: ("name", "key", "group_id", "transactional_id"), int: ("partition_index",)}
+    for name in names.get(type(requested), ()):
         if name in slots:
             setattr(item, name, requested)
             return

@@ -7,14 +7,18 @@ from trio.testing import MockClock
 import trionet
 from support.admin_answers import coordinated_by
 from support.admin_errors import code_of
+from support.calls import TIMESTAMP
 from support.scripted_node import Hangup, ScriptedNode, Seen
+from support.transactional import identity, initialize, produce_in
 from trionet import ApiError
+from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin import FencedProducer
 from trionet.protocol import error_codes
 from trionet.protocol.messages.init_producer_id import InitProducerIdResponse
-from trionet.testing import MemoryNetwork
+from trionet.testing import MemoryNetwork, control, open_raw_peer
 
 IDS = ["a", "b", "c"]
+T0 = TopicPartition("t", 0)
 
 
 def numbered(seen: Seen) -> InitProducerIdResponse:
@@ -66,3 +70,34 @@ async def test_connection_lost_with_one_id_is_asked_about_again(
         results = await admin.fence_producers(IDS)
 
     assert [FencedProducer(ord(each), 1) for each in IDS] == list(results.values())
+
+
+async def test_hanging_transactions_are_those_that_no_described_id_has() -> None:
+    async with trionet.open_broker() as broker, open_raw_peer(broker.bootstrap_servers) as peer:
+        kit = control(broker)
+        await kit.create_topic("t", 1)
+        producer = identity(await peer.call(*initialize("x")))
+        await peer.call(*produce_in("x", producer, "t", b"a"))
+        async with trionet.open_admin(broker.bootstrap_servers) as admin:
+            known = await admin.find_hanging_transactions([T0])
+            recent = await admin.find_hanging_transactions([T0], written_before_ms=TIMESTAMP)
+            kit.faults.fail("DescribeTransactions", "TRANSACTIONAL_ID_NOT_FOUND")
+            expired = await admin.find_hanging_transactions([T0])
+            kit.faults.fail("DescribeTransactions", "UNKNOWN_SERVER_ERROR")
+            with pytest.raises(ApiError, match="UNKNOWN_SERVER_ERROR"):
+                await admin.find_hanging_transactions([T0])
+
+    assert [{T0: []}] * 2 == [known, recent]
+    [found] = expired.checked()[T0]
+    assert (producer[0], 0) == (found.producer_id, found.transaction_start_offset)
+
+
+async def test_partitions_whose_producers_are_unknown_have_their_error() -> None:
+    async with trionet.open_broker() as broker:
+        kit = control(broker)
+        await kit.create_topic("t", 1)
+        kit.faults.fail("DescribeProducers", "TOPIC_AUTHORIZATION_FAILED")
+        async with trionet.open_admin(broker.bootstrap_servers) as admin:
+            results = await admin.find_hanging_transactions([T0])
+
+    assert "TOPIC_AUTHORIZATION_FAILED" == code_of(results[T0])
