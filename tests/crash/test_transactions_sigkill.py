@@ -146,7 +146,7 @@ async def read_committed(client: Client, partition: int) -> list[bytes]:
     offset, high_watermark = 0, 1
     while offset < high_watermark:
         request = fetch_request({"t": {partition: offset}}, isolation_level=1)
-        [topic] = (await client.call(request, 12)).responses  # type: ignore[attr-defined]
+        [topic] = (await client.call(request, 12)).responses
         [data] = topic.partitions
         assert data.high_watermark == data.last_stable_offset
         high_watermark = data.high_watermark
@@ -169,7 +169,7 @@ async def committed_offset(client: Client, group: str) -> int:
         groups=[OffsetFetchRequestGroup(group_id=group, topics=[wanted])], require_stable=True
     )
     response = await client.call(request, 8)
-    [found] = response.groups[0].topics[0].partitions  # type: ignore[attr-defined]
+    [found] = response.groups[0].topics[0].partitions
     assert 0 == found.error_code
     offset: int = found.committed_offset
     return offset

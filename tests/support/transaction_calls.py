@@ -119,7 +119,7 @@ async def add_offsets(
     request = AddOffsetsToTxnRequest(
         transactional_id=id, producer_id=producer[0], producer_epoch=producer[1], group_id=group
     )
-    code: int = (await client.call(request, version)).error_code  # type: ignore[attr-defined]
+    code: int = (await client.call(request, version)).error_code
     return code
 
 

@@ -58,7 +58,7 @@ def transaction(state: TransactionState = EMPTY, **fields: Any) -> Transaction[s
         "changed_at_ms": NOW - 100,
         "started_at_ms": NO_TIME if state is EMPTY else NOW - 200,
     }
-    return Transaction("x", StoredTransaction(**{**values, **fields}))  # type: ignore[arg-type]
+    return Transaction("x", StoredTransaction(**{**values, **fields}))
 
 
 def end(
