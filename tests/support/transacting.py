@@ -246,16 +246,16 @@ class Transacting:
         for position, header in iter_batches(data):
             whole = data[position : position + header.size]
             if header.is_control:
-                [(_, _, key, marked, _)] = decode_batch(whole)
-                marker = read_marker(key, marked)
+                [record] = decode_batch(whole)
+                marker = read_marker(record[2], record[3])
                 assert marker is not None
                 for value in is_open.pop(header.producer_id, ()):
                     fates[value] = marker.is_commit
             elif header.is_transactional:
-                for _, _, _, written, _ in decode_batch(whole):
-                    assert written is not None
-                    fates[bytes(written)] = None
-                    is_open.setdefault(header.producer_id, []).append(bytes(written))
+                for record in decode_batch(whole):
+                    assert record[3] is not None
+                    fates[record[3]] = None
+                    is_open.setdefault(header.producer_id, []).append(record[3])
         return fates
 
     def committed(self, group: str) -> dict[Partition, int]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import trio
 
-from support.calls import create_topic, delete_topic, fetch, values_of
+from support.calls import batch, create_topic, delete_topic, fetch, produce_request, values_of
 from support.client import Client, connect
 from support.nodes import connect_to
 from support.transaction_calls import (
@@ -275,6 +275,38 @@ async def test_records_of_a_wrong_producer_are_refused(client: Client, version: 
         "unknown": "INVALID_PRODUCER_ID_MAPPING",
         "none": "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
     } == {key: name(code) for key, code in results.items()}
+
+
+@pytest.mark.parametrize("count", [2, pytest.param(1000, marks=pytest.mark.slow)])
+async def test_a_request_has_records_of_one_producer(client: Client, count: int) -> None:
+    """Otherwise nothing of it is stored; a request with many partitions is handled in steps."""
+    await create_topic(client, "t", count)
+    first, other = await identity(client, "x"), await identity(client, "y")
+    data = {
+        number: batch(
+            b"a",
+            transactional=True,
+            producer_id=other[0] if number == count - 1 else first[0],
+            producer_epoch=0,
+            base_sequence=0,
+        )
+        for number in range(count)
+    }
+    request = produce_request("t", data)
+    request.transactional_id = "x"
+
+    response: Any = await client.call(request, 12)
+
+    codes = {each.error_code for each in response.responses[0].partition_responses}
+    assert {error_codes.INVALID_PRODUCER_ID_MAPPING} == codes
+    assert "Empty" == await state(client)
+    del data[count - 1]
+    request = produce_request("t", data)
+    request.transactional_id = "x"
+    response = await client.call(request, 12)
+    assert {0} == {each.error_code for each in response.responses[0].partition_responses}
+    assert 0 == (await end(client, first)).error_code
+    assert [b"a"] == await committed(client)
 
 
 async def test_without_verification_older_clients_need_not_add_partitions() -> None:

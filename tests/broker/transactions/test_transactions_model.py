@@ -329,9 +329,7 @@ async def play(folder: Path, course: list[Step], epoch: int) -> None:
             stored = StoredTransaction(
                 producer_id=next(ids), producer_epoch=epoch, timeout_ms=60_000, changed_at_ms=0
             )
-            await database.transaction(
-                lambda c, id=id, stored=stored: list(put_transaction(id, stored)(c))  # type: ignore[misc]
-            )
+            await database.transaction_in_steps(put_transaction(id, stored))
     while True:
         async with (
             open_database(str(folder / DATABASE_NAME)) as database,
