@@ -71,6 +71,7 @@ LONG = (
     "test_old_kafka_python.py",
     "test_security_matrix.py",
     "test_transactions.py",
+    "test_transactions_java.py",
 )
 # What kfake does otherwise than Kafka, by a part of the test's name.
 KFAKE_LACKS = {
