@@ -122,16 +122,53 @@ def test_confluent_kafka_with_many_topics(exchange: Exchange, bootstrap: str) ->
         future.result(PATIENCE_SECONDS)
 
 
-def test_transactions_of_confluent_kafka_fail_at_once(bootstrap: str) -> None:
-    """It looks for a coordinator until its time is up, unless it is told that it may not."""
-    from confluent_kafka import KafkaException, Producer
+def test_transactions_of_confluent_kafka(exchange: Exchange, bootstrap: str) -> None:
+    """What is committed is read once, what is aborted is not, and a new instance fences the old."""
+    from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "t"})
-
-    with pytest.raises(KafkaException, match="transactions are not supported") as caught:
-        producer.init_transactions(PATIENCE_SECONDS)
-
+    topic = exchange.new_topic(2)
+    settings = {"bootstrap.servers": bootstrap, "transactional.id": topic}
+    producer = Producer(settings)
+    producer.init_transactions(PATIENCE_SECONDS)
+    for value, is_commit in (("a", False), ("b", True), ("c", True)):
+        producer.begin_transaction()
+        for partition in range(2):
+            producer.produce(topic, value, partition=partition)
+        if is_commit:
+            producer.commit_transaction(PATIENCE_SECONDS)
+        else:
+            producer.flush(PATIENCE_SECONDS)
+            producer.abort_transaction(PATIENCE_SECONDS)
+    producer.begin_transaction()
+    producer.produce(topic, "open")
+    producer.flush(PATIENCE_SECONDS)
+    Producer(settings).init_transactions(PATIENCE_SECONDS)
+    with pytest.raises(KafkaException) as caught:
+        producer.commit_transaction(PATIENCE_SECONDS)
     assert caught.value.args[0].fatal()
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "unused",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+        }
+    )
+    read = []
+    try:
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in range(2)])
+        ended = 0
+        while ended < 2:
+            [message] = consumer.consume(1, PATIENCE_SECONDS)
+            if message.error() is None:
+                read.append((message.partition(), message.value()))
+            else:
+                ended += 1
+    finally:
+        consumer.close()
+
+    assert [(0, b"b"), (0, b"c"), (1, b"b"), (1, b"c")] == sorted(read)
 
 
 def _kcat(exchange: Exchange) -> Kcat:

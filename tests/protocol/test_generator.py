@@ -185,8 +185,8 @@ def test_a_row_has_versions_clients_and_what_is_left_out() -> None:
     page = cli.coverage()
 
     assert (
-        "| [Produce](../protocol.md#produce) | 0 | 0 to 13 | 0 to 13 | producer | no transactions |"
-        in page
+        "| [FindCoordinator](../protocol.md#findcoordinator) | 10 | 0 to 6 | 0 to 6 |"
+        " consumer, admin | no share groups |" in page
     )
-    assert "| ListTransactions | 66 |  | 0 to 2 | admin | there are no transactions |" in page
+    assert "| CreateAcls | 30 |  | 0 to 3 | admin | there are no ACLs: who got in may do" in page
     assert "| Vote | 52 |  |  |  | it runs between the controllers of a quorum |" in page

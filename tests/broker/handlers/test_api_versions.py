@@ -31,6 +31,11 @@ SERVED = {
     "DeleteRecords": (21, 0, 2),
     "InitProducerId": (22, 0, 5),
     "OffsetForLeaderEpoch": (23, 0, 4),
+    "AddPartitionsToTxn": (24, 0, 5),
+    "AddOffsetsToTxn": (25, 0, 4),
+    "EndTxn": (26, 0, 5),
+    "WriteTxnMarkers": (27, 1, 2),
+    "TxnOffsetCommit": (28, 0, 5),
     "DescribeConfigs": (32, 0, 4),
     "AlterConfigs": (33, 0, 2),
     "DescribeLogDirs": (35, 0, 4),
@@ -39,7 +44,11 @@ SERVED = {
     "DeleteGroups": (42, 0, 2),
     "IncrementalAlterConfigs": (44, 0, 1),
     "OffsetDelete": (47, 0, 0),
+    "UpdateFeatures": (57, 0, 2),
     "DescribeCluster": (60, 0, 2),
+    "DescribeProducers": (61, 0, 0),
+    "DescribeTransactions": (65, 0, 0),
+    "ListTransactions": (66, 0, 2),
     "ListConfigResources": (74, 0, 1),
     "DescribeTopicPartitions": (75, 0, 0),
 }
@@ -64,7 +73,26 @@ async def test_exactly_what_is_served_is_advertised(client: Client, version: int
     assert sorted(SERVED.values()) == [
         (api.api_key, api.min_version, api.max_version) for api in response.api_keys
     ]
-    assert [] == response.supported_features
+
+
+@pytest.mark.parametrize(
+    ("version", "epoch", "supported", "finalized"),
+    [(0, -1, [], []), (2, -1, [], []), (3, 0, [], [2]), (4, 0, [(0, 2)], [2])],
+)
+async def test_the_level_of_transactions_is_a_feature(
+    client: Client, version: int, epoch: int, supported: list[tuple[int, int]], finalized: list[int]
+) -> None:
+    """Version 3 cannot say that a feature may have the level 0 (KIP-1022)."""
+    response = await ask(client, version)
+
+    assert epoch == response.finalized_features_epoch
+    assert supported == [
+        (each.min_version, each.max_version) for each in response.supported_features
+    ]
+    assert finalized == [each.max_version_level for each in response.finalized_features]
+    assert finalized == [each.min_version_level for each in response.finalized_features]
+    assert {"transaction.version"} >= {each.name for each in response.supported_features}
+    assert {"transaction.version"} >= {each.name for each in response.finalized_features}
 
 
 @pytest.mark.parametrize("version", [3, 4])

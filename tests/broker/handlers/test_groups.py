@@ -79,26 +79,21 @@ async def test_a_client_learns_the_address_of_the_listener_that_it_uses() -> Non
 
 
 @pytest.mark.parametrize("version", range(1, 4))
-async def test_transactions_have_no_coordinator(client: Client, version: int) -> None:
+async def test_a_transactional_id_has_a_coordinator(client: Client, version: int) -> None:
     response = await client.call(FindCoordinatorRequest(key="t", key_type=TRANSACTION), version)
 
-    assert (error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, -1, "", -1) == attrgetter(
-        "error_code", "node_id", "host", "port"
-    )(response)
-    assert "transactions are not supported" in response.error_message
+    assert (0, 1, "127.0.0.1") == attrgetter("error_code", "node_id", "host")(response)
 
 
 @pytest.mark.parametrize("version", range(4, 7))
-async def test_none_of_several_transactions_has_a_coordinator(client: Client, version: int) -> None:
-    request = FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=["a", "b"])
+async def test_several_transactional_ids_are_found_at_once(client: Client, version: int) -> None:
+    request = FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=["a", "", "b"])
 
     response = await client.call(request, version)
 
-    refused = error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    assert [("a", refused, -1), ("b", refused, -1)] == [
+    assert [("a", 0, 1), ("", 0, 1), ("b", 0, 1)] == [
         (each.key, each.error_code, each.node_id) for each in response.coordinators
     ]
-    assert "transactions are not supported" in response.coordinators[0].error_message
 
 
 @pytest.mark.parametrize("key_type", [3, -1])

@@ -39,7 +39,7 @@ def _parts(hint: Any) -> list[Any]:
 
 def _request_class(key: int) -> type[Message]:
     name = api_keys.name_of(key)
-    codec = lookup(key, 0)
+    codec = lookup(key, next(api.min_version for api in APIS if api.key == key))
     assert codec is not None
     found = vars(sys.modules[codec.decode_request.__module__])[f"{name}Request"]
     assert issubclass(found, Message)

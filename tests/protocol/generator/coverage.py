@@ -22,7 +22,6 @@ from .apis import LEFT_OUT, REMOVED_API_KEYS
 PACKAGE: Final = Path(__file__).parents[3] / "trionet"
 CLIENT: Final = PACKAGE / "client"
 
-_TRANSACTIONS: Final = "there are no transactions"
 _KIP_848: Final = "groups are those of the classic protocol, not of KIP-848"
 _SHARE: Final = "there are no share groups"
 _STREAMS: Final = "there are no Streams groups"
@@ -35,14 +34,6 @@ _QUORUM: Final = "there is no quorum of controllers"
 
 #: APIs that have codecs and are not served, by the name of their module.
 NOT_SERVED: Final = {
-    "add_partitions_to_txn": _TRANSACTIONS,
-    "add_offsets_to_txn": _TRANSACTIONS,
-    "end_txn": _TRANSACTIONS,
-    "write_txn_markers": _TRANSACTIONS,
-    "txn_offset_commit": _TRANSACTIONS,
-    "describe_transactions": _TRANSACTIONS,
-    "list_transactions": _TRANSACTIONS,
-    "describe_producers": "the state of producers is not reported",
     "describe_acls": _ACLS,
     "create_acls": _ACLS,
     "delete_acls": _ACLS,
@@ -61,7 +52,6 @@ NOT_SERVED: Final = {
     "describe_quorum": _QUORUM,
     "add_raft_voter": _QUORUM,
     "remove_raft_voter": _QUORUM,
-    "update_features": "none of Kafka's feature levels applies to one node",
     "unregister_broker": "brokers do not register",
     "consumer_group_heartbeat": _KIP_848,
     "consumer_group_describe": _KIP_848,

@@ -42,7 +42,8 @@ class AdvertisedApis:
 
     def __init__(self, features: Features | None = None) -> None:
         self._features = features
-        self._encoded: dict[tuple[int, int], bytes] = {}
+        self._encoded: dict[int, bytes] = {}
+        self._encoded_epoch = -1  # of the features in the encoded responses
 
     async def handle(  # noqa: ASYNC910 - as every handler
         self, request: ApiVersionsRequest, call: Call
@@ -62,10 +63,13 @@ class AdvertisedApis:
         if call.needs_lists:  # an interceptor inspects the message
             return found
         # Every connection starts with this request, and the response changes only with a feature.
-        key = (call.version, -1 if self._features is None else self._features.epoch)
-        body = self._encoded.get(key)
+        epoch = -1 if self._features is None else self._features.epoch
+        if epoch != self._encoded_epoch:
+            self._encoded.clear()
+            self._encoded_epoch = epoch
+        body = self._encoded.get(call.version)
         if body is None:
-            body = self._encoded[key] = call.encode_body(found)
+            body = self._encoded[call.version] = call.encode_body(found)
         return call.frame_body(body)
 
     def response(self, request: ApiVersionsRequest | None, version: int) -> ApiVersionsResponse:

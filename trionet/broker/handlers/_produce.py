@@ -124,9 +124,7 @@ class _Produce:
         self._call = call
         self._topics: list[TopicProduceResponse] = []
         self._appends: list[_Append] = []
-        self._has_one_producer = (
-            request.transactional_id is None or len(_transactional_producers(request)) <= 1
-        )
+        self._has_one_producer = True
         self.recompressions: list[_Recompression] = []
 
     # Slow steps, which run in tasks.
@@ -211,6 +209,9 @@ class _Produce:
 
     def append(self) -> None:
         """Append all batches that need no recompression."""
+        if self._request.transactional_id is not None:
+            producers = set(_transactional_producers(self._request)) - {None}
+            self._has_one_producer = len(producers) <= 1
         for topic in self._request.topic_data:
             results = [
                 self._append_partition(topic, partition) for partition in topic.partition_data
@@ -220,6 +221,14 @@ class _Produce:
     async def append_paused(self) -> None:
         """Do the same as :meth:`append`, but with pauses, for a large number of partitions."""
         call = self._call
+        if self._request.transactional_id is not None:
+            producers: set[tuple[int, int]] = set()
+            for producer in _transactional_producers(self._request):
+                if call.must_pause():
+                    await call.pause()
+                if producer is not None:
+                    producers.add(producer)
+            self._has_one_producer = len(producers) <= 1
         unflushed: list[_Append] = []
         for topic in self._request.topic_data:
             results: list[PartitionProduceResponse] = []
@@ -494,14 +503,12 @@ def _transactional_header(records: Buffer | None) -> BatchHeader | None:
     return header if header.is_transactional else None
 
 
-def _transactional_producers(request: ProduceRequest) -> set[tuple[int, int]]:
-    """Return the producer ids and epochs of the transactional batches of a request."""
-    headers = (
-        _transactional_header(partition.records)
-        for topic in request.topic_data
-        for partition in topic.partition_data
-    )
-    return {(header.producer_id, header.producer_epoch) for header in headers if header is not None}
+def _transactional_producers(request: ProduceRequest) -> Iterator[tuple[int, int] | None]:
+    """Yield the producer id and epoch of each batch that is transactional, and None for others."""
+    for topic in request.topic_data:
+        for partition in topic.partition_data:
+            header = _transactional_header(partition.records)
+            yield None if header is None else (header.producer_id, header.producer_epoch)
 
 
 def _check_single(records: memoryview | bytes | bytearray) -> None:

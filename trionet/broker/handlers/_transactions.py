@@ -6,7 +6,7 @@ Produce and TxnOffsetCommit, which take part in transactions, are in :mod:`._pro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
@@ -48,6 +48,9 @@ FENCED_SINCE: Final = 2
 
 BATCHED_SINCE: Final = 4
 TV2_END_SINCE: Final = 5
+
+# How many steps of an id pattern take as long as one element of a request or response.
+STEPS_PER_ELEMENT: Final = 50
 
 # Names that Kafka accepts as filters, although no transaction is ever listed in these states.
 _KNOWN_STATES = {each.value for each in TransactionState} | {"PrepareEpochFence", "Dead"}
@@ -137,9 +140,10 @@ async def handle_add_partitions_to_txn(
 
     def added(index: int, codes: Callable[[str, int], int]) -> None:
         nonlocal missing
-        results[index].topic_results = [
-            _topic_result(topic, codes) for topic in transactions[index].topics
-        ]
+        topics = transactions[index].topics
+        results[index].topic_results = call.elements(
+            (_topic_result(topic, codes, call) for topic in topics), len(topics)
+        )
         missing -= 1
         if not missing:
             call.respond(_added(results, call.version))
@@ -147,33 +151,33 @@ async def handle_add_partitions_to_txn(
     for index, each in enumerate(transactions):
         if call.must_pause():
             await call.pause()
-        _add_partitions(broker, each, call.version, partial(added, index))
+        await _add_partitions(broker, each, call, partial(added, index))
     return _added([], call.version) if not transactions else None
 
 
-def _add_partitions(
+async def _add_partitions(  # noqa: ASYNC910 - a checkpoint only if there is much to do
     broker: BrokerState,
     request: add_partitions_to_txn.AddPartitionsToTxnTransaction,
-    version: int,
+    call: Call,
     done: Callable[[Callable[[str, int], int]], None],
 ) -> None:
     """Add or verify the partitions of one transaction, and then report their error codes."""
 
     def all_have(error: ApiError | None) -> None:
-        code = error_codes.NONE if error is None else _code(error, version, FENCED_SINCE)
+        code = error_codes.NONE if error is None else _code(error, call.version, FENCED_SINCE)
         done(lambda _topic, _number: code)
 
     id = request.transactional_id
     producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     try:
-        found, failed = _find_partitions(broker, request.topics, version)
+        found, failed = await _find_partitions(broker, request, call)
         if failed:
             done(lambda *key: failed.get(key, error_codes.OPERATION_NOT_ATTEMPTED))
             return
         _check_coordinator(broker, id)
         coordinator = broker.cluster.transactions
         if not request.verify_only:
-            protocol = TV2 if version >= BATCHED_SINCE else TV1
+            protocol = TV2 if call.version >= BATCHED_SINCE else TV1
             logs, offsets_partitions = found
             coordinator.add(id, producer, logs, offsets_partitions, protocol, all_have)
             return
@@ -185,19 +189,21 @@ def _add_partitions(
     done(lambda *key: error_codes.NONE if key in belongs else error_codes.TRANSACTION_ABORTABLE)
 
 
-def _find_partitions(
+async def _find_partitions(  # noqa: ASYNC910 - a checkpoint only if there is much to do
     broker: BrokerState,
-    topics: Iterable[add_partitions_to_txn.AddPartitionsToTxnTopic],
-    version: int,
+    request: add_partitions_to_txn.AddPartitionsToTxnTransaction,
+    call: Call,
 ) -> tuple[Partitions, dict[tuple[str, int], int]]:
     """Return the partitions that a request names, and the error codes of those it must not name."""
     logs: list[Log] = []
     offsets_partitions: list[int] = []
     failed: dict[tuple[str, int], int] = {}
-    for topic in topics:
+    for topic in request.topics:
         for number in topic.partitions:
+            if call.must_pause():
+                await call.pause()
             log = broker.get_log(topic.name, number)
-            if is_internal(topic.name) and version < BATCHED_SINCE:
+            if is_internal(topic.name) and call.version < BATCHED_SINCE:
                 # A client adds the partition of a group with AddOffsetsToTxn.
                 failed[topic.name, number] = error_codes.TOPIC_AUTHORIZATION_FAILED
             elif topic.name == OFFSETS_TOPIC and number in range(PARTITIONS):
@@ -210,16 +216,21 @@ def _find_partitions(
 
 
 def _topic_result(
-    topic: add_partitions_to_txn.AddPartitionsToTxnTopic, codes: Callable[[str, int], int]
+    topic: add_partitions_to_txn.AddPartitionsToTxnTopic,
+    codes: Callable[[str, int], int],
+    call: Call,
 ) -> add_partitions_to_txn.AddPartitionsToTxnTopicResult:
     return add_partitions_to_txn.AddPartitionsToTxnTopicResult(
         name=topic.name,
-        results_by_partition=[
-            add_partitions_to_txn.AddPartitionsToTxnPartitionResult(
-                partition_index=number, partition_error_code=codes(topic.name, number)
-            )
-            for number in topic.partitions
-        ],
+        results_by_partition=call.elements(
+            (
+                add_partitions_to_txn.AddPartitionsToTxnPartitionResult(
+                    partition_index=number, partition_error_code=codes(topic.name, number)
+                )
+                for number in topic.partitions
+            ),
+            len(topic.partitions),
+        ),
     )
 
 
@@ -272,7 +283,7 @@ async def handle_end_txn(
     try:
         _check_coordinator(broker, id)
         new_producer_id = NO_PRODUCER
-        if call.version >= TV2_END_SINCE:
+        if call.version >= TV2_END_SINCE and id in coordinator.transactions:
             new_producer_id = await coordinator.producer_id_for(id)
         coordinator.end(
             id,
@@ -358,6 +369,8 @@ async def _write_marker(
     broker: BrokerState, marker: write_txn_markers.WritableTxnMarker, topic: str, number: int
 ) -> int:
     try:
+        if marker.producer_id < 0 or marker.producer_epoch < 0:
+            raise ApiError(error_codes.INVALID_REQUEST, "a marker needs a producer id and epoch")
         log = broker.find_log(topic, number)
         appended = log.append_marker(
             marker.producer_id,
@@ -376,16 +389,23 @@ async def _write_marker(
 
 
 @serves(api_keys.DESCRIBE_TRANSACTIONS, 0, 0, only_responds=True)
-async def handle_describe_transactions(  # noqa: ASYNC910 - as every quick handler
+async def handle_describe_transactions(
     broker: BrokerState, request: describe_transactions.DescribeTransactionsRequest, call: Call
 ) -> describe_transactions.DescribeTransactionsResponse:
-    """Handle DescribeTransactions, version 0 (KIP-664)."""
-    ids = request.transactional_ids
+    """Handle DescribeTransactions, version 0 (KIP-664).
+
+    An id that is named twice is described once.
+    """
+    ids = list(dict.fromkeys(request.transactional_ids))
     transactions = broker.cluster.transactions.transactions
-    call.expect(sum(1 + len(transactions[id].partitions) for id in ids if id in transactions))
-    return describe_transactions.DescribeTransactionsResponse(
-        transaction_states=[_describe(broker, id) for id in ids]
-    )
+    found = [transactions[id] for id in ids if id in transactions]
+    call.expect(len(ids) + sum(len(each.partitions) for each in found))
+    described = []
+    for id in ids:
+        if call.must_pause():
+            await call.pause()
+        described.append(_describe(broker, id))
+    return describe_transactions.DescribeTransactionsResponse(transaction_states=described)
 
 
 def _describe(broker: BrokerState, id: str) -> describe_transactions.TransactionState:
@@ -430,13 +450,15 @@ async def handle_list_transactions(
     They can be filtered by state, producer id, duration (KIP-994) and pattern (KIP-1152).
     """
     transactions = broker.cluster.transactions.transactions
-    call.expect(len(transactions))
+    text = request.transactional_id_pattern
     try:
-        pattern = IdPattern(request.transactional_id_pattern or ".*")
+        pattern = IdPattern(text) if text else None
     except ValueError:
         return list_transactions.ListTransactionsResponse(
             error_code=error_codes.INVALID_REGULAR_EXPRESSION
         )
+    steps = 0 if pattern is None else sum(map(len, transactions)) * pattern.size
+    call.expect(len(transactions) + steps // STEPS_PER_ELEMENT)
     states, ids = set(request.state_filters), set(request.producer_id_filters)
     now_ms = broker.now_ms()
     listed = []
@@ -450,7 +472,7 @@ async def handle_list_transactions(
             and (not ids or current.producer_id in ids)
             and _has_lasted(current.started_at_ms, now_ms, request.duration_filter)
             and broker.cluster.transaction_coordinator_of(transaction.id) == broker.node_id
-            and pattern.matches(transaction.id)
+            and (pattern is None or await call.run_with_pauses(pattern.steps(transaction.id)))
         ):
             listed.append(
                 list_transactions.TransactionState(
@@ -474,22 +496,25 @@ def _has_lasted(started_at_ms: int, now_ms: int, duration_ms: int) -> bool:
 async def handle_describe_producers(
     broker: BrokerState, request: describe_producers.DescribeProducersRequest, call: Call
 ) -> describe_producers.DescribeProducersResponse:
-    """Handle DescribeProducers, version 0: the producers that wrote to partitions (KIP-664)."""
-    logs = [
-        broker.get_log(topic.name, number)
-        for topic in request.topics
-        for number in topic.partition_indexes
-    ]
-    call.expect(len(logs) + sum(len(log.producers) for log in logs if log is not None))
-    topics = []
-    for topic in request.topics:
-        partitions = []
-        for number in topic.partition_indexes:
-            if call.must_pause():
-                await call.pause()
-            partitions.append(_describe_partition(broker, topic.name, number, call))
-        topics.append(describe_producers.TopicResponse(name=topic.name, partitions=partitions))
-    return describe_producers.DescribeProducersResponse(topics=topics)
+    """Handle DescribeProducers, version 0: the producers that wrote to partitions (KIP-664).
+
+    A partition that is named twice is described once.
+    """
+    keys = [(topic.name, number) for topic in request.topics for number in topic.partition_indexes]
+    logs = {broker.get_log(*key) for key in keys}
+    call.expect(len(keys) + sum(len(log.producers) for log in logs if log is not None))
+    topics: dict[str, list[describe_producers.PartitionResponse]] = {}
+    for topic, number in dict.fromkeys(keys):
+        if call.must_pause():
+            await call.pause()
+        described = _describe_partition(broker, topic, number, call)
+        topics.setdefault(topic, []).append(described)
+    return describe_producers.DescribeProducersResponse(
+        topics=[
+            describe_producers.TopicResponse(name=name, partitions=partitions)
+            for name, partitions in topics.items()
+        ]
+    )
 
 
 def _describe_partition(

@@ -188,7 +188,8 @@ class Cluster:
     def _transaction_coordinator_epoch(self, transactional_id: str) -> int:
         # Higher than that of any marker in the logs, so that a restart does not fence itself.
         epoch = self.transaction_coordinators[partition_of(transactional_id)].epoch
-        return self.transactions.last_epoch + 1 + epoch
+        # Markers have 32 bits for it, and an administrator's WriteTxnMarkers may contain any.
+        return min(self.transactions.last_epoch + 1 + epoch, 2**31 - 1)
 
     def _appended(self, log: Log, size: int) -> None:
         """Do the same as :meth:`.BrokerState.appended`, for markers that no request appends."""

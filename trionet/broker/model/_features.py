@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import trio
+
 from ..storage._database import Database
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ class Features:
         self.level: int = LEVEL_MAX
         self.epoch: int = 0
         self._database = database
+        self._changing = trio.Lock()
 
     async def load(self) -> None:
         """Load the stored level.
@@ -53,16 +56,17 @@ class Features:
         Raises:
             DatabaseError: the database cannot be written; the level is unchanged.
         """
-        epoch = self.epoch + 1
+        async with self._changing:  # otherwise, two levels could have the same epoch
+            epoch = self.epoch + 1
 
-        def put(connection: Connection) -> None:
-            connection.executemany(
-                "INSERT OR REPLACE INTO property VALUES (?, ?)",
-                [(_LEVEL, str(level)), (_EPOCH, str(epoch))],
-            )
+            def put(connection: Connection) -> None:
+                connection.executemany(
+                    "INSERT OR REPLACE INTO property VALUES (?, ?)",
+                    [(_LEVEL, str(level)), (_EPOCH, str(epoch))],
+                )
 
-        await self._database.transaction(put)
-        self.level, self.epoch = level, epoch
+            await self._database.transaction(put)
+            self.level, self.epoch = level, epoch
 
 
 def _load(connection: Connection) -> tuple[int, int] | None:

@@ -29,6 +29,8 @@ FIELDS: Final[dict[int, tuple[str, str, str]]] = {
     api_keys.DELETE_RECORDS: ("topics", "name", ""),
     api_keys.DESCRIBE_TOPIC_PARTITIONS: ("topics", "name", ""),
     api_keys.DESCRIBE_LOG_DIRS: ("topics", "topic", ""),
+    api_keys.TXN_OFFSET_COMMIT: ("topics", "name", ""),
+    api_keys.DESCRIBE_PRODUCERS: ("topics", "name", ""),
 }
 """For each API whose requests name topics in a single list: the field of the request that contains
 the list, and the fields of its items that contain the topic name and the topic id, if any."""
@@ -56,12 +58,28 @@ def _configured(request: Any) -> Iterable[Any]:
             yield resource.resource_name
 
 
+def _added(request: Any) -> Iterable[str]:
+    for topic in request.v3_and_below_topics:
+        yield topic.name
+    for transaction in request.transactions:
+        for topic in transaction.topics:
+            yield topic.name
+
+
+def _marked(request: Any) -> Iterable[str]:
+    for marker in request.markers:
+        for topic in marker.topics:
+            yield topic.name
+
+
 NAMES_OF: Final[dict[int, Callable[[Any], Iterable[Any]]]] = {
     api_keys.OFFSET_FETCH: _offsets_of_groups,
     api_keys.DELETE_TOPICS: _deleted,
     api_keys.DESCRIBE_CONFIGS: _configured,
     api_keys.ALTER_CONFIGS: _configured,
     api_keys.INCREMENTAL_ALTER_CONFIGS: _configured,
+    api_keys.ADD_PARTITIONS_TO_TXN: _added,
+    api_keys.WRITE_TXN_MARKERS: _marked,
 }
 """For each other API: a function that returns the topic names and ids in a request."""
 

@@ -133,3 +133,8 @@ class BrokerKeywords(TypedDict, total=False):
     ssl_truststore_location: str | PathLike[str]
     ssl_truststore_password: str | Password
     ssl_truststore_type: str
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int
+    transaction_max_timeout_ms: int
+    transaction_partition_verification_enable: bool
+    transaction_remove_expired_transaction_cleanup_interval_ms: int
+    transactional_id_expiration_ms: int

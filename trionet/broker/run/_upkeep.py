@@ -174,13 +174,11 @@ async def _expire_offsets(cluster: Cluster) -> None:
 
 
 async def _retry_markers(cluster: Cluster) -> None:
-    cluster.transactions.retry_markers()
-    await trio.lowlevel.checkpoint()
+    await cluster.transactions.retry_markers()
 
 
 async def _expire_transactional_ids(cluster: Cluster) -> None:
-    cluster.transactions.expire(cluster.config.integer("transactional.id.expiration.ms"))
-    await trio.lowlevel.checkpoint()
+    await cluster.transactions.expire(cluster.config.integer("transactional.id.expiration.ms"))
 
 
 async def _guarded(log: Log, work: Awaitable[None]) -> None:

@@ -283,7 +283,7 @@ class Transaction(Generic[P]):
         """Whether the last decision is of TV1 and covers the current epoch.
 
         Then records of the current epoch must not be accepted before the next transaction is
-        stored: after a crash, they could not be told from those of the decided transaction.
+        stored: after a crash, nothing distinguishes them from those of the decided one.
         """
         current = self.current
         return (

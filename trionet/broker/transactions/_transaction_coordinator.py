@@ -62,9 +62,14 @@ logger = logging.getLogger("trionet.broker")
 MARKERS_AT_ONCE: Final = 100
 """How many markers are written before other tasks run; a marker takes 20 µs."""
 
+SCANNED_AT_ONCE: Final = 1000
+"""How many transactional ids are looked at before other tasks run."""
+
 NO_LEADER: Final = -1
 
 _WHAT: Final = "transactional ids"
+
+_NOT_WRITTEN: Final = "%s-%d: cannot write the marker of transaction %r: %s"
 
 # Errors of a marker after which the transaction of the partition has ended in another way.
 _SUPERSEDED = (
@@ -121,6 +126,8 @@ class TransactionCoordinator:
         self.last_epoch = -1
         self.on_change: Callable[[], None] = lambda: None
         self.held: list[str | None] = []
+        # What was ongoing at the start, by the ids whose decided transactions lack markers.
+        self._to_resume: dict[str, list[Log]] = {}
         self._database = database
         self._writes = writes
         self._group_store = group_store
@@ -238,8 +245,7 @@ class TransactionCoordinator:
 
         def stored(error: ApiError | None) -> None:
             if error is None:
-                current = {log for log in logs if self._logs.get((log.topic, log.partition)) is log}
-                transaction.partitions.update(dict.fromkeys(current))
+                transaction.partitions.update(dict.fromkeys(filter(self._is_current, logs)))
                 transaction.offsets_partitions.update(offsets_partitions)
             done(error)
 
@@ -410,10 +416,18 @@ class TransactionCoordinator:
 
     # Markers.
 
-    def _finish(self, transaction: Transaction[Log], done: Done) -> None:
-        """Write the markers of a decided transaction, in a task if that takes long."""
+    def _finish(
+        self, transaction: Transaction[Log], done: Done, level: int = logging.WARNING
+    ) -> None:
+        """Write the markers of a decided transaction, in a task if that takes long.
+
+        Args:
+            transaction: the transaction.
+            done: called after all partitions were tried.
+            level: the log level for markers that cannot be written.
+        """
         if len(transaction.partitions) <= MARKERS_AT_ONCE:
-            unflushed = self._write_markers(transaction, list(transaction.partitions))
+            unflushed = self._write_markers(transaction, list(transaction.partitions), level)
             if not unflushed:
                 self._settle(transaction)
                 done(None)
@@ -422,25 +436,28 @@ class TransactionCoordinator:
             unflushed = {}
         transaction.is_finishing = True
         self._nursery.start_soon(
-            self._finish_slowly, transaction, unflushed, done, name="transaction-markers"
+            self._finish_slowly, transaction, unflushed, done, level, name="transaction-markers"
         )
 
     async def _finish_slowly(
-        self, transaction: Transaction[Log], unflushed: dict[Log, Appended], done: Done
+        self, transaction: Transaction[Log], unflushed: dict[Log, Appended], done: Done, level: int
     ) -> None:
         try:
-            logs = list(transaction.partitions)
-            for first in range(0, len(logs), MARKERS_AT_ONCE):
-                unflushed |= self._write_markers(transaction, logs[first : first + MARKERS_AT_ONCE])
-                await trio.lowlevel.checkpoint()
+            if not unflushed:
+                logs = list(transaction.partitions)
+                for first in range(0, len(logs), MARKERS_AT_ONCE):
+                    some = logs[first : first + MARKERS_AT_ONCE]
+                    unflushed |= self._write_markers(transaction, some, level)
+                    await trio.lowlevel.checkpoint()
             async with trio.open_nursery() as nursery:
                 for log, appended in unflushed.items():
                     nursery.start_soon(self._flush, log, appended)
+            transaction.is_finishing = False
+            self._settle(transaction)
+            done(None)
         except Exception:  # boundary: one transaction, whose markers are retried
-            logger.exception("cannot write the markers of transaction %r", transaction.id)
-        transaction.is_finishing = False
-        self._settle(transaction)
-        done(None)
+            transaction.is_finishing = False
+            logger.exception("cannot finish transaction %r", transaction.id)
 
     async def _flush(self, log: Log, appended: Appended) -> None:
         try:
@@ -451,9 +468,12 @@ class TransactionCoordinator:
         self._appended(log, appended.size)
 
     def _write_markers(
-        self, transaction: Transaction[Log], logs: Iterable[Log]
+        self, transaction: Transaction[Log], logs: Iterable[Log], level: int
     ) -> dict[Log, Appended]:
-        """Write markers; return those that must be flushed before the response."""
+        """Write markers; return those that must be flushed before the response.
+
+        One that cannot be written does not prevent the others, and is retried.
+        """
         decided = transaction.current
         assert decided is not None, "it was decided"
         if self._is_held(transaction):
@@ -462,7 +482,7 @@ class TransactionCoordinator:
         epoch = self._coordinator_epoch(transaction.id)
         unflushed: dict[Log, Appended] = {}
         for log in logs:
-            if log.leader_id == NO_LEADER:
+            if log.leader_id == NO_LEADER or log not in transaction.partitions:
                 continue
             try:
                 appended = log.append_marker(
@@ -473,22 +493,18 @@ class TransactionCoordinator:
                     transaction_version=decided.version,
                     now_ms=self._now_ms(),
                 )
+                transaction.partitions.pop(log, None)
+                if log.must_flush:
+                    unflushed[log] = appended
+                else:
+                    self._appended(log, appended.size)
             except ApiError as error:
-                logger.warning(
-                    "%s-%d: cannot write the marker of transaction %r: %s",
-                    log.topic,
-                    log.partition,
-                    transaction.id,
-                    error,
-                )
+                logger.log(level, _NOT_WRITTEN, log.topic, log.partition, transaction.id, error)
                 if error.error_code in _SUPERSEDED:
                     transaction.partitions.pop(log, None)
-                continue
-            transaction.partitions.pop(log, None)
-            if log.must_flush:
-                unflushed[log] = appended
-            else:
-                self._appended(log, appended.size)
+            except Exception:  # boundary: one marker
+                name = log.topic, log.partition, transaction.id
+                logger.log(level, _NOT_WRITTEN, *name, "unexpected error", exc_info=True)
         return unflushed
 
     def _settle(self, transaction: Transaction[Log]) -> None:
@@ -500,18 +516,33 @@ class TransactionCoordinator:
         ):
             transaction.complete()
             self.unfinished.pop(transaction.id, None)
+            ongoing = self._to_resume.pop(transaction.id, None)
+            if ongoing is not None:
+                self._resume(transaction, ongoing)
             self.on_change()
 
     def _is_held(self, transaction: Transaction[Log]) -> bool:
         return bool(self.held) and (None in self.held or transaction.id in self.held)
 
-    # Background work.
-
-    def retry_markers(self) -> None:
-        """Write the missing markers of decided transactions, where that is now possible."""
+    def release(self, id: str | None) -> None:
+        """Stop holding the markers of an id, or of all ids, and write them; for tests."""
+        self.held.remove(id)
+        if self._nursery.cancel_scope.cancel_called:
+            return  # the broker has stopped
         for transaction in list(self.unfinished.values()):
             if not transaction.is_finishing:
-                self._finish(transaction, lambda _: None)
+                self._finish(transaction, lambda _: None, logging.DEBUG)
+
+    # Background work.
+
+    async def retry_markers(self) -> None:
+        """Write the missing markers of decided transactions, where that is now possible."""
+        await trio.lowlevel.checkpoint()
+        for transaction in list(self.unfinished.values()):
+            if transaction.id in self.unfinished and not transaction.is_finishing:
+                # The first attempt was logged; the same again each second would hide other lines.
+                self._finish(transaction, lambda _: None, logging.DEBUG)
+                await trio.lowlevel.checkpoint()
 
     async def abort_overdue(self) -> None:
         """Abort the transactions that have lasted longer than their timeout.
@@ -528,14 +559,24 @@ class TransactionCoordinator:
         Raises:
             ApiError: the database cannot be written.
         """
-        await trio.lowlevel.checkpoint()
         aborted = []
-        for transaction in list(filter(is_due, self.transactions.values())):
+        for transaction in await self._find(is_due):
             new_producer_id = await self.producer_id_for(transaction.id)
             if is_due(transaction):
                 self.abort(transaction, new_producer_id, "it has reached its timeout")
                 aborted.append(transaction.id)
+            await trio.lowlevel.checkpoint()
         return aborted
+
+    async def _find(self, is_wanted: Callable[[Transaction[Log]], bool]) -> list[Transaction[Log]]:
+        """Return the transactions that meet a condition. Other tasks run in between."""
+        found = []
+        for number, transaction in enumerate(list(self.transactions.values())):
+            if number % SCANNED_AT_ONCE == 0:
+                await trio.lowlevel.checkpoint()
+            if is_wanted(transaction):
+                found.append(transaction)
+        return found
 
     def abort(self, transaction: Transaction[Log], new_producer_id: int, reason: str) -> None:
         """Abort an ongoing transaction and fence its producer."""
@@ -548,15 +589,16 @@ class TransactionCoordinator:
 
         self._decide(transaction, decided, done)
 
-    def expire(self, expiration_ms: int) -> None:
+    async def expire(self, expiration_ms: int) -> None:
         """Forget the transactional ids that have not been used for ``expiration_ms``."""
         now_ms = self._now_ms()
-        expired = [
-            each for each in self.transactions.values() if each.has_expired(now_ms, expiration_ms)
-        ]
-        if not expired:
-            return
+        found = await self._find(lambda each: each.has_expired(now_ms, expiration_ms))
+        for first in range(0, len(found), SCANNED_AT_ONCE):
+            some = found[first : first + SCANNED_AT_ONCE]
+            self._forget_ids([each for each in some if each.has_expired(now_ms, expiration_ms)])
+            await trio.lowlevel.checkpoint()
 
+    def _forget_ids(self, expired: Collection[Transaction[Log]]) -> None:
         def stored(error: DatabaseError | None) -> None:
             for transaction in expired:
                 transaction.storing = None
@@ -571,9 +613,11 @@ class TransactionCoordinator:
 
     def forget(self, logs: Collection[Log]) -> None:
         """Remove the logs of a deleted topic from all transactions."""
+        removed = set(logs)
         for transaction in self.transactions.values():
-            for log in logs:
-                transaction.partitions.pop(log, None)
+            if transaction.partitions:
+                for log in removed & transaction.partitions.keys():
+                    del transaction.partitions[log]
         for transaction in list(self.unfinished.values()):
             if not transaction.is_finishing:
                 self._settle(transaction)
@@ -594,15 +638,19 @@ class TransactionCoordinator:
         for log in logs:
             for producer_id in log.open_transactions:
                 open_logs.setdefault(producer_id, []).append(log)
-        for id, stored in (await load_transactions(self._database)).items():
+        by_id = {(log.topic_id, log.partition): log for log in logs}
+        loaded = await load_transactions(self._database)
+        for number, (id, stored) in enumerate(loaded.items()):
             transaction = self.transactions[id] = Transaction(id, stored)
             found = [
                 (producer_id, log)
                 for producer_id in {stored.producer_id, stored.ended_producer_id}
                 for log in open_logs.pop(producer_id, ())
             ]
-            self._restore(transaction, found)
-            await trio.lowlevel.checkpoint()
+            added = [by_id[each] for each in stored.partitions if each in by_id]
+            self._restore(transaction, found, added)
+            if found or number % SCANNED_AT_ONCE == 0:
+                await trio.lowlevel.checkpoint()
         self._report_hanging(open_logs)
         self._drop_pending()
 
@@ -619,16 +667,19 @@ class TransactionCoordinator:
         if left:
             self._writes.write(self._group_store.drop_pending(left), stored, what=_WHAT)
 
-    def _restore(self, transaction: Transaction[Log], open_logs: list[tuple[int, Log]]) -> None:
+    def _restore(
+        self, transaction: Transaction[Log], open_logs: list[tuple[int, Log]], added: list[Log]
+    ) -> None:
         """Derive the state of a transaction from what is stored and from the logs.
 
         Args:
             transaction: the transaction as it is stored.
             open_logs: the producer ids and logs with records without a marker.
+            added: the logs that were explicitly added to it.
         """
         stored = transaction.current
         assert stored is not None, "it was loaded"
-        ongoing: list[Log] = []
+        ongoing = added
         left: list[tuple[int, Log]] = []
         for producer_id, log in open_logs:
             epoch = log.producers[producer_id].epoch
@@ -639,12 +690,11 @@ class TransactionCoordinator:
             else:
                 left.append((producer_id, log))
         if stored.state in PREPARED:
+            # The next transaction can have begun already, if a power failure took a marker of the
+            # decided one. It is busy until that marker is written again.
+            self._to_resume[transaction.id] = ongoing
             self.unfinished[transaction.id] = transaction
             self._finish(transaction, lambda _: None)
-        if transaction.is_busy:
-            # A marker was lost in a power failure, and cannot be written now. The records after it
-            # cannot stay open, since only one transaction of an id is remembered.
-            left += [(stored.producer_id, log) for log in ongoing]
         else:
             self._resume(transaction, ongoing)
         for producer_id, log in left:
@@ -655,15 +705,16 @@ class TransactionCoordinator:
         stored = transaction.current
         assert stored is not None, "it was loaded"
         groups = self._group_store.pending.groups_of(stored.producer_id)
-        logs = list(ongoing)
-        if stored.partitions:
-            known = {(log.topic_id, log.partition): log for log in self._logs.values()}
-            logs += [known[each] for each in stored.partitions if each in known]
+        logs = [log for log in ongoing if self._is_current(log)]
         if stored.state is TransactionState.ONGOING or logs or groups:
             transaction.begin(TV2, self._now_ms())
             transaction.partitions.update(dict.fromkeys(logs))
             transaction.offsets_partitions.update(stored.offsets_partitions)
             transaction.offsets_partitions.update(map(partition_of, groups))
+
+    def _is_current(self, log: Log) -> bool:
+        """Return whether the topic of a log still exists."""
+        return self._logs.get((log.topic, log.partition)) is log
 
     def _abort_left(self, transaction: Transaction[Log], producer_id: int, log: Log) -> None:
         """Abort records of an old epoch, whose marker was lost in a power failure."""

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from ..storage._database import Database, Steps
+from ..storage._write_queue import in_parts
 from ._transaction import StoredTransaction, TransactionState
 
 if TYPE_CHECKING:  # loaded when a database is opened
@@ -41,13 +42,12 @@ def put_transaction(id: str, stored: StoredTransaction) -> Steps:
         stored.version,
         stored.started_at_ms,
         stored.changed_at_ms,
-        _encode_added(stored),
     )
 
     def statements(connection: Connection) -> Iterator[int]:
         connection.execute(
             "INSERT OR REPLACE INTO transactional_id VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            row,
+            (*row, _encode_added(stored)),
         )
         yield 1
 
@@ -58,8 +58,9 @@ def remove_transactions(ids: Collection[str]) -> Steps:
     """Return the statements that remove transactional ids."""
 
     def statements(connection: Connection) -> Iterator[int]:
-        connection.executemany("DELETE FROM transactional_id WHERE id = ?", [(id,) for id in ids])
-        yield len(ids)
+        for some in in_parts((id,) for id in ids):
+            connection.executemany("DELETE FROM transactional_id WHERE id = ?", some)
+            yield len(some)
 
     return statements
 

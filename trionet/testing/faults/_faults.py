@@ -362,13 +362,14 @@ class Faults:
         which = Which(api_keys=api_keys_of("EndTxn"), transactional_id=transactional_id)
         coordinator = self._internals.cluster.transactions
 
-        def release() -> None:
-            coordinator.held.remove(transactional_id)
-            coordinator.retry_markers()
-
         def hold() -> Fault:
             coordinator.held.append(transactional_id)
-            return self._fault(which, HoldMarkers(), times=None, on_remove=release)
+            return self._fault(
+                which,
+                HoldMarkers(),
+                times=None,
+                on_remove=lambda: coordinator.release(transactional_id),
+            )
 
         return self._in_loop(hold)
 

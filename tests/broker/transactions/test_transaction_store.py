@@ -1,0 +1,122 @@
+"""The rows of transactional ids."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import attrs
+import pytest
+
+from trionet.broker.storage._database import (
+    DATABASE_NAME,
+    Database,
+    DatabaseError,
+    open_database,
+)
+from trionet.broker.transactions._transaction import StoredTransaction, TransactionState
+from trionet.broker.transactions._transaction_store import (
+    load_transactions,
+    put_transaction,
+    remove_transactions,
+)
+
+NEW = StoredTransaction(producer_id=0, producer_epoch=0, timeout_ms=1, changed_at_ms=0)
+FULL = StoredTransaction(
+    producer_id=2**62,
+    producer_epoch=2**15 - 1,
+    last_epoch=2**15 - 2,
+    ended_producer_id=2**61,
+    ended_epoch=7,
+    timeout_ms=2**31 - 1,
+    state=TransactionState.ONGOING,
+    version=2,
+    started_at_ms=1_700_000_000_000,
+    changed_at_ms=1_700_000_000_001,
+    partitions=((bytes(range(16)), 3), (b"\xff" * 16, 9999)),
+    offsets_partitions=(0, 49),
+)
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    async with open_database(str(tmp_path / DATABASE_NAME)) as database:
+        yield database
+
+
+async def put(database: Database, **transactions: StoredTransaction) -> None:
+    for id, stored in transactions.items():
+        await database.transaction_in_steps(put_transaction(id, stored))
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        TransactionState.EMPTY,
+        TransactionState.ONGOING,
+        TransactionState.PREPARE_COMMIT,
+        TransactionState.PREPARE_ABORT,
+    ],
+)
+async def test_what_is_stored_can_be_loaded(database: Database, state: TransactionState) -> None:
+    full = attrs.evolve(FULL, state=state)
+    await put(database, new=NEW, full=full)
+    await database.transaction_in_steps(put_transaction("ä " * 16_384, NEW))
+
+    assert {"new": NEW, "full": full, "ä " * 16_384: NEW} == await load_transactions(database)
+
+
+async def test_a_state_takes_the_place_of_the_one_before(database: Database) -> None:
+    await put(database, x=FULL)
+    await put(database, x=NEW)
+
+    assert {"x": NEW} == await load_transactions(database)
+
+
+async def test_a_complete_state_is_not_stored() -> None:
+    """It follows from the logs."""
+    with pytest.raises(AssertionError):
+        put_transaction("x", attrs.evolve(NEW, state=TransactionState.COMPLETE_COMMIT))
+
+
+async def test_removed_ids_are_gone(database: Database) -> None:
+    ids = [str(number) for number in range(250)]
+    await put(database, **dict.fromkeys(ids, NEW), kept=NEW)
+
+    steps: list[int] = []
+    await database.transaction(
+        lambda connection: steps.extend(remove_transactions(ids)(connection))
+    )
+
+    assert {"kept": NEW} == await load_transactions(database)
+    assert len(ids) == sum(steps)
+    assert len(steps) > 1
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("producer_id", -1),
+        ("producer_epoch", -1),
+        ("producer_epoch", 2**15),
+        ("state", "CompleteCommit"),
+        ("state", "Nothing"),
+        ("added", "{"),
+        ("added", "[]"),
+        ("added", '{"partitions": [["xy", 0]], "offsets": []}'),
+        ("added", '{"partitions": [], "offsets": ["a"]}'),
+    ],
+)
+async def test_a_damaged_row_is_reported_with_its_id(
+    database: Database, column: str, value: object
+) -> None:
+    await put(database, x=FULL)
+
+    def damage(connection: sqlite3.Connection) -> None:
+        connection.execute(f"UPDATE transactional_id SET {column} = ?", (value,))
+
+    await database.transaction(damage)
+
+    with pytest.raises(DatabaseError, match="cannot decode the transactional id 'x'"):
+        await load_transactions(database)
