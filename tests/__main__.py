@@ -96,6 +96,8 @@ COMPILED_TESTS = [
     "tests/client/producer/sending",
     "tests/client/producer/test_*.py",
     "tests/client/producer/transactions/test_transaction_manager.py",
+    "tests/client/producer/transactions/test_transaction_state.py",
+    "tests/client/producer/transactions/test_transactions.py",
     "tests/client/test_client_metrics.py",
     "tests/crash",
     "tests/demo",

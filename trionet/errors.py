@@ -298,10 +298,45 @@ class DeliveryAbortedError(TrionetError):
     """The producer's block failed or was cancelled before a record's outcome was known."""
 
 
-class CallTimedOutError(TrionetError, TimeoutError):
-    """A call did not succeed within ``default.api.timeout.ms``, including its retries.
+class TransactionError(TrionetError):
+    """The base class of the errors of transactions (KIP-1050)."""
 
-    (Kafka: TimeoutException.) The cause is the error of the last attempt. Unlike this error,
+
+class TransactionAbortableError(TransactionError):
+    """The transaction cannot be committed; after an abort, the next one may succeed.
+
+    (Kafka: TransactionAbortableException, CommitFailedException.) A record or the offsets of a
+    consumer were rejected or not acknowledged in time, or the coordinator has lost the transaction;
+    the cause is that error. The block of :meth:`.Producer.transaction` aborts the transaction by
+    itself; after :meth:`.Producer.begin_transaction`, call :meth:`.Producer.abort_transaction`.
+    """
+
+
+class ProducerFencedError(TransactionError):
+    """A newer producer uses the same ``transactional.id``.
+
+    (Kafka: ProducerFencedException.) This producer is finished: its open transaction was aborted,
+    and every further call raises this error. Close it, and leave the work to the newer one. Brokers
+    before Kafka 4.0 also fence the producer of a transaction that was open for too long; then open
+    another producer.
+    """
+
+
+class TransactionOutcomeUnknownError(TransactionError, TimeoutError):
+    """The coordinator did not respond to a commit within ``max.block.ms``.
+
+    (Kafka: TimeoutException.) The transaction was or will be committed as a whole, or not at all.
+    The producer continues to repeat the request until the coordinator responds, and only then
+    begins the next transaction. Unlike after a :class:`TransactionAbortableError`, repeating the
+    work at once might do it twice.
+    """
+
+
+class CallTimedOutError(TrionetError, TimeoutError):
+    """A call did not succeed in time, including its retries.
+
+    (Kafka: TimeoutException.) The limit is ``default.api.timeout.ms``, and ``max.block.ms`` for a
+    producer's transactions. The cause, if any, is the error of the last attempt. Unlike this error,
     :class:`RequestTimedOutError` is about a single request.
     """
 

@@ -62,6 +62,7 @@ LONG = (
     "test_java_configs.py",
     "test_java_topic_tools.py",
     "test_kafka_cluster.py",
+    "test_kafka_transaction_rules.py",
     "test_kafkajs.py",
     "test_producer.py",
     "test_records_matrix.py",
@@ -69,6 +70,7 @@ LONG = (
     "test_old_java.py",
     "test_old_kafka_python.py",
     "test_security_matrix.py",
+    "test_transactions.py",
 )
 # What kfake does otherwise than Kafka, by a part of the test's name.
 KFAKE_LACKS = {

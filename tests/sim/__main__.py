@@ -20,18 +20,19 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from sim import first_batches
 from sim.outcome import Outcome
-from sim.planted import BUGS, PRODUCER_BUGS, planted
-from sim.run import run
+from sim.planted import BUGS, PRODUCER_BUGS, TRANSACTION_BUGS, planted
+from sim.run import run, run_bank
 
 LIFE = "life"
 FIRST_BATCHES = "first-batches"
+BANK = "bank"
 # How many seeds by default.
-SEEDS = {LIFE: 10, FIRST_BATCHES: 1000}
+SEEDS = {LIFE: 10, FIRST_BATCHES: 1000, BANK: 100}
 STEPS = 1000
 # How many seeds each planted bug is searched with at most.
 SEEDS_FOR_BUG = 40
 # Plain lines tell of the progress after so many seeds.
-SEEDS_PER_LINE = {LIFE: 25, FIRST_BATCHES: 500}
+SEEDS_PER_LINE = {LIFE: 25, FIRST_BATCHES: 500, BANK: 25}
 # With several processes, so many seeds are under way or wait for one.
 SEEDS_AHEAD = 100
 
@@ -49,13 +50,17 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "what",
         nargs="?",
-        choices=[LIFE, FIRST_BATCHES],
+        choices=[LIFE, FIRST_BATCHES, BANK],
         default=LIFE,
-        help=f"a broker's {LIFE}, or {FIRST_BATCHES}: short lives of producers of trionet whose"
-        " first requests are refused or lost (default %(default)s)",
+        help=f"a broker's {LIFE}; {FIRST_BATCHES}: short lives of producers of trionet whose first"
+        f" requests are refused or lost; or {BANK}: transactions (default %(default)s)",
     )
     parser.add_argument("--seed", type=int, default=0, help="the first one (default %(default)s)")
-    parser.add_argument("--seeds", type=int, help=f"how many (default {SEEDS[LIFE]}, or 1000)")
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        help=f"how many (default {SEEDS[LIFE]}, {SEEDS[FIRST_BATCHES]} or {SEEDS[BANK]})",
+    )
     parser.add_argument(
         "--steps", type=int, default=STEPS, help="of each life (default %(default)s)"
     )
@@ -81,6 +86,9 @@ def main(arguments: list[str]) -> int:
     if chosen.what == FIRST_BATCHES:
         run_seed = first_batches.run
         repeat = f"python3 tests sim {FIRST_BATCHES} --seed {{}} --seeds 1"
+    elif chosen.what == BANK:
+        run_seed = partial(run_bank, steps=chosen.steps)
+        repeat = f"python3 tests sim {BANK} --seed {{}} --seeds 1 --steps {chosen.steps}"
     outcomes = simulate(run_seed, seeds, chosen.jobs, keeps_going=chosen.keep_going)
     per_line = SEEDS_PER_LINE[chosen.what]
     return report(
@@ -160,7 +168,10 @@ def search(name: str, seeds: range, steps: int) -> Outcome | None:
     """The first run that finds a planted bug."""
     for seed in seeds:
         with planted(name):
-            outcome = first_batches.run(seed) if name in PRODUCER_BUGS else run(seed, steps)
+            if name in PRODUCER_BUGS:
+                outcome = first_batches.run(seed)
+            else:
+                outcome = (run_bank if name in TRANSACTION_BUGS else run)(seed, steps)
         if outcome.violation:
             return outcome
     return None

@@ -14,6 +14,7 @@ import random
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TypeVar
 
 import trio
@@ -21,7 +22,7 @@ import trio
 from support.crash import Link, Move, Operation, Resize, Sync, Tree, Unlink, Write, power_cut
 from trionet.broker.log.files._directory import Buffer, FolderLock, LogFile
 from trionet.broker.storage import _database as database
-from trionet.broker.storage._database import IN_MEMORY, Database, DatabaseError
+from trionet.broker.storage._database import IN_MEMORY, Database, DatabaseError, Steps
 
 T = TypeVar("T")
 
@@ -84,9 +85,12 @@ class Life:
     async def work(self, work: Callable[[], T]) -> T:
         """What a thread would do; it takes its time, and whoever is cancelled waits for its end."""
         await trio.lowlevel.checkpoint()
+        await self.take_time()
+        return work()
+
+    async def take_time(self) -> None:
         with trio.CancelScope(shield=True):
             await trio.sleep(self.rng.uniform(0, self.rng.choice(LATENCIES_SECONDS)))
-        return work()
 
 
 class Folder:
@@ -271,7 +275,11 @@ class SimDirectory:
 
 
 class SimDatabase(Database):
-    """A database that outlives the broker."""
+    """A database that outlives the broker.
+
+    The loop hears of a commit some time after it, so that crashes fall in between: what is stored
+    must be enough for the next life, since no callback may ever have been called.
+    """
 
     def __init__(self, connection: sqlite3.Connection, life: Life) -> None:
         super().__init__(IN_MEMORY, connection)
@@ -280,7 +288,13 @@ class SimDatabase(Database):
 
     async def transaction(self, work: Callable[[sqlite3.Connection], T]) -> T:
         async with self._one:
-            return await self._life.work(lambda: self._run_alive(work))
+            try:
+                return await self._life.work(lambda: self._run_alive(work))
+            finally:
+                await self._life.take_time()
+
+    async def transaction_in_steps(self, work: Steps) -> None:
+        await self.transaction(partial(database._exhaust, work))
 
     def _run_alive(self, work: Callable[[sqlite3.Connection], T]) -> T:
         if self._life.is_over:

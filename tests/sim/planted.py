@@ -6,19 +6,27 @@ they need the modules as they are, not compiled.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from trionet.broker.groups._group import Group
+from trionet.broker.groups._group_store import GroupStore
 from trionet.broker.log._log import Log
 from trionet.broker.log.folder._log_folder import LogFolder
 from trionet.broker.log.state import _producer_state as producer_state
 from trionet.broker.log.validation._validation import Appended
 from trionet.broker.storage._write_queue import WriteQueue
+from trionet.broker.transactions._transaction import (
+    StoredTransaction,
+    Transaction,
+    TransactionState,
+)
+from trionet.broker.transactions._transaction_coordinator import TransactionCoordinator
 from trionet.client.producer.sending import _completion as completion
-from trionet.client.producer.sending._sequences import NONE, PartitionSequences
-from trionet.client.producer.sending._transaction_manager import TransactionManager
+from trionet.client.producer.transactions._sequences import NONE, PartitionSequences
+from trionet.client.producer.transactions._transaction_manager import TransactionManager
 from trionet.net._channel_state import MuteState
 from trionet.protocol import error_codes
 from trionet.server._processor import Processor
@@ -151,6 +159,78 @@ BROKER_BUGS: dict[str, Change] = {
     "unmute-too-early": (Processor, "_hand_over", _unmute_too_early),
 }
 
+
+def _forget_a_marker(write_markers: Any) -> Any:
+    """The first partition of a transaction gets no marker."""
+
+    def forgetting(self: TransactionCoordinator, transaction: Any, logs: Any, level: int) -> Any:
+        first, *rest = logs or [None]
+        transaction.partitions.pop(first, None)
+        return write_markers(self, transaction, rest, level)
+
+    return forgetting
+
+
+def _commit_offsets_at_once(_: Any) -> Any:
+    """The offsets of a transaction do not wait for its end."""
+
+    def committing(self: GroupStore, _producer_id: int, group: str, offsets: Any, done: Any) -> Any:
+        return self.commit(group, offsets, done)
+
+    return committing
+
+
+def _read_undecided(_: Any) -> Any:
+    """Readers of committed records get whatever there is."""
+    return property(lambda self: self.high_watermark)
+
+
+def _mark_before_storing(decide: Any) -> Any:
+    """The markers are written before the decision is stored."""
+
+    def hasty(self: TransactionCoordinator, transaction: Any, following: Any, done: Any) -> None:
+        before = transaction.current
+        transaction.current = following
+        self._write_markers(transaction, list(transaction.partitions), logging.WARNING)
+        transaction.current = before
+        decide(self, transaction, following, done)
+
+    return hasty
+
+
+def _restore_as_commit(has_decided: Any) -> Any:
+    """After a crash, whatever was decided is committed."""
+
+    def committing(self: Any, producer_id: int, epoch: int) -> bool:
+        decided: bool = has_decided(self, producer_id, epoch)
+        if decided:
+            object.__setattr__(self, "state", TransactionState.PREPARE_COMMIT)
+        return decided
+
+    return committing
+
+
+def _keep_epoch_of_fenced(_: Any) -> Any:
+    """Batches of any epoch are taken into a transaction."""
+
+    def lenient(self: Transaction[Any], producer_id: int, epoch: int) -> Any:
+        del producer_id, epoch
+        self._check_not_busy()
+        return self._get()
+
+    return lenient
+
+
+#: What is wrong with transactions; the bank finds it.
+TRANSACTION_BUGS: dict[str, Change] = {
+    "commit-offsets-at-once": (GroupStore, "pend", _commit_offsets_at_once),
+    "forget-a-marker": (TransactionCoordinator, "_write_markers", _forget_a_marker),
+    "mark-before-storing": (TransactionCoordinator, "_decide", _mark_before_storing),
+    "read-undecided": (Log, "last_stable_offset", _read_undecided),
+    "restore-as-commit": (StoredTransaction, "has_decided", _restore_as_commit),
+    "take-any-epoch": (Transaction, "check_producer", _keep_epoch_of_fenced),
+}
+
 #: What is wrong in our producer; its first batches find it.
 PRODUCER_BUGS: dict[str, tuple[Change, ...]] = {
     "acknowledge-refused": ((completion, "_WRITTEN", _acknowledge_refused),),
@@ -165,7 +245,7 @@ PRODUCER_BUGS: dict[str, tuple[Change, ...]] = {
     "number-retries-anew": ((TransactionManager, "assign", _number_retries_anew),),
 }
 BUGS: dict[str, tuple[Change, ...]] = {
-    **{name: (change,) for name, change in BROKER_BUGS.items()},
+    **{name: (change,) for name, change in (BROKER_BUGS | TRANSACTION_BUGS).items()},
     **PRODUCER_BUGS,
 }
 

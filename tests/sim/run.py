@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 import trio
 
+from sim import bank
 from sim.admins import Scratch, delete_records, make_topics
 from sim.chaos import break_rules, disturb, end_faults
 from sim.consumers import fetch_in_session, fetch_singly, read_whole
@@ -20,6 +21,7 @@ from sim.own_members import OwnGroup
 from sim.own_producers import produce
 from sim.producers import send_again, send_once
 from sim.world import Complaints, World
+from support.bank import Books
 from support.ledger import Violation
 from trionet.testing import MemoryNetwork, NetworkEvent, run_virtual
 
@@ -38,6 +40,29 @@ def run(seed: int, steps: int, *, own: bool = False) -> Outcome:
         steps: what the clients do in it.
         own: its producers and consumers are those of :mod:`trionet.client`.
     """
+    return run_world(seed, steps, live_with_own_clients if own else live, has_faults=own)
+
+
+def run_bank(seed: int, steps: int) -> Outcome:
+    """Run one world with a bank; see :mod:`sim.bank`."""
+    return run_world(seed, steps, live_with_bank)
+
+
+def run_world(
+    seed: int,
+    steps: int,
+    live_in: Callable[[World], Awaitable[None]],
+    *,
+    has_faults: bool = False,
+) -> Outcome:
+    """Run one world to its end, or to the first violation.
+
+    Args:
+        seed: what it is made of.
+        steps: what the clients do in it.
+        live_in: all that happens in it.
+        has_faults: its brokers have faults on demand.
+    """
     worlds: list[World] = []
     ended_at = 0.0
     violation = ""
@@ -48,11 +73,11 @@ def run(seed: int, steps: int, *, own: bool = False) -> Outcome:
 
     async def main(network: MemoryNetwork) -> None:
         nonlocal ended_at
-        world = World(seed, steps, network, has_faults=own)
+        world = World(seed, steps, network, has_faults=has_faults)
         worlds.append(world)
         try:
             with complaints_to(world), trio.fail_after(RUN_SECONDS_MAX):
-                await (live_with_own_clients if own else live)(world)
+                await live_in(world)
         finally:
             ended_at = trio.current_time()
 
@@ -144,6 +169,31 @@ async def live_with_own_clients(world: World) -> None:
             lasting.cancel_scope.cancel()
         await world.guard(look_at_everything, world)
         await world.guard(end, world)
+
+
+async def live_with_bank(world: World) -> None:
+    """As :func:`live`, with producers and readers of transactions."""
+    async with trio.open_nursery() as brokers:
+        brokers.start_soon(world.guard, world.run_broker)
+        await bank.open_bank(world)
+        books = Books()
+        async with trio.open_nursery() as nursery:
+            for each in bank.people(world, books):
+                nursery.start_soon(world.guard, each)
+            nursery.start_soon(world.guard, disturb, world)
+            await world.over.wait()
+            end_faults(world)
+        end_faults(world)
+        await world.guard(bank.settle, world, books)
+        for how in (End.STOP, End.KILL):
+            world.is_ending = how is End.KILL
+            world.crash(how)
+            if not world.is_ending:
+                await world.has_ended.wait()
+                await world.up.wait()
+                await world.guard(bank.settle, world, books)
+        await world.has_ended.wait()
+        world.check()
 
 
 async def settle(world: World, members: list[Member]) -> None:

@@ -141,7 +141,6 @@ def test_what_the_client_does_not_have_is_an_error(key: str, message: str) -> No
 @pytest.mark.parametrize(
     ("key", "message"),
     [
-        ("transactional.id", "this version has no transactions"),
         ("partitioner.class", "pass the partition with each record"),
         ("fetch.min.bytes", "is a setting of consumers, not of producers"),
     ],
@@ -151,6 +150,11 @@ def test_what_the_producer_does_not_have_is_an_error(key: str, message: str) -> 
         sink(**{key: "7"})
 
     assert message in str(caught.value)
+
+
+def test_sink_writes_no_transactions() -> None:
+    with pytest.raises(ConfigError, match="a sink writes no transactions, since Spark cannot"):
+        sink(**{"transactional.id": "orders"})
 
 
 @pytest.mark.parametrize(

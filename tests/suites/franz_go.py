@@ -1,4 +1,6 @@
-"""franz-go's test of groups: chains of them, whose members come and go and may read nothing twice.
+"""franz-go's tests of groups and transactions: chains of groups, whose members come and go.
+
+No record may be read twice; with transactions, each link writes what it has read exactly once.
 
 Go's module proxy has the tests with the library. They are built once, and take brokers by
 `KGO_SEEDS`. franz-go is no dependency of this project, so its version stands here.
@@ -20,7 +22,7 @@ NAME = "franz-go"
 VERSION = "v1.22.2"
 _MODULE = "github.com/twmb/franz-go"
 _SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
-_TEST = "TestGroupETL"
+_TESTS = ("TestGroupETL", "TestTxnEtl")
 _RECORDS = 50_000
 _SECONDS_MAX = 600
 _RESULT = re.compile(r"^\s*--- (PASS|FAIL|SKIP): (\S+)", re.MULTILINE)
@@ -60,7 +62,7 @@ def run_franz_go(more: Sequence[str]) -> Report:
     with trionet_broker_process(settings=_SETTINGS) as (bootstrap, _):
         done = subprocess.run(
             [
-                *(str(binary), "-test.v", "-test.run", f"^{_TEST}$"),
+                *(str(binary), "-test.v", "-test.run", f"^({'|'.join(_TESTS)})$"),
                 *(f"-test.timeout={_SECONDS_MAX}s", *more),
             ],
             check=False,

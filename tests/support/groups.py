@@ -138,6 +138,14 @@ class GroupRig:
         self.settle()
         return error_code
 
+    def commit_in_transaction(
+        self, id: str, generation: int | None = None, instance: str | None = None
+    ) -> int:
+        """Whether it may commit in a transaction now."""
+        error_code = self.group.check_transactional_commit(self.caller(id, generation, instance))
+        self.settle()
+        return error_code
+
     def leave(self, *leaving: str | tuple[str, str | None]) -> list[int]:
         """Members leave by their ids, or by ids and instance ids."""
         pairs = [(each, None) if isinstance(each, str) else each for each in leaving]

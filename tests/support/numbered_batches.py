@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 
 from trionet.client._topic_partition import TopicPartition
-from trionet.client.producer.sending._sequences import NONE, SequencedBatch
-from trionet.client.producer.sending._transaction_manager import TransactionManager
+from trionet.client.producer.transactions._sequences import NONE, SequencedBatch
+from trionet.client.producer.transactions._transaction_manager import TransactionManager
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

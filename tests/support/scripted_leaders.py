@@ -60,6 +60,7 @@ class Leaders:
         topics: names, each with how many partitions it has; the nodes lead them in turn.
 
     Attributes:
+        network: where it is.
         nodes: by id.
         leaders: node id and leader epoch by partition.
         batches: those that came, in order.
@@ -72,7 +73,7 @@ class Leaders:
     def __init__(
         self, network: MemoryNetwork, nodes: int = 1, topics: dict[str, int] | None = None
     ) -> None:
-        self._network = network
+        self.network = network
         hosts = [(number, f"10.0.0.{number}") for number in range(1, nodes + 1)]
         self.nodes = {id: ScriptedNode(network, id, host, hosts) for id, host in hosts}
         self.leaders: dict[tuple[str, int], tuple[int, int]] = {}
@@ -108,7 +109,7 @@ class Leaders:
         """A producer of this cluster, which listens as long."""
         async with (
             self.listening(),
-            open_producer(self.address, settings, network=self._network, **options) as producer,
+            open_producer(self.address, settings, network=self.network, **options) as producer,
         ):
             yield producer
 

@@ -177,6 +177,8 @@ _REJECTED_BY_SOURCE: Final[Mapping[str, str]] = MappingProxyType(
 _REJECTED_BY_SINK: Final[Mapping[str, str]] = MappingProxyType(
     {
         "key.serializer": "keys are always written as bytes; remove the option",
+        "transactional.id": "a sink writes no transactions, since Spark cannot end the transactions"
+        " of several tasks together; remove the option",
         "value.serializer": "values are always written as bytes; remove the option",
     }
 )

@@ -407,6 +407,67 @@ def test_so_may_who_has_an_id_from_elsewhere(rig: GroupRig) -> None:
     assert NONE == rig.commit("", -1, "i")
 
 
+# Commits in transactions.
+
+
+@pytest.mark.parametrize(
+    ("state", "member", "expected"),
+    [
+        # A member of the generation, also during a rebalance: its generation is not over.
+        ("preparing", "follower", NONE),
+        ("completing", "follower", NONE),
+        ("stable", "follower", NONE),
+        ("empty", "follower", UNKNOWN_MEMBER_ID),
+        ("dead", "follower", COORDINATOR_NOT_AVAILABLE),
+        # A caller that names no member, as all do before version 3.
+        ("preparing", "nobody", NONE),
+        ("completing", "nobody", NONE),
+        ("stable", "nobody", NONE),
+        ("empty", "nobody", NONE),
+        ("dead", "nobody", COORDINATOR_NOT_AVAILABLE),
+    ],
+)
+def test_a_commit_in_a_transaction_does_not_depend_on_the_rebalance(
+    rig: GroupRig, state: str, member: str, expected: int
+) -> None:
+    _leader, follower = lead_to(rig, state)
+
+    if member == "follower":
+        assert expected == rig.commit_in_transaction(follower)
+    else:
+        assert expected == rig.commit_in_transaction("", -1)
+
+
+def test_a_commit_in_a_transaction_is_fenced_by_what_the_caller_names(rig: GroupRig) -> None:
+    """KIP-447: a consumer whose partitions are another's must not commit for them."""
+    leader, follower = lead_to(rig, "stable")
+    generation = rig.group.generation
+
+    assert NONE == rig.commit_in_transaction(leader, generation, "i")
+    assert ILLEGAL_GENERATION == rig.commit_in_transaction(follower, generation - 1)
+    assert ILLEGAL_GENERATION == rig.commit_in_transaction(follower, -1)
+    assert UNKNOWN_MEMBER_ID == rig.commit_in_transaction("an older id", generation)
+    assert UNKNOWN_MEMBER_ID == rig.commit_in_transaction("", generation)
+    assert UNKNOWN_MEMBER_ID == rig.commit_in_transaction(follower, generation, "unknown")
+    assert FENCED_INSTANCE_ID == rig.commit_in_transaction(follower, generation, "i")
+    assert FENCED_INSTANCE_ID == rig.commit_in_transaction("", -1, "i")
+
+
+def test_a_commit_in_a_transaction_is_no_heartbeat(rig: GroupRig) -> None:
+    _leader, follower = lead_to(rig, "stable")
+    expires_at = rig.group.members[follower].expires_at
+    rig.now += 1
+
+    rig.commit_in_transaction(follower)
+
+    assert expires_at == rig.group.members[follower].expires_at
+
+
+def test_to_a_group_without_members_any_id_may_commit_in_a_transaction(rig: GroupRig) -> None:
+    assert NONE == rig.commit_in_transaction("an older id", -1, "i")
+    assert UNKNOWN_MEMBER_ID == rig.commit_in_transaction("an older id", 1)
+
+
 # Calls that ask twice.
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from support.coordinating import Asked, Coordinating, coordinating
+from support.coordinating import NO_MEMBER, Asked, Coordinating, coordinating
 from support.groups import RANGE
+from trionet.broker.groups._committed_offsets import CommittedOffset
 from trionet.broker.groups._group import GroupState
 from trionet.broker.groups._members import Caller
+from trionet.broker.storage._database import DATABASE_NAME
 from trionet.protocol import error_codes
 from trionet.protocol.messages.consumer_protocol_subscription import (
     MESSAGES,
@@ -452,3 +455,107 @@ async def test_what_cannot_be_removed_is_tried_again(clock: MockClock) -> None:
         await expire(it)
 
         assert (None, {}) == (it.state(), it.offsets())
+
+
+# In transactions.
+
+PRODUCER = 7
+
+
+def pend(
+    it: Coordinating,
+    *offsets: tuple[str, int, int],
+    caller: Caller = NO_MEMBER,
+) -> Asked[int]:
+    """A TxnOffsetCommit of topics, partitions and offsets."""
+    asked = Asked[int]()
+    pending = {
+        (topic, partition): CommittedOffset(offset, -1, "", it.coordinator._now_ms())
+        for topic, partition, offset in offsets
+    }
+    it.coordinator.commit_in_transaction("g", caller, PRODUCER, pending, asked)
+    return asked
+
+
+async def end(it: Coordinating, *, is_commit: bool) -> None:
+    it.writes.write(
+        it.store.end_pending(PRODUCER, is_commit),
+        lambda _: it.store.pending_ended(PRODUCER, is_commit),
+    )
+    await it.writes.flush()
+
+
+async def test_an_offset_in_a_transaction_creates_the_group_and_waits() -> None:
+    async with coordinating() as it:
+        assert 0 == await pend(it, ("t", 0, 5)).answer()
+        assert (GroupState.EMPTY, {}) == (it.state(), it.offsets())
+
+        await end(it, is_commit=True)
+
+        assert {("t", 0): 5} == it.offsets()
+
+
+async def test_the_group_of_a_member_must_be_there_in_a_transaction() -> None:
+    async with coordinating() as it:
+        asked = pend(it, ("t", 0, 5), caller=Caller("c-1", None, 0))
+
+        assert [error_codes.ILLEGAL_GENERATION] == asked.answers
+        assert it.state() is None
+
+
+async def test_a_pending_offset_keeps_its_group_and_the_committed_one(clock: MockClock) -> None:
+    """Which is needed again if the transaction is aborted."""
+    async with coordinating() as it:
+        await it.commit(("t", 0, 1), ("t", 1, 2)).answer()
+        await pend(it, ("t", 0, 5)).answer()
+        await trio.sleep(DAY)
+        await expire(it)
+        assert {("t", 0): 1} == it.offsets()
+
+        await end(it, is_commit=False)
+        await expire(it)
+
+        assert (None, {}) == (it.state(), it.offsets())
+
+
+async def test_a_group_that_has_pending_offsets_only_is_kept(clock: MockClock) -> None:
+    async with coordinating() as it:
+        await pend(it, ("t", 0, 5)).answer()
+        await trio.sleep(DAY)
+        await expire(it)
+        assert GroupState.EMPTY is it.state()
+
+        await end(it, is_commit=False)
+        await expire(it)
+
+        assert it.state() is None
+
+
+async def test_one_that_is_just_being_stored_keeps_its_group(clock: MockClock) -> None:
+    async with coordinating() as it:
+        asked = pend(it, ("t", 0, 5))
+        it.coordinator.expire_offsets(DAY_MS)
+
+        assert 0 == await asked.answer()
+        assert GroupState.EMPTY is it.state()
+
+
+async def test_a_transaction_does_not_keep_a_group_from_being_deleted() -> None:
+    async with coordinating() as it:
+        await pend(it, ("t", 0, 5)).answer()
+
+        assert 0 == await it.delete().answer()
+        await end(it, is_commit=True)
+
+        assert (None, {}) == (it.state(), it.offsets())
+
+
+async def test_after_a_restart_a_group_with_pending_offsets_only_is_there(tmp_path: Path) -> None:
+    path = str(tmp_path / DATABASE_NAME)
+    async with coordinating(path) as it:
+        await pend(it, ("t", 0, 5)).answer()
+    async with coordinating(path) as it:
+        assert GroupState.EMPTY is it.state()
+        await end(it, is_commit=True)
+
+        assert {("t", 0): 5} == it.offsets()

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from support.brokers import broker_client, close_reasons, log_of, waiting
 from support.calls import (
@@ -25,10 +29,17 @@ from support.calls import (
 )
 from support.client import Client, connect
 from support.page_cache import drop_from_cache, slow_disk
+from support.transactions import abort, commit, send
 from trionet import Broker, open_broker
+from trionet.broker.log import Log
 from trionet.broker.log.segments._reading import is_cached
 from trionet.protocol import error_codes
-from trionet.protocol.messages.fetch import PartitionData, ReplicaState
+from trionet.protocol.messages.fetch import (
+    AbortedTransaction,
+    FetchRequest,
+    PartitionData,
+    ReplicaState,
+)
 
 FOREVER_MS = 2**31 - 1
 NEVER_SEEN = b"\x01" * 16
@@ -143,14 +154,153 @@ async def test_followers_are_refused(client: Client, version: int) -> None:
     assert error_codes.NOT_LEADER_OR_FOLLOWER == data.error_code
 
 
-async def test_read_committed_learns_of_aborted_transactions(client: Client) -> None:
-    await create_topic(client, "t")
-    await append(client, b"a")
+# Transactions
 
-    data = await fetch(client, "t", isolation_level=1)
 
-    assert [b"a"] == values_of(data)
-    assert [] == data.aborted_transactions
+async def transacted(broker: Broker, client: Client, **configs: Any) -> Log:
+    """Offsets: 0 plain, 1 aborted by 7, 2 committed by 8, 3 and 4 markers, 5 open of 9, 6 plain."""
+    await create_topic(client, "t", **configs)
+    await append(client, b"plain")
+    log = log_of(broker)
+    send(log, 7, b"aborted")
+    send(log, 8, b"committed")
+    abort(log, 7)
+    commit(log, 8)
+    send(log, 9, b"open")
+    await append(client, b"later")
+    return log
+
+
+@pytest.mark.parametrize("version", range(4, 19))
+async def test_read_committed_learns_of_aborted_transactions(
+    broker: Broker, client: Client, version: int
+) -> None:
+    """All batches below the last stable offset, and which of them to skip."""
+    log = await transacted(broker, client)
+    topic = log.topic_id if version >= FETCH_BY_ID else "t"
+
+    data = await fetch(client, topic, isolation_level=1, version=version)
+
+    assert (7, 5) == (data.high_watermark, data.last_stable_offset)
+    assert [b"plain", b"aborted", b"committed"] == values_of(data)[:3]
+    assert [0, 1, 2, 3, 4] == [offset for offset, *_ in records_of(data)]
+    assert [AbortedTransaction(producer_id=7, first_offset=1)] == data.aborted_transactions
+
+
+@pytest.mark.parametrize("version", range(4, 19))
+async def test_read_uncommitted_gets_everything(
+    broker: Broker, client: Client, version: int
+) -> None:
+    log = await transacted(broker, client)
+    topic = log.topic_id if version >= FETCH_BY_ID else "t"
+
+    data = await fetch(client, topic, version=version)
+
+    assert (7, 5) == (data.high_watermark, data.last_stable_offset)
+    assert list(range(7)) == [offset for offset, *_ in records_of(data)]
+    assert data.aborted_transactions is None
+
+
+@pytest.mark.parametrize(("offset", "aborted"), [(3, [(7, 1)]), (4, []), (5, []), (7, [])])
+async def test_aborted_transactions_are_those_of_the_range(
+    broker: Broker, client: Client, offset: int, aborted: list[tuple[int, int]]
+) -> None:
+    """From the last stable offset to the end of the log there is nothing to read, and no error."""
+    await transacted(broker, client)
+
+    data = await fetch(client, "t", offset, isolation_level=1)
+
+    assert error_codes.NONE == data.error_code
+    assert data.aborted_transactions is not None
+    assert aborted == [(each.producer_id, each.first_offset) for each in data.aborted_transactions]
+    assert (offset < 5) == bool(size_of(data))
+
+
+async def test_aborted_transactions_after_the_range_are_left_out(
+    broker: Broker, client: Client
+) -> None:
+    await create_topic(client, "t", index_interval_bytes=0)
+    log = log_of(broker)
+    for _ in range(50):
+        send(log, 7)
+        abort(log, 7)
+
+    data = await fetch(client, "t", 10, isolation_level=1, partition_max_bytes=200)
+
+    assert data.aborted_transactions is not None
+    found = [each.first_offset for each in data.aborted_transactions]
+    assert [10, 12] == found[:2]
+    assert len(found) <= 3
+
+
+async def test_cold_read_learns_of_aborted_transactions(tmp_path: Path) -> None:
+    """They are looked up after the records have come from the disk."""
+    async with cold_transactions(tmp_path) as (_, client):
+        with slow_disk():
+            data = await fetch(client, "t", isolation_level=1)
+
+        assert [AbortedTransaction(producer_id=7, first_offset=1)] == data.aborted_transactions
+        assert [b"plain", b"aborted", b"committed"] == values_of(data)[:3]
+
+
+async def test_records_that_are_deleted_during_a_cold_read_are_not_sent(tmp_path: Path) -> None:
+    """Their file can still be read, but nothing says any more which of them are aborted."""
+    began, may_go_on = threading.Event(), threading.Event()
+    pread = os.pread
+
+    def slow(descriptor: int, count: int, offset: int, /) -> bytes:
+        if threading.current_thread() is not threading.main_thread():
+            began.set()
+            may_go_on.wait()
+        return pread(descriptor, count, offset)
+
+    async with cold_transactions(tmp_path) as (log, client):
+        with slow_disk(), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "pread", slow)
+            await client.send(fetch_request({"t": {0: 0}}, isolation_level=1), 12)
+            await trio.to_thread.run_sync(began.wait)
+            await log.delete_before(7)
+            may_go_on.set()
+            data = only_partition(await client.receive())
+
+        assert error_codes.OFFSET_OUT_OF_RANGE == data.error_code
+        assert 0 == size_of(data)
+
+
+@asynccontextmanager
+async def cold_transactions(path: Path) -> AsyncIterator[tuple[Log, Client]]:
+    """A broker whose first segment, with all transactions, is not in the page cache."""
+    async with (
+        open_broker(log_dirs=str(path)) as broker,
+        connect(broker.bootstrap_servers) as client,
+    ):
+        log = await transacted(broker, client, internal_segment_bytes=100_000)
+        commit(log, 9)
+        for _ in range(12):
+            await append(client, b"x" * 10_000)
+        await log.flush()
+        for file in (path / "t-0").glob("*.log"):
+            drop_from_cache(file)
+        yield log, client
+
+
+async def test_a_fetch_session_has_news_of_what_became_stable(
+    broker: Broker, client: Client
+) -> None:
+    log = await transacted(broker, client)
+    request = fetch_request({"t": {0: 5}}, session=(0, 0), isolation_level=1)
+    response = await client.call(request, 12)
+    session = response.session_id
+
+    def again(epoch: int) -> FetchRequest:
+        return fetch_request({}, session=(session, epoch), isolation_level=1)
+
+    assert [] == (await client.call(again(1), 12)).responses
+    abort(log, 9)
+    data = only_partition(await client.call(again(2), 12))
+
+    assert [5, 6, 7] == [offset for offset, *_ in records_of(data)]
+    assert [AbortedTransaction(producer_id=9, first_offset=5)] == data.aborted_transactions
 
 
 async def test_a_fetch_without_partitions_gets_a_response_at_once(client: Client) -> None:

@@ -25,12 +25,14 @@ from support.calls import (
     values_of,
 )
 from support.client import Client, connect
+from support.transactions import abort, commit, send
 from trionet import Broker, open_broker
 from trionet.broker.handlers._fetch import QUICK_PARTITIONS, READ_AT_ONCE, READS_MAX
 from trionet.protocol import error_codes
-from trionet.protocol.messages.fetch import FetchResponse
+from trionet.protocol.messages.fetch import AbortedTransaction, FetchResponse
 
 FOREVER_MS = 2**31 - 1
+MARKER_BYTES = 78
 MANY = QUICK_PARTITIONS + 1
 
 
@@ -62,6 +64,93 @@ async def test_a_fetch_waits_until_there_are_min_bytes(broker: Broker, client: C
 
         [first, second] = response.responses[0].partitions
         assert ([b"a", b"c"], [b"b"]) == (values_of(first), values_of(second))
+
+
+async def test_a_committed_fetch_waits_for_the_marker(broker: Broker, client: Client) -> None:
+    """Records of an open transaction, and what follows them, satisfy no min_bytes before."""
+    await create_topic(client, "t")
+    log = log_of(broker)
+    await append(client, b"before")
+    async with connect(broker.bootstrap_servers) as producer:
+        min_bytes = len(batch(b"a")) + len(batch(b"b")) + MARKER_BYTES
+        request = fetch_request(
+            {"t": {0: 1}}, max_wait_ms=FOREVER_MS, min_bytes=min_bytes, isolation_level=1
+        )
+        await client.send(request, 12)
+        await waiting(broker, 1)
+        broker._state.appended(log, send(log, 7, b"a").size)
+        await append(producer, b"b")
+        await append(producer, b"c")
+        await waiting(broker, 1)
+
+        broker._state.appended(log, abort(log, 7).size)
+        data = only_partition(await client.receive())
+
+        assert [b"a", b"b", b"c"] == values_of(data)[:3]
+        assert (5, 5) == (data.high_watermark, data.last_stable_offset)
+        assert [AbortedTransaction(producer_id=7, first_offset=1)] == data.aborted_transactions
+        await waiting(broker, 0)
+
+
+async def test_a_marker_frees_only_what_is_before_the_next_open_transaction(
+    broker: Broker, client: Client
+) -> None:
+    await create_topic(client, "t")
+    log, state = log_of(broker), broker._state
+    first = send(log, 7)
+    send(log, 8, count=20)
+    min_bytes = first.size + 1
+    request = fetch_request(
+        {"t": {0: 0}}, max_wait_ms=FOREVER_MS, min_bytes=min_bytes, isolation_level=1
+    )
+    await client.send(request, 12)
+    await waiting(broker, 1)
+    state.appended(log, commit(log, 7).size)
+    await waiting(broker, 1)
+
+    state.appended(log, commit(log, 8).size)
+    data = only_partition(await client.receive())
+    assert 23 == data.last_stable_offset
+
+
+async def test_an_uncommitted_fetch_does_not_wait_for_the_marker(
+    broker: Broker, client: Client
+) -> None:
+    await create_topic(client, "t")
+    log = log_of(broker)
+    await client.send(fetch_request({"t": {0: 0}}, max_wait_ms=FOREVER_MS), 12)
+    await waiting(broker, 1)
+    broker._state.appended(log, send(log, 7, b"a").size)
+
+    assert [b"a"] == values_of(only_partition(await client.receive()))
+
+
+@pytest.mark.parametrize("isolation_level", [0, 1])
+async def test_records_that_must_be_on_disk_wake_either_kind_of_fetch(
+    tmp_path: Path, isolation_level: int
+) -> None:
+    """One after the other, however the producers' flushes overlap."""
+    async with (
+        open_broker(log_dirs=str(tmp_path)) as broker,
+        connect(broker.bootstrap_servers) as client,
+        trio.open_nursery() as nursery,
+    ):
+        await create_topic(client, "t", flush_messages=1)
+
+        async def produce_ten() -> None:
+            async with connect(broker.bootstrap_servers) as producer:
+                await append(producer, *[b"x"] * 10)
+
+        for _ in range(4):
+            nursery.start_soon(produce_ten)
+        offset = 0
+        while offset < 40:
+            data = await fetch(
+                client, "t", offset, max_wait_ms=FOREVER_MS, isolation_level=isolation_level
+            )
+            offset += len(values_of(data))
+
+        assert 40 == offset
 
 
 async def test_bytes_that_are_there_already_count(client: Client) -> None:
@@ -192,17 +281,19 @@ async def test_a_consumer_that_leaves_while_it_waits_disturbs_no_other(
     assert [] == [record for record in caplog.records if record.levelname != "INFO"]
 
 
+@pytest.mark.parametrize("isolation_level", [0, 1])
 @pytest.mark.parametrize("by_id", [False, True])
 async def test_the_deletion_of_a_topic_ends_the_fetches_that_wait_for_it(
-    broker: Broker, client: Client, by_id: bool
+    broker: Broker, client: Client, by_id: bool, isolation_level: int
 ) -> None:
     topic: Any = (await create_topic(client, "t")).topic_id if by_id else "t"
     if not by_id:
         await create_topic(client, "t")
     async with connect(broker.bootstrap_servers) as other:
-        await client.send(
-            fetch_request({topic: {0: 0}}, max_wait_ms=FOREVER_MS), FETCH_BY_ID if by_id else 12
+        request = fetch_request(
+            {topic: {0: 0}}, max_wait_ms=FOREVER_MS, isolation_level=isolation_level
         )
+        await client.send(request, FETCH_BY_ID if by_id else 12)
         await waiting(broker, 1)
 
         await delete_topic(other, "t")

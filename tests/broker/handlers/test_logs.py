@@ -29,6 +29,7 @@ from support.calls import (
 )
 from support.calls import batch as batch_of
 from support.client import Client, connect
+from support.transactions import commit
 from support.trionet_process import trionet_broker_process
 from trionet import Broker, open_broker
 from trionet.protocol import error_codes
@@ -62,6 +63,46 @@ async def append_at(client: Client, *timestamps: int) -> None:
     """A record per timestamp, each in a batch of its own."""
     for timestamp in timestamps:
         await produce(client, "t", batch(b"x", timestamp=TIMESTAMP + timestamp))
+
+
+@pytest.mark.parametrize("version", range(2, 12))
+async def test_lookups_of_committed_records_end_at_the_last_stable_offset(
+    broker: Broker, client: Client, version: int
+) -> None:
+    """A record that cannot be read yet is not found, also if it has the greatest timestamp."""
+    await create_topic(client, "t")
+    await append_at(client, 0, 10)
+    log = log_of(broker)
+    records = batch(
+        b"open",
+        timestamp=TIMESTAMP + 20,
+        producer_id=7,
+        producer_epoch=0,
+        base_sequence=0,
+        transactional=True,
+    )
+    log.append(records, broker._state.now_ms(), 1)
+
+    async def find(timestamp: int, isolation_level: int) -> tuple[int, int]:
+        request = list_offsets_request("t", [(0, timestamp)])
+        request.isolation_level = isolation_level
+        [answered] = (await client.call(request, version)).topics
+        [answer] = answered.partitions
+        assert 0 == answer.error_code
+        return answer.offset, answer.timestamp
+
+    times = [LATEST, EARLIEST, TIMESTAMP + 5, TIMESTAMP + 15]
+    times += [MAX_TIMESTAMP] if version >= 7 else []
+    uncommitted = [await find(each, 0) for each in times]
+    committed = [await find(each, 1) for each in times]
+    commit(log, 7, version=1)
+    ended = [await find(each, 1) for each in times]
+
+    newest = [(2, TIMESTAMP + 20)] if version >= 7 else []
+    both = [(0, -1), (1, TIMESTAMP + 10)]
+    assert [(3, -1), *both, (2, TIMESTAMP + 20), *newest] == uncommitted
+    assert [(2, -1), *both, (-1, -1), *([(-1, -1)] if version >= 7 else [])] == committed
+    assert [(4, -1), *both, (2, TIMESTAMP + 20)] == ended[:4]
 
 
 @pytest.mark.parametrize("version", range(1, 12))

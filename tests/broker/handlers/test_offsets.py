@@ -15,6 +15,8 @@ from support.group_calls import commit, commit_request, committed, join_alone, j
 from trionet import Broker
 from trionet.broker.groups._committed_offsets import CommittedOffset
 from trionet.broker.groups._group import GroupState
+from trionet.broker.groups._members import Caller
+from trionet.broker.handlers._offsets import transaction_error
 from trionet.protocol import error_codes
 from trionet.protocol.messages.list_groups import ListGroupsRequest
 from trionet.protocol.messages.offset_commit import OffsetCommitRequest
@@ -416,6 +418,131 @@ async def test_all_of_a_group_is_reported_once(client: Client) -> None:
     groups = (await client.call(request, 9)).groups
 
     assert ["g", "g"] == [group.group_id for group in groups]
+
+
+# Offsets that wait for the end of a transaction.
+
+PRODUCER = 7
+
+
+async def pend(broker: Broker, offsets: Mapping[tuple[str, int], int], group: str = "g") -> None:
+    """Commit offsets in a transaction that stays open."""
+    pending = {each: CommittedOffset(offset, -1, "", 0) for each, offset in offsets.items()}
+    codes: list[int] = []
+    broker._cluster.nodes[1].groups.commit_in_transaction(
+        group, Caller("", None, -1), PRODUCER, pending, codes.append
+    )
+    await broker._cluster.writes.flush()
+    assert [0] == codes
+
+
+async def end(broker: Broker, *, is_commit: bool) -> None:
+    store = broker._cluster.group_store
+    broker._cluster.writes.write(
+        store.end_pending(PRODUCER, is_commit), lambda _: store.pending_ended(PRODUCER, is_commit)
+    )
+    await broker._cluster.writes.flush()
+
+
+UNSTABLE: tuple[int, int, str, int] = (-1, -1, "", error_codes.UNSTABLE_OFFSET_COMMIT)
+
+
+@pytest.mark.parametrize("version", [8, 9])
+async def test_a_pending_offset_makes_its_partition_unstable(
+    broker: Broker, client: Client, version: int
+) -> None:
+    """KIP-447: for those that ask for it; all others get the offset before the transaction."""
+    await create_topic(client, "t", partitions=3)
+    await commit(client, {"t": {0: 1, 1: 2}})
+    await pend(broker, {("t", 0): 5, ("t", 2): 6})
+    wanted: dict[str, Mapping[str | bytes, Sequence[int]] | None] = {
+        "g": {"t": [0, 1, 2]},
+        "other": {"t": [0]},
+    }
+
+    stable = await ask_many(client, wanted, version, require_stable=True)
+    any_one = await ask_many(client, wanted, version)
+    await end(broker, is_commit=True)
+    ended = await ask_many(client, wanted, version, require_stable=True)
+
+    plain = (2, -1, "", 0)
+    assert {("t", 0): UNSTABLE, ("t", 1): plain, ("t", 2): UNSTABLE} == stable["g"]
+    assert {("t", 0): (1, -1, "", 0), ("t", 1): plain, ("t", 2): NONE} == any_one["g"]
+    assert {("t", 0): (5, -1, "", 0), ("t", 1): plain, ("t", 2): (6, -1, "", 0)} == ended["g"]
+    assert [{("t", 0): NONE}] * 3 == [each["other"] for each in (stable, any_one, ended)]
+
+
+async def test_in_version_7_too(broker: Broker, client: Client) -> None:
+    await create_topic(client, "t", partitions=2)
+    await commit(client, {"t": {0: 1, 1: 2}})
+    await pend(broker, {("t", 0): 5})
+    topics = [OffsetFetchRequestTopic(name="t", partition_indexes=[0, 1])]
+
+    request = OffsetFetchRequest(group_id="g", topics=topics, require_stable=True)
+    response = await client.call(request, 7)
+
+    assert 0 == response.error_code
+    assert {("t", 0): UNSTABLE, ("t", 1): (2, -1, "", 0)} == told(response.topics)
+
+
+@pytest.mark.parametrize("is_by_id", [False, True])
+async def test_all_topics_are_those_with_a_committed_offset(
+    broker: Broker, client: Client, is_by_id: bool
+) -> None:
+    """A partition whose only offset is pending is left out, as in Kafka."""
+    id = (await create_topic(client, "t", partitions=3)).topic_id
+    await commit(client, {"t": {0: 1, 1: 2}})
+    await pend(broker, {("t", 0): 5, ("t", 2): 6})
+
+    version = 10 if is_by_id else 9
+    answers = await ask_many(client, {"g": None}, version, require_stable=True)
+
+    topic = id if is_by_id else "t"
+    assert {(topic, 0): UNSTABLE, (topic, 1): (2, -1, "", 0)} == answers["g"]
+
+
+async def test_deleted_offsets_do_not_come_back_with_their_transaction(
+    broker: Broker, client: Client
+) -> None:
+    await create_topic(client, "t", partitions=2)
+    await pend(broker, {("t", 0): 5, ("t", 1): 6})
+
+    assert (0, {("t", 0): 0}) == await delete(client, ("t", 0))
+    await end(broker, is_commit=True)
+
+    assert {("t", 1): 6} == await committed(client)
+
+
+async def test_nor_do_those_of_a_deleted_topic(broker: Broker, client: Client) -> None:
+    await create_topic(client, "t", partitions=2)
+    await create_topic(client, "u")
+    await pend(broker, {("t", 0): 5, ("u", 0): 6})
+    await delete_topic(client, "t")
+    await end(broker, is_commit=True)
+    await create_topic(client, "t", partitions=2)
+
+    assert {("u", 0): 6} == await committed(client)
+
+
+@pytest.mark.parametrize(
+    ("error_code", "version", "expected"),
+    [
+        # Of before KIP-890: clients do not know the error.
+        (error_codes.TRANSACTION_ABORTABLE, 3, error_codes.INVALID_TXN_STATE),
+        (error_codes.TRANSACTION_ABORTABLE, 4, error_codes.TRANSACTION_ABORTABLE),
+        (error_codes.PRODUCER_FENCED, 5, error_codes.INVALID_PRODUCER_EPOCH),
+        (error_codes.CONCURRENT_TRANSACTIONS, 5, error_codes.CONCURRENT_TRANSACTIONS),
+        (error_codes.INVALID_PRODUCER_ID_MAPPING, 0, error_codes.INVALID_PRODUCER_ID_MAPPING),
+        (error_codes.NOT_ENOUGH_REPLICAS, 5, error_codes.COORDINATOR_NOT_AVAILABLE),
+        (error_codes.KAFKA_STORAGE_ERROR, 5, error_codes.NOT_COORDINATOR),
+        (error_codes.NETWORK_EXCEPTION, 2, error_codes.COORDINATOR_LOAD_IN_PROGRESS),
+        (error_codes.NETWORK_EXCEPTION, 1, error_codes.COORDINATOR_NOT_AVAILABLE),
+    ],
+)
+def test_an_error_of_the_transaction_is_one_that_clients_know(
+    error_code: int, version: int, expected: int
+) -> None:
+    assert expected == transaction_error(error_code, version)
 
 
 # The metadata of a consumer that reads topic `t`, in version 1 of its protocol.

@@ -13,6 +13,7 @@ import trio
 from support.cache import Unavailable
 from support.kafka_jars import class_path, java
 from support.kafka_tools import DUMP_LOG
+from support.transactions import end, send
 from trionet.broker.log import FolderDirectory, LastShutdown, Log, LogConfig
 from trionet.protocol.records._records import encode_batch
 from trionet.protocol.records._types import NewRecord
@@ -130,6 +131,27 @@ def test_producer_snapshots_are_read(files: list[Path]) -> None:
 
     assert "producerId: 7000 producerEpoch: 3" in out
     assert re.search(r"lastSequence: \d+ lastOffset: \d+", out)
+
+
+async def test_transactions_are_read(folder: FolderDirectory) -> None:
+    """The markers, the index of aborted transactions, and what is still open."""
+    log = Log(folder, CONFIG, now_ms=NOW)
+    for producer_id in (7, 8, 9):
+        send(log, producer_id)
+    end(log, 7, is_commit=True, coordinator_epoch=5)
+    end(log, 8, is_commit=False, coordinator_epoch=6)
+    await log.close()
+    path = Path(folder.path)
+    text = dump("--deep-iteration", "--files", str(path / f"{0:020d}.log"))
+    index = dump("--files", str(path / f"{0:020d}.txnindex"))
+    snapshot = dump("--files", str(path / f"{5:020d}.snapshot"))
+
+    assert re.search(r"offset: 3 .*endTxnMarker: COMMIT coordinatorEpoch: 5", text)
+    assert re.search(r"offset: 4 .*endTxnMarker: ABORT coordinatorEpoch: 6", text)
+    assert "isvalid: false" not in text
+    assert "producerId: 8 firstOffset: 1 lastOffset: 4 lastStableOffset: 2" in index
+    assert re.search(r"producerId: 9 .*currentTxnFirstOffset: OptionalLong\[2\]", snapshot)
+    assert re.search(r"producerId: 8 producerEpoch: 1 coordinatorEpoch: 6", snapshot)
 
 
 async def test_batches_that_take_the_place_of_missing_records_are_read(

@@ -140,6 +140,17 @@ async def test_what_was_completed_is_not_completed_again_at_its_deadline(
     assert 1 == operation.completed
 
 
+async def test_all_that_watch_any_of_some_keys_are_completed_once(purgatory: Purgatory) -> None:
+    both, one, other = Waits(100), Waits(100), Waits(100)
+    purgatory.add(both, ["a", "b"], NEVER)
+    purgatory.add(one, ["b"], NEVER)
+    purgatory.add(other, ["c"], NEVER)
+
+    purgatory.complete_all("a", "b", "unknown")
+
+    assert [1, 1, 0] == [each.completed for each in (both, one, other)]
+
+
 async def test_all_that_watch_one_key_can_be_completed(purgatory: Purgatory) -> None:
     deleted, other = Waits(100), Waits(100)
     purgatory.add(deleted, ["a", "b"], NEVER)

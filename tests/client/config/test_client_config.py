@@ -83,10 +83,10 @@ def test_what_kafka_compares_without_regard_to_case_and_numbers_of_acks(
             ),
         ),
         (
-            {"transactional.id": "orders"},
+            {"transaction.two.phase.commit.enable": True},
             (
-                "transactional.id = 'orders' is not supported; leave it out, since this"
-                " version has no transactions"
+                "transaction.two.phase.commit.enable = 'true' is not supported; set it to false,"
+                " since trionet takes no part in other systems' transactions (KIP-939)"
             ),
         ),
         (

@@ -88,8 +88,8 @@ What the broker does in each is in [Protocol](../protocol.md).
   have; *all* is what every client does.
 * *Left out on purpose*: what the broker does not do, and why.
 
-The clients have no transactions, no groups of KIP-848 or of Streams, and no share groups of their
-own; the admin client describes those of others.
+The clients have no groups of KIP-848 or of Streams, and no share groups of their own; the admin
+client describes those of others.
 Settings are altered by IncrementalAlterConfigs alone (KIP-339).
 
 """

@@ -264,7 +264,8 @@ def remove_topic_offsets(topic: str) -> Statements:
 
     def statements(connection: Connection) -> Iterator[int]:
         for table in _OFFSET_TABLES:
-            connection.execute(f"DELETE FROM {table} WHERE topic = ?", (topic,))  # noqa: S608 - ours
+            query = f"DELETE FROM {table} WHERE topic = ?"  # noqa: S608 - ours
+            connection.execute(query, (topic,))
             yield ROWS_PER_TURN
 
     return statements
@@ -275,7 +276,8 @@ def remove_group(group_id: str) -> Statements:
 
     def statements(connection: Connection) -> Iterator[int]:
         for table in _OFFSET_TABLES:
-            connection.execute(f"DELETE FROM {table} WHERE group_id = ?", (group_id,))  # noqa: S608 - ours
+            query = f"DELETE FROM {table} WHERE group_id = ?"  # noqa: S608 - ours
+            connection.execute(query, (group_id,))
             yield ROWS_PER_TURN
         connection.execute("DELETE FROM group_piece WHERE group_id = ?", (group_id,))
         connection.execute("DELETE FROM consumer_group WHERE id = ?", (group_id,))

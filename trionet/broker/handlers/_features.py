@@ -60,11 +60,11 @@ def _checked(update: FeatureUpdateKey, level: int, version: int) -> int:
         ApiError: INVALID_UPDATE_VERSION.
     """
     new = update.max_version_level
-    allows_downgrade = update.allow_downgrade
-    if version >= UPGRADE_TYPE_SINCE:
-        allows_downgrade = update.upgrade_type in _DOWNGRADES
-        if update.upgrade_type != UPGRADE and not allows_downgrade:
-            raise _invalid(f"unknown upgrade type {update.upgrade_type}; allowed: 1, 2, 3")
+    # As in Kafka 4.3, version 0 cannot lower a level, although it has a field for that.
+    kind = update.upgrade_type if version >= UPGRADE_TYPE_SINCE else UPGRADE
+    allows_downgrade = kind in _DOWNGRADES
+    if kind != UPGRADE and not allows_downgrade:
+        raise _invalid(f"unknown upgrade type {kind}; allowed: 1, 2, 3")
     if update.feature != TRANSACTION_VERSION:
         raise _invalid(f"unknown feature {update.feature!r}; supported: {TRANSACTION_VERSION}")
     if not 0 <= new <= LEVEL_MAX:

@@ -274,7 +274,7 @@ class Log:
             segment = self._segments.all[-1]
             config = self.config
             # An empty segment takes a marker, whatever its size; other batches fit.
-            is_full = segment.size > 0 and size > config.segment_bytes - segment.size
+            is_full = size > config.segment_bytes - segment.size and segment.size > 0
             if is_full or segment.must_roll(
                 last_offset, batches[-1].max_timestamp, self._name, config, now_ms
             ):
@@ -737,7 +737,12 @@ class Log:
         Also true while files are being removed, since a power failure may bring them back,
         incomplete.
         """
-        return self._removals > 0 or self.start_offset > self._segments.all[0].base_offset
+        return self._removals > 0 or self.start_offset > self.first_segment_offset
+
+    @property
+    def first_segment_offset(self) -> int:
+        """The base offset of the first segment, which may be below the start offset."""
+        return self._segments.all[0].base_offset
 
     @property
     def size(self) -> int:

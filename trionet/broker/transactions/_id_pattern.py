@@ -11,9 +11,9 @@ the bindings of RE2, a compiled dependency of every installation, for one filter
 An expression is parsed in time linear in its length, and each of its parts is built only a bounded
 number of times: a client may send anything.
 
-Supported: literals, ``.``, classes, ``\d \w \s`` and their negations, groups, alternatives,
-repetition (``* + ? {m,n}``, also lazy, which is the same for a match of the whole text), ``^``,
-``$``, and a leading ``(?i)``.
+Supported: literals, ``.``, classes (also ``[[:alpha:]]`` and the like), ``\d \w \s`` and their
+negations, groups, alternatives, repetition (``* + ? {m,n}``, also lazy, which is the same for a
+match of the whole text), ``^``, ``$``, and ``(?i)``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,19 @@ _Fragment = Callable[[int], int]
 """Adds states that continue with a given state, and returns the first of them."""
 
 _REPEAT: Final = re.compile(r"\{(\d+)(,?)(\d*)\}")
-_CLASS: Final = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+_CLASS: Final = re.compile(r"\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]", re.DOTALL)
+_NAMED: Final = re.compile(r"\[:(\^?\w+):\]")
+_NAMED_CLASSES: Final = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "digit": "0-9",
+    "lower": "a-z",
+    "punct": r"!-/:-@\[-`{-~",
+    "space": r"\s",
+    "upper": "A-Z",
+    "word": r"\w",
+    "xdigit": "0-9A-Fa-f",
+}
 # What RE2 takes literally in a class, and re does not, or says that it will not for long.
 _SET_SYNTAX: Final = re.compile(r"(?<!\\)[\[&~|]")
 _GROUP: Final = re.compile(r"\(\?(?::|P?<\w+>)")
@@ -57,13 +69,9 @@ class IdPattern:
     def __init__(self, text: str) -> None:
         if len(text) > CHARACTERS_MAX:
             raise ValueError(f"the expression may have {CHARACTERS_MAX} characters")
-        flags = re.ASCII
+        self._flags = re.ASCII
         self._text = text
         self._at = 0
-        if text.startswith("(?i)"):
-            flags |= re.IGNORECASE
-            self._at = 4
-        self._flags = flags
         self._characters = 0  # how many parts accept a character, before they are repeated
         self._depth = 0
         self._parts = 0
@@ -129,9 +137,11 @@ class IdPattern:
         self._depth += 1
         if self._depth > DEPTH_MAX:
             raise ValueError(f"groups may be nested {DEPTH_MAX} deep")
+        flags = self._flags
         branches = [self._branch()]
         while self._take("|"):
             branches.append(self._branch())
+        self._flags = flags  # (?i) ends with its group
         self._depth -= 1
         if len(branches) == 1:
             return branches[0]
@@ -140,6 +150,9 @@ class IdPattern:
     def _branch(self) -> _Fragment:
         parts: list[_Fragment] = []
         while self._next and self._next not in "|)":
+            if self._take("(?i)"):
+                self._flags |= re.IGNORECASE
+                continue
             part = self._atom()
             repeated = self._repeated(part)
             if repeated is not None:
@@ -175,11 +188,12 @@ class IdPattern:
             raise ValueError("a character class is not closed by ']'")
         self._at = match.end()
         text = match.group()
-        if "[:" in text:
-            raise ValueError("classes such as [:alpha:] are not supported")
         if "--" in text:
             raise ValueError("ranges that begin or end with a hyphen are not supported")
-        return self._one(self._character("[" + _SET_SYNTAX.sub(r"\\\g<0>", text[1:])))
+        parts = _NAMED.split(text[1:])  # every second one is the name of a class
+        parts[::2] = [_SET_SYNTAX.sub(r"\\\g<0>", each) for each in parts[::2]]
+        parts[1::2] = map(_characters_of, parts[1::2])
+        return self._one(self._character("[" + "".join(parts)))
 
     def _group(self) -> _Fragment:
         if self._next == "?":
@@ -254,11 +268,19 @@ class IdPattern:
         self._at += 1
         return character
 
-    def _take(self, character: str) -> bool:
-        if self._next == character:
-            self._at += 1
+    def _take(self, text: str) -> bool:
+        if self._text.startswith(text, self._at):
+            self._at += len(text)
             return True
         return False
+
+
+def _characters_of(name: str) -> str:
+    characters = _NAMED_CLASSES.get(name)
+    if characters is None:
+        names = ", ".join(_NAMED_CLASSES)
+        raise ValueError(f"the class [:{name}:] is not supported; supported: {names}")
+    return characters
 
 
 def _too_large() -> ValueError:

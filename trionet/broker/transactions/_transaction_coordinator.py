@@ -124,10 +124,10 @@ class TransactionCoordinator:
         self.transactions: dict[str, Transaction[Log]] = {}
         self.unfinished: dict[str, Transaction[Log]] = {}
         self.last_epoch = -1
-        self.on_change: Callable[[], None] = lambda: None
-        self.held: list[str | None] = []
         # What was ongoing at the start, by the ids whose decided transactions lack markers.
         self._to_resume: dict[str, list[Log]] = {}
+        self.on_change: Callable[[], None] = lambda: None
+        self.held: list[str | None] = []
         self._database = database
         self._writes = writes
         self._group_store = group_store

@@ -92,6 +92,8 @@ def _produce(arguments: argparse.Namespace) -> int:
     with logging_to_stderr(arguments):
         payloads = _payloads(arguments)
         settings = client_settings(arguments, PRODUCER_KEYS)
+        if "transactional.id" in settings:
+            raise ConfigError("transactional.id: this command writes no transactions; leave it out")
         load = ProduceLoad(
             settings.pop(SERVERS),
             settings,

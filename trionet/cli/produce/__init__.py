@@ -172,6 +172,8 @@ def _settings(arguments: argparse.Namespace) -> tuple[str, ProducerSettings]:
 
     given = client_settings(arguments, PRODUCER_KEYS)
     servers = given.pop(SERVERS)
+    if "transactional.id" in given:
+        raise ConfigError("transactional.id: this command writes no transactions; leave it out")
     if arguments.compression is not None:
         given["compression.type"] = arguments.compression
     if arguments.acks is not None:

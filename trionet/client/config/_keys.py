@@ -137,6 +137,8 @@ PRODUCER: tuple[Row, ...] = (
     ("partitioner.ignore.keys", BOOLEAN, False, None),
     ("receive.buffer.bytes", INT, 32_768, FROM_MINUS_1),
     ("retries", INT, INT_MAX, between(0, INT_MAX)),
+    ("transaction.timeout.ms", INT, 60_000, FROM_1),
+    ("transactional.id", STRING, None, None),
 )
 
 ISOLATION_LEVELS = ("read_committed", "read_uncommitted")
@@ -205,7 +207,6 @@ _ALL_WITHOUT_EFFECT: tuple[Row, ...] = (
 PRODUCER_WITHOUT_EFFECT: tuple[Row, ...] = (
     # Keys and values are bytes.
     ("key.serializer", CLASS, None, None),
-    ("transaction.timeout.ms", INT, 60_000, None),
     ("value.serializer", CLASS, None, None),
 )
 
@@ -282,11 +283,7 @@ PRODUCER_UNSUPPORTED = (
     ),
     UnsupportedKey(
         ("transaction.two.phase.commit.enable", BOOLEAN, False, None),
-        "set it to false, since this version has no transactions",
-    ),
-    UnsupportedKey(
-        ("transactional.id", STRING, None, None),
-        "leave it out, since this version has no transactions",
+        "set it to false, since trionet takes no part in other systems' transactions (KIP-939)",
     ),
 )
 

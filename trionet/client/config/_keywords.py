@@ -96,6 +96,8 @@ class ProducerKeywords(ClientKeywords, total=False):
     partitioner_availability_timeout_ms: int
     partitioner_ignore_keys: bool
     retries: int
+    transaction_timeout_ms: int
+    transactional_id: str
 
 
 class ConsumerKeywords(ClientKeywords, total=False):

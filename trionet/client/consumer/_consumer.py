@@ -24,6 +24,7 @@ from .._topic_partition import OffsetAndMetadata, TopicPartition, offset_lag
 from ..network._kafka_client import KafkaClient
 from ._settings import ConsumerSettings
 from .coordinator._classic_member import GroupMetadata
+from .coordinator._commits import committable
 from .coordinator._consumer_coordinator import ConsumerCoordinator
 from .coordinator._rebalance_steps import RebalanceCallback, RebalanceCallbacks
 from .fetch._fetcher import Fetcher
@@ -350,6 +351,13 @@ class Consumer:
         """
         position = self._subscriptions.assignment.position(partition)
         return None if position is None else position.offset
+
+    def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Return the position in each assigned partition that has one, as :meth:`commit` uses it.
+
+        It is the offset after the last record returned, including the current one.
+        """
+        return committable(self._subscriptions.assignment.positions())
 
     def lag(self, partition: TopicPartition) -> int | None:
         """Return the number of offsets from the position to the end of the readable records.

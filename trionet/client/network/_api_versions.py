@@ -112,11 +112,15 @@ class ConnectionSetup:
 
     Attributes:
         versions: the API versions of each node whose connection is READY.
+        finalized_features: the level of each finalized feature of the cluster (KIP-584), from the
+            node whose response had the highest epoch; features at level 0 are missing.
         unconfirmed: the nodes that have not yet responded to a request after ApiVersions.
     """
 
     def __init__(self, states: ClusterConnectionStates, *, discovers_versions: bool) -> None:
         self.versions: dict[int, NodeApiVersions] = {}
+        self.finalized_features: dict[str, int] = {}
+        self._features_epoch = -1  # brokers report -1 if they do not know the features (yet)
         self.unconfirmed: set[int] = set()
         self._states = states
         self._discovers_versions = discovers_versions
@@ -159,6 +163,7 @@ class ConnectionSetup:
         """
         if not response.error_code:
             self._become_ready(node_id, NodeApiVersions(response))
+            self._update_features(response)
             return True
         if response.error_code != error_codes.UNSUPPORTED_VERSION or not requested:
             return False
@@ -166,6 +171,14 @@ class ConnectionSetup:
         newest = known[0].max_version if known else 0
         self._due[node_id] = max(0, min(newest, requested - 1))
         return True
+
+    def _update_features(self, response: ApiVersionsResponse) -> None:
+        """Take the features of a response, unless newer ones are known (Kafka: ApiVersions)."""
+        if response.finalized_features_epoch > self._features_epoch:
+            self._features_epoch = response.finalized_features_epoch
+            self.finalized_features = {
+                each.name: each.max_version_level for each in response.finalized_features
+            }
 
     def _become_ready(self, node_id: int, versions: NodeApiVersions) -> None:
         self.versions[node_id] = versions

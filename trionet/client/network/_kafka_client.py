@@ -159,6 +159,10 @@ class KafkaClient:
     def versions(self, node: Node) -> NodeApiVersions | None:
         return self._exchange.setup.versions.get(node.id)
 
+    def finalized_level(self, feature: str) -> int:
+        """Return the finalized level of a feature of the cluster; 0 if none is known (KIP-584)."""
+        return self._exchange.setup.finalized_features.get(feature, 0)
+
     def in_flight_count(self, node: Node | None = None) -> int:
         in_flight = self._exchange.in_flight
         return len(in_flight) if node is None else in_flight.count(node.id)

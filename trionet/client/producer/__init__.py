@@ -5,6 +5,7 @@ from ._delivery import Delivery, RecordMetadata
 from ._hooks import Acknowledgement, ProducerRecord
 from ._open_producer import open_producer
 from ._producer import Producer
+from ._transactions import Transaction
 
 __all__ = [
     "Acknowledgement",
@@ -13,5 +14,6 @@ __all__ = [
     "Producer",
     "ProducerRecord",
     "RecordMetadata",
+    "Transaction",
     "open_producer",
 ]

@@ -131,11 +131,12 @@ class AcknowledgementHook:
 
     Args:
         on_acknowledgement: the user's function; None for no hook.
-        unseen_failures: counts the failed records whose deliveries were not read.
+        unseen_failures: counts the failed records whose deliveries were not read; None if these are
+            reported otherwise, as by the end of a transaction.
     """
 
     def __init__(
-        self, on_acknowledgement: OnAcknowledgement | None, unseen_failures: UnseenFailures
+        self, on_acknowledgement: OnAcknowledgement | None, unseen_failures: UnseenFailures | None
     ) -> None:
         self._on_acknowledgement = on_acknowledgement
         self._undelivered = unseen_failures
@@ -149,6 +150,8 @@ class AcknowledgementHook:
         """Report a batch that was not, or may not have been, written."""
         if self._on_acknowledgement is not None:
             self._call(batch, -1, error)
+            return
+        if self._undelivered is None:
             return
         outcome = batch.outcome
         records = batch.record_count - outcome.seen_count

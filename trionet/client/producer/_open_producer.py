@@ -20,11 +20,13 @@ from ._metadata import MetadataWaiter, ProducerMetadata
 from ._metrics import ProducerMetrics
 from ._producer import Producer
 from ._settings import ProducerSettings, producer_settings
+from ._transactions import END_SECONDS, Transactions
 from .batching._accumulator import RecordAccumulator
 from .batching._buffer_pool import BufferPoolWaiters
 from .sending._completion import Completion
 from .sending._sender import Sender
-from .sending._transaction_manager import TransactionManager
+from .transactions._transaction_manager import TransactionManager
+from .transactions._transaction_state import TransactionState
 
 logger = logging.getLogger("trionet.client")
 
@@ -48,6 +50,9 @@ async def open_producer(
     cancellation, the producer does not wait. It drops the records that have not been sent yet;
     records that have been sent may still be written. In both cases every delivery is done
     afterwards.
+
+    If a transaction is still open when the block exits, it is aborted, which takes at most five
+    seconds.
 
     If records failed and their deliveries were never read, a normal exit raises
     :class:`.UndeliveredError`. If the block raised an exception, these failures are logged in a
@@ -91,9 +96,12 @@ async def open_producer(
                     with caller.block():
                         yield parts.producer
                     parts.close()
+                    await parts.abort_transaction()
                     await parts.producer._drain()  # noqa: SLF001 -- of this package
                 finally:
                     parts.close()
+                    with trio.move_on_after(END_SECONDS, shield=True):
+                        await parts.abort_transaction()
                     parts.sender.end()
                     nursery.cancel_scope.cancel(reason="the producer is closed")
 
@@ -111,8 +119,10 @@ class _Parts:
     ) -> None:
         self._undelivered = UnseenFailures()
         rng = network.rng
-        transaction_manager = TransactionManager() if settings.idempotence else None
-        self.accumulator = RecordAccumulator(settings, rng, transaction_manager)
+        name = settings.transactional_id
+        transaction = None if name is None else TransactionState(name)
+        transaction_manager = TransactionManager(transaction) if settings.idempotence else None
+        self.accumulator = RecordAccumulator(settings, rng, transaction_manager, transaction)
         self.waiters = BufferPoolWaiters(self.accumulator.pool)
         topics = ProducerMetadata(client.metadata, settings.metadata_idle_seconds)
         completion = Completion(
@@ -120,7 +130,8 @@ class _Parts:
             client.metadata,
             transaction_manager,
             settings,
-            AcknowledgementHook(on_acknowledgement, self._undelivered),
+            # The failures of a transaction are reported by its end.
+            AcknowledgementHook(on_acknowledgement, self._undelivered if name is None else None),
             client.connection_problem,
         )
         self.sender = Sender(
@@ -132,6 +143,15 @@ class _Parts:
             transaction_manager,
             rng,
         )
+        self.transactions: Transactions | None = None
+        if transaction is not None and self.sender.transaction_requests is not None:
+            self.transactions = Transactions(
+                transaction,
+                self.sender.transaction_requests,
+                self.accumulator,
+                self.sender,
+                settings.max_block_seconds,
+            )
         counters, pool, waiters = completion.counters, self.accumulator.pool, self.waiters
         client.metrics.register(lambda: ProducerMetrics(client, counters, pool, waiters).collect)
         self.producer = Producer._create(  # noqa: SLF001 -- of this package
@@ -142,12 +162,18 @@ class _Parts:
             network.now_ms,
             settings.max_block_seconds,
             None if on_send is None else SendHook(on_send),
+            self.transactions,
         )
 
     def close(self) -> None:
         """Reject further records, and wake tasks waiting for memory (KAFKA-4235, KAFKA-9449)."""
         self.accumulator.close()
         self.waiters.wake_all()
+
+    async def abort_transaction(self) -> None:  # noqa: ASYNC910 -- there may be none
+        """Abort an open transaction, which takes a bounded time."""
+        if self.transactions is not None:
+            await self.transactions.abort_at_once()
 
     @contextmanager
     def reporting_failures(self) -> Iterator[None]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
-from typing import Final, TypeVar, final
+from typing import TYPE_CHECKING, Final, TypeVar, final
 
 import trio
 
-from ...errors import BufferExhaustedError, SendBatchError
+from ...errors import BufferExhaustedError, ConfigError, SendBatchError
 from ...protocol.records._types import Headers
 from .._client_metrics import ClientStatistics
 from ._deliveries import Deliveries
@@ -16,10 +17,14 @@ from ._delivery import Delivery, RecordMetadata
 from ._hooks import SendHook
 from ._metadata import MetadataWaiter
 from ._record_appender import RecordAppender
+from ._transactions import END_SECONDS, Offsets, Transaction, Transactions
 from .batching._accumulator import RecordAccumulator
 from .batching._buffer_pool import BufferPoolWaiters
 from .batching._records import RecordColumns, check_partition, check_topic
 from .sending._sender import Sender
+
+if TYPE_CHECKING:
+    from ..consumer.coordinator._classic_member import GroupMetadata
 
 T = TypeVar("T")
 
@@ -31,12 +36,14 @@ _SLICE_RECORDS: Final = 2000
 class Producer:
     """Sends records to the partition leaders; opened by :func:`.open_producer`.
 
-    Any number of tasks may share a producer. Records that one task sends to the same partition keep
-    their order; without idempotence, retries may change it.
+    Any number of tasks may share a producer, but only one transaction is open at a time. Records
+    that one task sends to the same partition keep their order; without idempotence, retries may
+    change it.
     """
 
     _appender: RecordAppender
     _hook: SendHook | None
+    _transactions: Transactions | None
     _accumulator: RecordAccumulator
     _sender: Sender
     _topics: MetadataWaiter
@@ -58,6 +65,7 @@ class Producer:
         now_ms: Callable[[], int],
         max_block_seconds: float,
         hook: SendHook | None = None,
+        transactions: Transactions | None = None,
     ) -> Producer:
         """Create a producer from its components; called by :func:`.open_producer`.
 
@@ -69,6 +77,7 @@ class Producer:
             now_ms: returns the wall-clock time in milliseconds since the epoch.
             max_block_seconds: ``max.block.ms``.
             hook: applied to each record before it is appended; None for no hook.
+            transactions: the transactions; None without ``transactional.id``.
         """
         self = cls.__new__(cls)
         self._appender = RecordAppender(accumulator, sender, topics, now_ms, hook)
@@ -76,6 +85,7 @@ class Producer:
         # would add a fifth to the time per record.
         vars(self)["send_nowait"] = self._appender.send_nowait
         self._hook = hook
+        self._transactions = transactions
         self._accumulator = accumulator
         self._sender = sender
         self._topics = topics
@@ -294,6 +304,8 @@ class Producer:
             await self._append_all(topic, partition, columns, deliveries)
             if self._accumulator.end_columns(deliveries):
                 self._sender.send_now(self._clock())
+            else:
+                self._sender.wake()
             # The last batch first: all others are usually done by then and need no separate wait.
             for outcome in reversed(deliveries.outcomes):
                 if not outcome.is_done:
@@ -405,7 +417,7 @@ class Producer:
         )
         if end < stop:
             self._topics.request(topic, partition, now)
-        sender.send_now(now)
+        sender.send_now(now, is_awaited=False)
         return end > start
 
     def _append_some(self, take: Callable[[], bool]) -> None:
@@ -492,3 +504,137 @@ class Producer:
                     await outcome.until_done()
         finally:
             self._accumulator.queues.end_flush()
+
+    # Transactions.
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        """Begin a transaction, and commit it when the block exits.
+
+        ::
+
+            async with producer.transaction() as tx:
+                await producer.send("out", value)
+                await tx.send_offsets(consumer)
+
+        All records that are sent inside the block, by any task, are committed when the block exits
+        normally, after all of them have been acknowledged. If the block exits with an exception,
+        including cancellation, or if the transaction cannot be committed, it is aborted. If the
+        block has committed or aborted the transaction itself, its exit does nothing. A producer has
+        one transaction at a time.
+
+        Raises:
+            TransactionAbortableError: at the exit: the transaction was aborted, since a record was
+                rejected, or not acknowledged within ``delivery.timeout.ms``; another transaction
+                may succeed.
+            TransactionOutcomeUnknownError: at the exit: the coordinator did not respond to the
+                commit within ``max.block.ms``.
+            LocalProtocolError: a transaction is open already.
+            ConfigError, CallTimedOutError, ProducerFencedError, ApiError, UnsupportedVersionError,
+            AuthenticationError, TrionetError, trio.ClosedResourceError: see
+                :meth:`init_transactions`.
+
+        Cancellation: aborts the transaction, unless its commit has been sent. In both cases the
+        block waits for the coordinator's response for at most five seconds, even though the task is
+        cancelled. After that, the producer ends the transaction while other tasks run, and
+        otherwise its coordinator does, after ``transaction.timeout.ms``.
+        """
+        transactions = self._checked_transactions()
+        await transactions.begin()
+        transaction = Transaction._create(transactions)  # noqa: SLF001 -- of this package
+        try:
+            yield transaction
+            if transaction.is_open:
+                await transactions.commit()
+        except BaseException:
+            if transaction.is_open:
+                with trio.move_on_after(END_SECONDS, shield=True):
+                    await transactions.abort_at_once()
+            raise
+
+    async def init_transactions(self) -> None:
+        """Fence other producers with the same ``transactional.id``, and abort their transaction.
+
+        The first transaction does this by itself. Call this method to do it before records are
+        read, for example. If it was done already, this is a no-op.
+
+        Raises:
+            ConfigError: the producer has no ``transactional.id``.
+            CallTimedOutError: no coordinator responded within ``max.block.ms``.
+            ProducerFencedError: another producer uses the same ``transactional.id``.
+            ApiError: the ``transactional.id`` may not be used, or ``transaction.timeout.ms`` is
+                larger than the brokers allow.
+            UnsupportedVersionError: the brokers do not support transactions.
+            AuthenticationError, TrionetError, trio.ClosedResourceError: see :meth:`send`.
+
+        Cancellation: the request is still carried out.
+        """
+        await self._checked_transactions().initialize()
+
+    async def begin_transaction(self) -> None:
+        """Begin a transaction; :meth:`transaction` does so and ends it, too.
+
+        Every call checks for cancellation, but yields to other tasks only if it has to wait: for
+        the first transaction, for one whose end was cancelled or has timed out, and after an error.
+
+        Raises:
+            LocalProtocolError: a transaction is open already.
+            ConfigError, CallTimedOutError, ProducerFencedError, ApiError, UnsupportedVersionError,
+            AuthenticationError, TrionetError, trio.ClosedResourceError: see
+                :meth:`init_transactions`.
+
+        Cancellation: no transaction begins.
+        """
+        await self._checked_transactions().begin()
+
+    async def commit_transaction(self) -> None:
+        """Wait until all records of the transaction are acknowledged, then commit it.
+
+        Raises:
+            TransactionAbortableError: a record was rejected, or not acknowledged within
+                ``delivery.timeout.ms``; call :meth:`abort_transaction`.
+            TransactionOutcomeUnknownError: the coordinator did not respond to the commit within
+                ``max.block.ms``.
+            LocalProtocolError: no transaction is open.
+            ConfigError: the producer has no ``transactional.id``.
+            ProducerFencedError, ApiError, AuthenticationError, TrionetError,
+            trio.ClosedResourceError: see :meth:`init_transactions`.
+
+        Cancellation: aborts the transaction, unless its commit has been sent; in both cases this
+        waits for the coordinator's response for at most five seconds.
+        """
+        await self._checked_transactions().commit()
+
+    async def abort_transaction(self) -> None:
+        """Abort the transaction: drop the records that have not been sent, and hide all others.
+
+        Without an open transaction, this is a no-op; so it may be the ``on_revoked`` of a consumer.
+
+        Raises:
+            CallTimedOutError: the coordinator did not respond within ``max.block.ms``; the producer
+                goes on trying, and the coordinator aborts the transaction after
+                ``transaction.timeout.ms`` in any case.
+            LocalProtocolError: another task is ending the transaction.
+            ConfigError: the producer has no ``transactional.id``.
+            ProducerFencedError, ApiError, AuthenticationError, TrionetError,
+            trio.ClosedResourceError: see :meth:`init_transactions`.
+
+        Cancellation: the transaction is still aborted.
+        """
+        await self._checked_transactions().abort()
+
+    async def send_offsets_to_transaction(
+        self, offsets: Offsets, group_metadata: GroupMetadata | None = None
+    ) -> None:
+        """Commit offsets of a consumer together with the open transaction.
+
+        See :meth:`.Transaction.send_offsets`, which also describes the arguments and exceptions.
+
+        Cancellation: the transaction can then only be aborted.
+        """
+        await self._checked_transactions().send_offsets(offsets, group_metadata)
+
+    def _checked_transactions(self) -> Transactions:
+        if self._transactions is None:
+            raise ConfigError("this producer has no transactions; set transactional.id")
+        return self._transactions

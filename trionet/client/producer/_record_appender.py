@@ -133,7 +133,7 @@ class RecordAppender:
         if not delivery.index:  # a new batch: the one before it is full, and linger.ms begins
             self._sender.batch_began(delivery.outcome.topic_partition, now)
             if not self.is_awaited:
-                self._sender.wake()
+                self._sender.wake_for_new_batch()
         return delivery
 
     def append_if_free(

@@ -59,6 +59,10 @@ class ProducerSettings:
             (``partitioner.ignore.keys``).
         metadata_idle_seconds: how long a topic may go unused before its metadata is dropped
             (``metadata.max.idle.ms``).
+        transactional_id: identifies the producer across restarts, and makes it transactional
+            (``transactional.id``); None without transactions.
+        transaction_timeout_seconds: how long a transaction may stay open before its coordinator
+            aborts it (``transaction.timeout.ms``).
     """
 
     client: ClientSettings = attrs.field(factory=ClientSettings)
@@ -78,6 +82,14 @@ class ProducerSettings:
     partitioner_availability_timeout_seconds: float = 0.0
     partitioner_ignores_keys: bool = False
     metadata_idle_seconds: float = 300.0
+    transactional_id: str | None = None
+    transaction_timeout_seconds: float = 60.0
+
+    def __attrs_post_init__(self) -> None:
+        if self.transactional_id is not None and not self.idempotence:
+            raise ConfigError(
+                "transactional.id requires enable.idempotence; set enable.idempotence = true"
+            )
 
 
 #: The maximum of ``max.in.flight.requests.per.connection`` with idempotence. Brokers remember
@@ -131,6 +143,8 @@ def producer_settings(
         ),
         partitioner_ignores_keys=read.flag("partitioner.ignore.keys"),
         metadata_idle_seconds=read.seconds("metadata.max.idle.ms"),
+        transactional_id=_transactional_id(read),
+        transaction_timeout_seconds=read.seconds("transaction.timeout.ms"),
     )
     read.report()
     return settings
@@ -168,16 +182,27 @@ def _compression_level(config: ClientConfig) -> int | None:
     return config.integer(key) if key in config.given else None
 
 
+def _transactional_id(config: ClientConfig) -> str | None:
+    if config["transactional.id"] == "":
+        raise ConfigError(
+            "transactional.id = '' must not be empty; leave it out for a producer without"
+            " transactions"
+        )
+    return config.optional("transactional.id")
+
+
 def _idempotence(config: ClientConfig) -> bool:
     """Return whether the producer is idempotent.
 
-    Unless ``enable.idempotence`` is set explicitly, incompatible values of ``retries`` or ``acks``
-    disable idempotence. An incompatible ``max.in.flight.requests.per.connection`` is always an
-    error, as in Kafka, because a user who raises it is unlikely to want to give up idempotence.
+    Unless ``enable.idempotence`` or ``transactional.id`` is set explicitly, incompatible values of
+    ``retries`` or ``acks`` disable idempotence. An incompatible
+    ``max.in.flight.requests.per.connection`` is always an error, as in Kafka, because a user who
+    raises it is unlikely to want to give up idempotence.
 
     Raises:
         ConfigError: the settings are incompatible with idempotence.
     """
+    needs = [key for key in ("transactional.id", "enable.idempotence") if key in config.given]
     if not config.flag("enable.idempotence"):
         return False
     if config.integer("max.in.flight.requests.per.connection") > IN_FLIGHT_MAX:
@@ -190,10 +215,13 @@ def _idempotence(config: ClientConfig) -> bool:
         ("retries", "1 or more", config["retries"] == 0),
         ("acks", "all", _acks(config) != -1),
     ):
-        if rules_out and "enable.idempotence" in config.given:
+        if rules_out and needs:
+            instead = "set enable.idempotence = false"
+            if needs[0] == "transactional.id":
+                instead = "leave transactional.id out"
             raise ConfigError(
-                f"{key} = {config[key]!r} is not allowed with enable.idempotence; set it to"
-                f" {allowed}, or set enable.idempotence = false"
+                f"{key} = {config[key]!r} is not allowed with {needs[0]}; set it to {allowed},"
+                f" or {instead}"
             )
         if rules_out:
             logger.info("disabling enable.idempotence, since %s is %s", key, config[key])

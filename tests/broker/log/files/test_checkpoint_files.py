@@ -185,6 +185,7 @@ EXTENTS = st.dictionaries(
         NUMBERS,
         NUMBERS,
         NUMBERS,
+        st.just(0) | NUMBERS,
     ),
 )
 
@@ -199,6 +200,14 @@ def test_the_file_is_a_line_for_each_partition_and_a_checksum() -> None:
     *lines, seal = data.decode().splitlines()
     assert ["0", "1", f"orders 3 {'0' * 31}1 5 42 40 100 2000 7"] == lines
     assert seal.startswith("crc32c ")
+
+
+def test_a_line_ends_with_the_aborted_transactions_if_there_are_any() -> None:
+    """Without them it is as releases wrote it that knew no transactions."""
+    extent = Extent(bytes(16), 5, 42, 40, 100, 2000, 7, 9)
+    _, _, line, _ = encoded({("orders", 3): extent}).decode().splitlines()
+
+    assert line.endswith(" 5 42 40 100 2000 7 9")
 
 
 @pytest.mark.slow

@@ -310,6 +310,24 @@ async def test_start_offset_survives_a_crash_after_a_checkpoint(directory: Direc
         assert 2 == folder.logs["orders", 0].start_offset
 
 
+async def test_a_segment_that_is_removed_later_than_its_records_is_not_missing(
+    folder: FolderDirectory, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After a power cut, the start offset may be the end of the only segment that came back."""
+    async with reopened(folder) as logs:
+        log = await logs.create("orders", 0, TOPIC_ID, CONFIG, NOW)
+        log.append(ONE * 2, NOW)
+        await log.flush()
+        log.start_offset = 2
+        await logs.write_checkpoints()
+        await log.delete_before(2)
+    async with reopened(folder) as logs:
+        log = logs.logs["orders", 0]
+
+        assert (2, 2) == (log.start_offset, log.end_offset)
+    assert "" == caplog.text
+
+
 async def test_partition_made_again_has_nothing_of_the_earlier_one_after_a_crash(
     directory: Directory,
 ) -> None:

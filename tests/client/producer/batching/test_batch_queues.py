@@ -21,7 +21,7 @@ from trionet.client.network._cluster import NO_LEADER
 from trionet.client.producer._delivery import Delivery
 from trionet.client.producer.batching._accumulator import RecordAccumulator
 from trionet.client.producer.batching._batch import SEQUENCE_MAX, ProducerBatch
-from trionet.client.producer.sending._transaction_manager import TransactionManager
+from trionet.client.producer.transactions._transaction_manager import TransactionManager
 from trionet.protocol import error_codes
 
 ONE = cluster(1)

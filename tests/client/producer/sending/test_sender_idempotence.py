@@ -22,7 +22,7 @@ from support.scripted_leaders import (
 from support.scripted_node import Hangup
 from trionet import ApiError, DeliveryTimeoutError, TrionetError
 from trionet.client.producer._settings import ProducerSettings
-from trionet.client.producer.sending._sequences import KNOWN_SECONDS
+from trionet.client.producer.transactions._sequences import KNOWN_SECONDS
 from trionet.protocol import error_codes
 
 ONE_EACH = attrs.evolve(AT_ONCE, batch_bytes=0)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.numbered_batches import NOW, T0, T1, Batch, idempotence, may_drain, sent, written
-from trionet.client.producer.sending._sequences import (
+from trionet.client.producer.transactions._sequences import (
     EPOCH_MAX,
     KNOWN_SECONDS,
     NONE,
@@ -15,7 +15,7 @@ from trionet.client.producer.sending._sequences import (
     after,
     is_newer,
 )
-from trionet.client.producer.sending._transaction_manager import TransactionManager
+from trionet.client.producer.transactions._transaction_manager import TransactionManager
 from trionet.errors import TrionetError
 from trionet.protocol import error_codes
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.numbered_batches import Batch, idempotence, may_drain, written
-from trionet.client.producer.sending._sequences import NONE, after, is_newer
+from trionet.client.producer.transactions._sequences import NONE, after, is_newer
 from trionet.protocol import error_codes
 
 OUT_OF_ORDER = error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER

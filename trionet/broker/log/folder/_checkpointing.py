@@ -96,7 +96,14 @@ class Checkpointing:
         """Return one line per log, reusing the lines of unchanged logs."""
         known, self._lines = self._lines, {}
         for key, log in self._logs.items():
-            state = log.topic_id, log.start_offset, log.stored_recovery_point, log.leader_epoch
+            state = (
+                log.topic_id,
+                log.start_offset,
+                # Removing segments below the start offset changes nothing else.
+                log.first_segment_offset,
+                log.stored_recovery_point,
+                log.leader_epoch,
+            )
             before = known.get(key)
             if before is None or before[0] != state:
                 before = state, extent_line(key, log.extent)

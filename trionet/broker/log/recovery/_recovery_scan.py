@@ -86,9 +86,14 @@ class RecoveryScan:
             MissingRecordsError: records are missing, and the log may not be opened without them.
             OSError: the directory cannot be read or written.
         """
+        scan_from = self._recovery_point
+        extent = self._losses.extent
+        if extent is not None:
+            # If the log rolled right at the recovery point, the last run may have synced neither
+            # the end of that segment's indexes nor the file of the next one.
+            scan_from = min(scan_from, extent.base_offset)
         first = max(
-            (i for i, each in enumerate(segments) if each.base_offset <= self._recovery_point),
-            default=0,
+            (i for i, each in enumerate(segments) if each.base_offset <= scan_from), default=0
         )
         trusted, doubtful = segments[:first], segments[first:]
         base_offset = doubtful[0].base_offset

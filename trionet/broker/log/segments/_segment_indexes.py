@@ -1,8 +1,8 @@
 """The indexes of a segment: arrays in memory, Kafka's index files on disk.
 
-The two indexes for lookups are sparse, and can be rebuilt from the log file at any time. In memory, they are
-native arrays, which ``bisect`` can search without reading a file. On disk, they are big-endian
-entries:
+The two indexes for lookups are sparse, and can be rebuilt from the log file at any time. In memory,
+they are native arrays, which ``bisect`` can search without reading a file. On disk, they are
+big-endian entries:
 
 * ``.index``: int32 offset relative to the segment's base offset, int32 position. The offset is the
   *last* offset of the batch that starts at the position (Kafka: OffsetIndex).

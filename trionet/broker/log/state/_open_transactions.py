@@ -12,7 +12,6 @@ watermark (Kafka: unreplicatedTxns).
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Final
 
 from ..segments._aborted_transactions import AbortedTransaction
@@ -38,7 +37,7 @@ class OpenTransactions:
         self.first_offsets: dict[int, int] = {}
         self._positions: dict[int, int] = {}
         # First offset, position and offset of the marker, in the order of the markers.
-        self._ended: deque[tuple[int, int, int]] = deque()
+        self._ended: list[tuple[int, int, int]] = []
 
     @property
     def is_empty(self) -> bool:
@@ -93,8 +92,11 @@ class OpenTransactions:
             offset, position = first_offset, self._positions[producer_id]
             break
         ended = self._ended
-        while ended and ended[0][2] < high_watermark:
-            ended.popleft()
+        visible = 0
+        while visible < len(ended) and ended[visible][2] < high_watermark:
+            visible += 1
+        if visible:
+            del ended[:visible]
         for ended_offset, ended_position, _ in ended:
             if ended_offset < offset:
                 offset, position = ended_offset, ended_position

@@ -12,12 +12,12 @@ Entries are immutable: changes replace them. Therefore a copy of the map is a co
 that a thread can write, and an append that fails on disk does not change any state.
 
 After a restart, the state is that of the newest valid snapshot file plus the batch headers and
-markers after it. The format of the file is Kafka's (ProducerSnapshot.json, version 1): an int16 version, the
-uint32 CRC-32C of everything after it, an int32 count, and 46 bytes per batch. Kafka writes only
-each producer's last batch, so after a restart it does not know the other batches that were in
-flight. If the producer resends such a batch, it is rejected as out of order, or stored twice in a
-new epoch. This broker writes every batch that it remembers, oldest first, as a separate entry.
-Kafka can read the file, because it uses each producer's last entry.
+markers after it. The format of the file is Kafka's (ProducerSnapshot.json, version 1): an int16
+version, the uint32 CRC-32C of everything after it, an int32 count, and 46 bytes per batch. Kafka
+writes only each producer's last batch, so after a restart it does not know the other batches that
+were in flight. If the producer resends such a batch, it is rejected as out of order, or stored
+twice in a new epoch. This broker writes every batch that it remembers, oldest first, as a separate
+entry. Kafka can read the file, because it uses each producer's last entry.
 """
 
 # Compiled by mypyc.

@@ -281,7 +281,7 @@ def assign(
     """
     batches: list[Assigned] = []
     pending: dict[int, ProducerEntry] = {}
-    begun: list[tuple[int, int, int]] = []
+    changes: TransactionChanges | None = None
     at = size = 0
     first_offset = last_offset = duplicate_timestamp = -1
     for header in headers:
@@ -297,7 +297,8 @@ def assign(
             fields = (header, at, batch_size, base_offset, last_offset, timestamp)
             batches.append(_tuple(Assigned, fields))
             if transaction_version >= 0 and _begins(pending.get(header.producer_id), base_offset):
-                begun.append((header.producer_id, base_offset, size))
+                changes = changes or TransactionChanges([], -1, False)
+                changes.begun.append((header.producer_id, base_offset, size))
             end_offset = last_offset + 1
             size += batch_size
         else:
@@ -312,7 +313,6 @@ def assign(
             f"the records would get offsets up to {end_offset - 1}, but offsets must be below"
             f" {_END_OFFSET_MAX}; send the records to another partition",
         )
-    changes = TransactionChanges(begun, -1, False) if begun else None
     whole = (batches, pending, size, first_offset, last_offset, duplicate_timestamp, changes)
     return _tuple(Assignment, whole)
 

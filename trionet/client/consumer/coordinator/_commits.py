@@ -56,7 +56,7 @@ class Commits:
         See :meth:`.CommittedOffsets.commit`.
         """
         if offsets is None:
-            offsets = _committable(self._subscription.assignment.positions())
+            offsets = committable(self._subscription.assignment.positions())
         if not offsets:
             await trio.lowlevel.checkpoint()
             return
@@ -112,13 +112,14 @@ class Commits:
 
     def _finished(self) -> dict[TopicPartition, tuple[PartitionState, OffsetAndMetadata]]:
         states = self._subscription.assignment.states
-        finished = _committable(self._subscription.assignment.finished_positions())
+        finished = committable(self._subscription.assignment.finished_positions())
         return {each: (states[each], offset) for each, offset in finished.items()}
 
 
-def _committable(
+def committable(
     positions: Mapping[TopicPartition, FetchPosition],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Return positions as offsets to commit."""
     return {
         each: OffsetAndMetadata(offset, "", None if epoch == NO_EPOCH else epoch)
         for each, (offset, epoch) in positions.items()

@@ -30,6 +30,7 @@ from ..._topic_partition import TopicPartition
 from .._deliveries import Deliveries
 from .._delivery import Delivery, ProduceRequestResult, abandon, withdrawn
 from .._settings import ProducerSettings
+from ..transactions._transaction_state import TransactionState
 from ._batch import ProducerBatch, record_size_max
 from ._batch_queues import BatchQueues, Sequencing
 from ._buffer_pool import BufferPool
@@ -46,11 +47,14 @@ class RecordAccumulator:
         settings: the settings of the producer.
         rng: jitters backoffs and chooses partitions.
         sequencing: assigns sequence numbers to batches; None without idempotence.
+        transaction: the transactions to which all records belong; None without transactions.
 
     Attributes:
         queues: the batches waiting to be sent.
         pool: the memory that batches occupy.
-        is_closed: whether appends are rejected.
+        is_closed: whether the producer is closed.
+        is_blocked: whether appends are rejected, because the producer is closed, or because no
+            transaction is open.
     """
 
     def __init__(
@@ -58,12 +62,15 @@ class RecordAccumulator:
         settings: ProducerSettings,
         rng: random.Random,
         sequencing: Sequencing | None = None,
+        transaction: TransactionState | None = None,
     ) -> None:
         self.queues: BatchQueues = BatchQueues(settings, rng, sequencing)
         # Both are read for each record, and these references save an attribute access.
         self.pool: BufferPool = self.queues.pool
         self._topics = self.queues.topics
         self.is_closed: bool = False
+        self.is_blocked: bool = transaction is not None
+        self._transaction = transaction
         self._settings = settings
         self._batch_bytes = min(settings.batch_bytes, settings.request_bytes_max)
         self._codec = _CODECS[settings.compression]
@@ -112,6 +119,8 @@ class RecordAccumulator:
             trio.WouldBlock: ``buffer.memory`` has no space for another batch, or the topic or the
                 partition is not known yet.
             trio.ClosedResourceError: the accumulator is closed.
+            LocalProtocolError: no transaction is open.
+            TransactionAbortableError: the open transaction has failed.
             RecordTooLargeError: the record is larger than ``max.request.size``, or than all of
                 ``buffer.memory``.
             LocalProtocolError: the timestamp does not fit into 64 bits, or is too far from the
@@ -122,9 +131,9 @@ class RecordAccumulator:
         if delivery is not None:
             return delivery
         found = self._topics.get(topic)
-        if found is None or self.is_closed:
-            if self.is_closed:
-                raise trio.ClosedResourceError("the producer is closed")
+        if found is None or self.is_blocked:
+            if self.is_blocked:
+                raise self._refusal()
             raise trio.WouldBlock
         is_sticky = False
         if partition is not None:
@@ -168,7 +177,7 @@ class RecordAccumulator:
             LocalProtocolError, TypeError: see :meth:`append`.
         """
         found = self._topics.get(topic)
-        if found is None or self.is_closed:
+        if found is None or self.is_blocked:
             return None
         if partition is not None:
             queue = found.queue(partition)
@@ -222,7 +231,7 @@ class RecordAccumulator:
         has_keys = columns.keys is not None and not self._ignores_keys
         try:
             while number < stop:
-                if found is not None and not self.is_closed:
+                if found is not None and not self.is_blocked:
                     queue = found.sticky if found.sticky_batch is found.sticky_filling else None
                     if partition is not None:
                         queue = found.queue(partition)
@@ -285,6 +294,9 @@ class RecordAccumulator:
         headers: Headers,
         now: float,
     ) -> Delivery:
+        transaction = self._transaction
+        if transaction is not None:
+            transaction.add_partition(queue.topic_partition)
         size = self._reserve(key, value, headers)
         try:
             batch = ProducerBatch(
@@ -295,6 +307,7 @@ class RecordAccumulator:
                 self._codec,
                 self._settings.compression_level,
             )
+            batch.is_transactional = transaction is not None
             delivery = batch.try_append(timestamp, key, value, headers)
         except BaseException:
             self.pool.give_back(size)
@@ -362,9 +375,22 @@ class RecordAccumulator:
             batch.outcome.fail(withdrawn())  # a flush may wait for it
             self.queues.deallocate(batch)
 
+    def begin_transaction(self) -> None:
+        """Accept records again, now that a transaction is open."""
+        self.is_blocked = self.is_closed
+
+    def end_transaction(self) -> None:
+        """Reject further appends until the next transaction."""
+        self.is_blocked = True
+
+    def _refusal(self) -> Exception:
+        if self.is_closed or self._transaction is None:
+            return trio.ClosedResourceError("the producer is closed")
+        return self._transaction.refusal()
+
     def close(self) -> None:
         """Reject further appends, and make all queued batches ready immediately."""
-        self.is_closed = True
+        self.is_closed = self.is_blocked = True
         self.queues.close()
 
 

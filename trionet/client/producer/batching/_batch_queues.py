@@ -293,6 +293,11 @@ class BatchQueues:
         """Whether any batch is queued."""
         return bool(self._undrained)
 
+    @property
+    def has_incomplete(self) -> bool:
+        """Whether any batch is queued or in flight."""
+        return bool(self._incomplete)
+
     def begin_flush(self) -> list[ProduceRequestResult]:
         """Make every batch ready immediately until :meth:`end_flush`.
 

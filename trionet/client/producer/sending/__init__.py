@@ -1,1 +1,1 @@
-"""Sending batches in Produce requests, numbering them, and retrying or completing them."""
+"""Sending batches in Produce requests, and retrying or completing them."""

@@ -40,9 +40,10 @@ from .._hooks import AcknowledgementHook
 from .._settings import ProducerSettings
 from ..batching._batch import ProducerBatch
 from ..batching._batch_queues import BatchQueues
+from ..transactions._transaction_manager import TransactionManager
+from ..transactions._verdicts import abortable, fenced
 from ._counters import SenderCounters
 from ._produce_requests import UNKNOWN, WRITTEN, PartitionResponse, partition_responses
-from ._transaction_manager import TransactionManager
 
 logger = logging.getLogger("trionet.client")
 
@@ -274,8 +275,12 @@ class Completion:
             batch.outcome.fail(batch.failure(_beside(batch)), of_records)
         self._fail(batch, error)
         self._queues.deallocate(batch)
-        if self._transaction_manager is not None and self._transaction_manager.is_fatal(code):
-            self._transaction_manager.fail(error)
+        manager = self._transaction_manager
+        if manager is not None and manager.is_fatal(code):
+            transaction = manager.transaction
+            if transaction is not None and code == error_codes.PRODUCER_FENCED:
+                error = fenced(transaction.transactional_id, error)
+            manager.fail(error)
 
     def aborted(self, batches: Sequence[ProducerBatch]) -> None:
         """Report aborted batches to the acknowledgement hook."""
@@ -285,12 +290,15 @@ class Completion:
             self._hook.failed(batch, error)
 
     def _fail(self, batch: ProducerBatch, error: TrionetError) -> None:
+        manager = self._transaction_manager
+        if manager is not None and manager.transaction is not None:
+            manager.transaction.fail(abortable(error))
         failure = batch.failure(error)
         batch.outcome.fail(failure)
         self._hook.failed(batch, failure)
         self.counters.failed(batch)
-        if self._transaction_manager is not None:
-            self._transaction_manager.failed(batch)
+        if manager is not None:
+            manager.failed(batch)
 
 
 def _text(response: PartitionResponse) -> str:

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 #: The last version that identifies topics by name.
 LAST_WITH_NAMES: Final = 12
+#: The last version with which a leader does not add partitions to transactions (KIP-890).
+LAST_OF_TV1: Final = 11
+#: The first version that carries a transactional id (KIP-98).
+FIRST_WITH_TRANSACTIONS: Final = 3
 UNKNOWN: Final = -1
 
 
@@ -79,9 +83,21 @@ WRITTEN: Final = PartitionResponse()
 
 
 def produce_request(
-    batches: Sequence[ProducerBatch], cluster: Cluster, *, acks: int, timeout_ms: int
+    batches: Sequence[ProducerBatch],
+    cluster: Cluster,
+    *,
+    acks: int,
+    timeout_ms: int,
+    transactional_id: str | None = None,
 ) -> tuple[ProduceRequest, int | None]:
     """Return a request for several batches, each for a different partition.
+
+    Args:
+        batches: the batches.
+        cluster: provides the topic ids.
+        acks: which replicas must acknowledge the records.
+        timeout_ms: how long the leader may wait for them.
+        transactional_id: the transactional id if the batches belong to a transaction.
 
     Returns:
         The request, and the highest version that can encode it; None for no limit.
@@ -101,7 +117,7 @@ def produce_request(
     # Fields are assigned, here and below, because the keyword arguments of the constructors would
     # take longer than all other work for a small request.
     request = new(ProduceRequest)
-    request.transactional_id = None
+    request.transactional_id = transactional_id
     request.acks = acks
     request.timeout_ms = timeout_ms
     request.topic_data = list(topics.values())

@@ -40,15 +40,20 @@ from .._metadata import ProducerMetadata
 from .._settings import ProducerSettings
 from ..batching._batch import ProducerBatch
 from ..batching._batch_queues import BatchQueues
+from ..transactions._transaction_manager import InitProducerIdHandler, TransactionManager
+from ..transactions._transaction_requests import TransactionRequests
+from ..transactions._transaction_state import TransactionState
 from ._completion import Completion
 from ._counters import SenderCounters
-from ._produce_requests import produce_request
-from ._transaction_manager import InitProducerIdHandler, TransactionManager
+from ._produce_requests import FIRST_WITH_TRANSACTIONS, LAST_OF_TV1, produce_request
 
 logger = logging.getLogger("trionet.client")
 
 #: The time for which the sending task sleeps after an awaited record, unless new work wakes it.
 PAUSE_SECONDS: Final = 0.05
+#: The time after which the sending task runs if nothing follows a record of a transaction. It is
+#: less than any round trip to another machine costs with the work around it.
+TRANSACTION_PAUSE_SECONDS: Final = 0.001
 
 
 class Baton:
@@ -80,16 +85,18 @@ class Baton:
         waiting: the number of tasks waiting for a response while another task runs the sender.
     """
 
-    __slots__ = ("_clock", "_stand_by", "has_ended", "is_held", "waiting")
+    __slots__ = ("_clock", "_is_called", "_stand_by", "has_ended", "is_held", "waiting")
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._stand_by: trio.CancelScope | None = None
+        self._is_called = False
         self.is_held = self.has_ended = False
         self.waiting = 0
 
     async def stand_by(self) -> None:
         """Put the sending task to sleep until it must run the sender again."""
+        self._is_called = False
         with trio.CancelScope() as self._stand_by:
             await trio.sleep_forever()
         self._stand_by = None
@@ -99,6 +106,17 @@ class Baton:
         if self._stand_by is not None and not self.is_held:
             self._stand_by.cancel()
 
+    def call_later(self) -> None:
+        """Wake the sending task soon, unless a task takes the baton before.
+
+        A record of a transaction is normally followed by its commit, whose task runs the sender
+        itself.
+        """
+        stand_by = self._stand_by
+        if stand_by is not None and not self.is_held and not self._is_called:
+            self._is_called = True
+            stand_by.deadline = self._clock() + TRANSACTION_PAUSE_SECONDS
+
     def leave(self, *, has_work: bool) -> None:
         """Wake the sending task, immediately if there is work, otherwise after a pause."""
         stand_by = self._stand_by
@@ -106,7 +124,8 @@ class Baton:
             return
         if has_work or self.has_ended:
             stand_by.cancel()
-        elif stand_by.deadline == math.inf:
+        elif stand_by.deadline == math.inf or self._is_called:
+            self._is_called = False
             stand_by.deadline = self._clock() + PAUSE_SECONDS
 
     def end(self) -> None:
@@ -130,6 +149,7 @@ class Sender:
 
     Attributes:
         error: the error that ended the producer; None while the producer works.
+        transaction_requests: sends the requests of transactions; None without transactions.
         counters: the counters of requests and batches.
     """
 
@@ -152,7 +172,19 @@ class Sender:
         self._topics = topics
         self._transaction_manager = transaction_manager
         self._init_producer_id: InitProducerIdHandler | None = None
-        if transaction_manager is not None:
+        self._transaction: TransactionState | None = None
+        self.transaction_requests: TransactionRequests | None = None
+        if transaction_manager is not None and transaction_manager.transaction is not None:
+            self._transaction = transaction_manager.transaction
+            self.transaction_requests = TransactionRequests(
+                client,
+                transaction_manager,
+                self._transaction,
+                settings.transaction_timeout_seconds,
+                settings.retry,
+                rng,
+            )
+        elif transaction_manager is not None:
             self._init_producer_id = InitProducerIdHandler(
                 client, transaction_manager, settings.retry, rng, self._producer_id_refused
             )
@@ -219,14 +251,61 @@ class Sender:
             baton.leave(has_work=has_work)
         return delivery.result()  # noqa: ASYNC910 -- what is not done was waited for
 
+    async def run_until(self, is_done: Callable[[], bool]) -> None:  # noqa: ASYNC910 -- see below
+        """Run the sender until a condition holds, or until the producer has ended.
+
+        The calling task runs the sender itself unless another task is running it, as in
+        :meth:`wait_for`. If the condition holds already, this is no checkpoint.
+
+        Args:
+            is_done: returns whether the condition holds. Only responses and the first half of a run
+                may change the result.
+
+        Cancellation: stops the wait; the sending task continues.
+        """
+        baton = self._baton
+        has_run = False
+        if baton.is_held:
+            self.send_now(self._clock())
+        try:
+            while not is_done() and self.error is None and not baton.has_ended:
+                if baton.is_held:
+                    baton.waiting += 1
+                    try:
+                        await self._client.until_polled()
+                    finally:
+                        baton.waiting -= 1
+                else:
+                    has_run = True
+                    await self.run_once()
+        finally:
+            if has_run:
+                has_work = self._queues.has_undrained or self._client.in_flight_count() > 0
+                baton.leave(has_work=has_work)
+
     def wake(self) -> None:
         """Wake the sending task to send batches or requests."""
         self._baton.call()
 
-    def send_now(self, now: float) -> None:
-        """Send ready batches without waiting, and schedule the next check of all other batches."""
+    def wake_for_new_batch(self) -> None:
+        """Wake the sending task to send a batch that has just begun, and to await its response."""
+        if self._transaction is None:
+            self._baton.call()
+        else:
+            self._baton.call_later()
+
+    def send_now(self, now: float, *, is_awaited: bool = True) -> None:
+        """Send ready batches without waiting, and schedule the next check of all other batches.
+
+        Args:
+            now: the current time on the event loop's clock, in seconds.
+            is_awaited: whether the responses are needed at once; see :meth:`wake_for_new_batch`.
+        """
         self._run_by(self._send_ready(now))
-        self.wake()
+        if is_awaited:
+            self.wake()
+        else:
+            self.wake_for_new_batch()
 
     def batch_began(self, partition: TopicPartition, now: float) -> None:
         """Send a partition's ready batches, now that a record has begun a new batch.
@@ -277,6 +356,11 @@ class Sender:
             self.check()
 
     @property
+    def has_ended(self) -> bool:
+        """Whether the sender was stopped permanently."""
+        return self._baton.has_ended
+
+    @property
     def raised_error(self) -> Exception | None:
         """The error that has ended the producer, if a call has raised it."""
         return self.error if self._was_raised else None
@@ -317,9 +401,11 @@ class Sender:
 
     def _send_ready(self, now: float) -> float:
         """Send all ready batches. Returns the time of the next check if nothing else happens."""
+        had_error = self.error is not None
         next_run_at = self._prepare(now)
         if self.error is not None:
-            return math.inf
+            # The first time, a task that runs the sender must notice what has failed.
+            return math.inf if had_error else now
         self._completion.expire(now)
         self._topics.expire(now)
         self._queues.topics.update(self._client.metadata.cluster)
@@ -332,12 +418,43 @@ class Sender:
         return min(next_run_at, next_at, self._completion.next_expiry)
 
     def _prepare(self, now: float) -> float:
-        if self._transaction_manager is None or self._init_producer_id is None:
+        manager = self._transaction_manager
+        if manager is None:
             return math.inf
-        self._transaction_manager.settle()
-        if self._transaction_manager.error is not None:
-            self.fail(self._transaction_manager.error)
+        if self._transaction is not None:
+            return self._prepare_transaction(manager, self._transaction, now)
+        assert self._init_producer_id is not None
+        manager.settle()
+        if manager.error is not None:
+            self.fail(manager.error)
         return self._init_producer_id.send_if_due(now)
+
+    def _prepare_transaction(
+        self, manager: TransactionManager, transaction: TransactionState, now: float
+    ) -> float:
+        """Fail the records of a failed transaction, and send its next request.
+
+        Returns:
+            When to call this again; at once if the state has changed without a response, since a
+            task that runs the sender may wait for that.
+        """
+        requests = self.transaction_requests
+        assert requests is not None
+        if manager.error is not None:
+            self.fail(manager.error)
+            return now
+        before = transaction.state
+        self._completion.expire(now)
+        if transaction.drops_records and self._queues.has_undrained:
+            why = transaction.error or DeliveryAbortedError(
+                "the transaction was aborted before the record was sent"
+            )
+            dropped = self._queues.abort_undrained(why)
+            self._completion.aborted(dropped)
+            for batch in dropped:
+                manager.failed(batch)
+        at = requests.send_if_due(now, has_incomplete=self._queues.has_incomplete)
+        return at if transaction.state is before else now
 
     def _ready_nodes(self, now: float) -> tuple[dict[int, Node], float]:
         """Return the nodes that can accept ready batches, and the time of the next check."""
@@ -375,6 +492,13 @@ class Sender:
             if not batches:
                 return
             request, version_max = self._request(batches)
+        version_min = 0
+        if self._transaction is not None:
+            version_min = FIRST_WITH_TRANSACTIONS
+            if self._transaction.is_v2:
+                version_min = LAST_OF_TV1 + 1
+            else:
+                version_max = LAST_OF_TV1
         self.counters.requests_sent += 1
         for batch in batches:
             topic = batch.topic_partition.topic
@@ -382,8 +506,17 @@ class Sender:
             self.counters.sent(batch, now)
         self._completion.sent(batches)
         on_response = partial(self._completion.handle_response, batches=batches)
-        self._client.send(node, request, on_response, version_max=version_max)
+        self._client.send(
+            node, request, on_response, version_min=version_min, version_max=version_max
+        )
 
     def _request(self, batches: Sequence[ProducerBatch]) -> tuple[ProduceRequest, int | None]:
         cluster = self._client.metadata.cluster
-        return produce_request(batches, cluster, acks=self._acks, timeout_ms=self._timeout_ms)
+        transaction = self._transaction
+        return produce_request(
+            batches,
+            cluster,
+            acks=self._acks,
+            timeout_ms=self._timeout_ms,
+            transactional_id=None if transaction is None else transaction.transactional_id,
+        )

@@ -1,8 +1,9 @@
 """The transaction manager, which makes a producer idempotent (KIP-98, KIP-360).
 
-(Kafka: TransactionManager, without transactions.) It performs no I/O, and decides which batch may
-be sent next, its sequence number, whether a rejected batch may be retried, and when a new
-producer id is needed. :class:`InitProducerIdHandler` requests the id, without waiting.
+(Kafka: TransactionManager, whose transactions are a :class:`.TransactionState` here.) It performs
+no I/O, and decides which batch may be sent next, its sequence number, whether a rejected batch may
+be retried, and when a new producer id is needed. :class:`InitProducerIdHandler` requests the id,
+without waiting.
 
 If the producer no longer knows which batches a leader has appended, it bumps the epoch and
 renumbers the in-flight batches of that partition from 0, since a leader accepts a new epoch only
@@ -10,6 +11,9 @@ from 0. The epoch must not be bumped while the leader may have appended an in-fl
 that batch would be written again under its new number. The response to a batch shows whether the
 leader has appended it. In one case, responses to other batches show this, as :mod:`._sequences`
 explains.
+
+A transactional producer does none of this: if a batch fails, or is out of order although nothing
+before it is missing, the transaction is aborted, and the next one has a new epoch.
 
 Rejected: bumping the epoch immediately when a batch is out of order, as Kafka's producer does. This
 writes the batch twice if only the response was lost. Reconsider if brokers keep the last batches of
@@ -44,6 +48,7 @@ from ._sequences import (
     ProducerIdentity,
     SequencedBatch,
 )
+from ._transaction_state import TransactionState
 
 logger = logging.getLogger("trionet.client")
 
@@ -58,6 +63,7 @@ _FATAL: Final = frozenset(
     {
         error_codes.CLUSTER_AUTHORIZATION_FAILED,
         error_codes.PRODUCER_FENCED,
+        error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         error_codes.UNSUPPORTED_VERSION,
     }
 )
@@ -70,12 +76,17 @@ _SEQUENCE_ERRORS: Final = frozenset(
 class TransactionManager:
     """The producer id, epoch and sequence numbers of one producer.
 
+    Args:
+        transaction: the transactions of a transactional producer; None for others.
+
     Attributes:
+        transaction: see the argument.
         identity: the producer id and epoch of new batches; invalid until a broker has assigned one.
         error: the fatal error of the producer; None while it can send.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, transaction: TransactionState | None = None) -> None:
+        self.transaction: TransactionState | None = transaction
         self.identity: ProducerIdentity = NO_IDENTITY
         self.error: TrionetError | None = None
         self._partitions: dict[TopicPartition, PartitionSequences] = {}
@@ -92,7 +103,11 @@ class TransactionManager:
         return not self.identity.is_valid and self.error is None
 
     def take_id(self, producer_id: int, epoch: int) -> None:
-        """Set the id and epoch that a broker assigned."""
+        """Set the id and epoch that a broker assigned.
+
+        A transactional producer has no batch in flight then. The numbers of a partition begin again
+        at 0 with its next batch.
+        """
         self.identity = ProducerIdentity(producer_id, epoch)
         self._number_again()
         logger.debug("assigned producer id %d, epoch %d", producer_id, epoch)
@@ -118,6 +133,9 @@ class TransactionManager:
             now: the current time on the event loop's clock, in seconds.
         """
         if not self.identity.is_valid:
+            return False
+        transaction = self.transaction
+        if transaction is not None and not transaction.may_send(batch.topic_partition):
             return False
         sequences = self._partitions.get(batch.topic_partition)
         if sequences is None:
@@ -145,6 +163,8 @@ class TransactionManager:
 
         Under a new number, a leader that already has the batch would append it again.
         """
+        if self.transaction is not None:
+            self.transaction.batch_sent()
         if batch.base_sequence != NONE:
             return
         sequences = self._of(batch.topic_partition)
@@ -210,6 +230,10 @@ class TransactionManager:
             log_start_offset: the log start offset of the partition; -1 if it is not known.
         """
         sequences = self._partitions.get(batch.topic_partition)
+        if error_code in _SEQUENCE_ERRORS and self.transaction is not None:
+            # It fails because of the preceding batch, which is retried, or with its transaction.
+            first = None if sequences is None else sequences.first_in_flight
+            return first is not None and first is not batch
         if error_code in _SEQUENCE_ERRORS:
             # With UNKNOWN_PRODUCER_ID the leader no longer has a batch of this producer, perhaps
             # because the records were deleted. If it does not know the log start offset, the
@@ -235,6 +259,9 @@ class TransactionManager:
         sequences = self._partitions.get(batch.topic_partition)
         if sequences is None or batch.base_sequence == NONE or not sequences.remove(batch):
             return
+        if self.transaction is not None:
+            self.transaction.needs_epoch = True
+            return
         # The numbers of the batch are a gap unless it was written. The responses to the batches in
         # flight decide this, since an earlier new epoch would renumber batches that the leader
         # may have appended.
@@ -243,7 +270,7 @@ class TransactionManager:
             self._bump(batch.topic_partition)
 
     def is_fatal(self, error_code: int) -> bool:
-        """Return whether an error code is fatal for the producer."""
+        """Return whether an error code in a Produce response is fatal for the producer."""
         return error_code in _FATAL
 
     def split(self, batch: SequencedBatch, pieces: Sequence[SequencedBatch]) -> None:

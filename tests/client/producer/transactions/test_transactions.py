@@ -1,0 +1,562 @@
+"""Transactions against a scripted coordinator: lost requests, cancellation, and what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+import pytest
+import trio
+import trio.testing
+from trio.testing import MockClock
+
+import trionet
+from support.sasl_node import SaslNode
+from support.scripted_coordinator import (
+    ABORTED,
+    COMMITTED,
+    REQUESTS,
+    CoordinatedLeaders,
+    Fault,
+    lose_request,
+    lose_response,
+    refuse,
+)
+from support.scripted_leaders import AT_ONCE, hang_up, refusal
+from trionet.client._topic_partition import TopicPartition
+from trionet.client.consumer.coordinator._classic_member import GroupMetadata
+from trionet.client.producer._settings import ProducerSettings
+from trionet.protocol import error_codes
+from trionet.testing import MemoryNetwork
+
+SETTINGS: ProducerSettings = attrs.evolve(AT_ONCE, transactional_id="x")
+GROUP = GroupMetadata("g", -1, "", None)
+SOURCE = TopicPartition("in", 0)
+
+
+@pytest.fixture(params=[1, 2], ids=["TV1", "TV2"])
+def leaders(request: pytest.FixtureRequest, network: MemoryNetwork) -> CoordinatedLeaders:
+    return CoordinatedLeaders(network, request.param)
+
+
+async def test_commit_takes_two_round_trips(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    """KIP-890: one for the records, one for the end. TV1 adds the partition before."""
+    async with leaders.producer(SETTINGS) as producer:
+        async with producer.transaction():
+            await producer.send("t", b"a")
+        (node,) = leaders.nodes.values()
+        before = len(node.seen)
+        async with producer.transaction():
+            await producer.enqueue_batch("t", [b"b"] * 10)
+
+    added = ["AddPartitionsToTxn"] if leaders.level == 1 else []
+    assert [*added, "Produce", "EndTxn"] == node.names()[before:]
+
+
+async def test_protocol_has_its_versions(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    async with leaders.producer(SETTINGS) as producer, producer.transaction() as tx:
+        await producer.send("t", b"a")
+        await tx.send_offsets({SOURCE: 5}, GROUP)
+
+    (node,) = leaders.nodes.values()
+    versions = {each.name: each.version for each in node.seen}
+    old = {"AddPartitionsToTxn": 3, "AddOffsetsToTxn": 4, "TxnOffsetCommit": 4, "EndTxn": 4}
+    expected = {"TxnOffsetCommit": 5, "EndTxn": 5} if leaders.level == 2 else old
+    assert expected == {name: versions[name] for name in versions if "Txn" in name}
+    assert (11 if leaders.level == 1 else 13) == versions["Produce"]
+    assert {("g", SOURCE): 5} == leaders.offsets
+
+
+@pytest.mark.parametrize("fault", [lose_request, lose_response])
+@pytest.mark.parametrize("api", REQUESTS)
+async def test_request_whose_outcome_is_unknown_is_repeated(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders, api: str, fault: Fault
+) -> None:
+    async with leaders.producer(SETTINGS) as producer:
+        for value in (b"a", b"b"):
+            leaders.faults[api] = [fault, fault]
+            async with producer.transaction() as tx:
+                await producer.send("t", value)
+                await tx.send_offsets({SOURCE: 5}, GROUP)
+
+    assert [b"a", b"b"] == leaders.values_committed()
+    assert {("g", SOURCE): 5} == leaders.offsets
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        error_codes.CONCURRENT_TRANSACTIONS,
+        error_codes.COORDINATOR_LOAD_IN_PROGRESS,
+        error_codes.COORDINATOR_NOT_AVAILABLE,
+        error_codes.NOT_COORDINATOR,
+    ],
+)
+@pytest.mark.parametrize("api", REQUESTS)
+async def test_transient_errors_are_retried(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders, api: str, code: int
+) -> None:
+    leaders.faults[api] = [refuse(code)] * 3
+    async with leaders.producer(SETTINGS) as producer, producer.transaction() as tx:
+        await producer.send("t", b"a")
+        await tx.send_offsets({SOURCE: 5}, GROUP)
+
+    assert [b"a"] == leaders.values_committed()
+    assert {("g", SOURCE): 5} == leaders.offsets
+
+
+@pytest.mark.parametrize("level", [1, 2])
+async def test_coordinator_may_move(
+    autojump_clock: MockClock, network: MemoryNetwork, level: int
+) -> None:
+    leaders = CoordinatedLeaders(network, level, nodes=2)
+    async with leaders.producer(SETTINGS) as producer:
+        async with producer.transaction():
+            await producer.send("t", b"a")
+            leaders.coordinator = 1
+        async with producer.transaction():
+            await producer.send("t", b"b")
+            leaders.coordinator = 2
+
+    assert [b"a", b"b"] == leaders.values_committed()
+
+
+async def test_unfinished_transaction_delays_the_next_one(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    """The coordinator responds to a commit before all of its markers are written."""
+    async with leaders.producer(SETTINGS) as producer:
+        for value in (b"a", b"b"):
+            async with producer.transaction():
+                leaders.unfinished = 3
+                await producer.send("t", value)
+
+    assert [b"a", b"b"] == leaders.values_committed()
+
+
+async def test_new_epoch_begins_with_sequence_0(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    """With TV2, every transaction has an epoch of its own."""
+    async with leaders.producer(SETTINGS) as producer:
+        for value in (b"a", b"b"):
+            async with producer.transaction():
+                await producer.send("t", value)
+
+    assert ([(0, 0), (1, 0)] if leaders.level == 2 else [(0, 0), (0, 1)]) == leaders.numbers()
+
+
+async def test_transaction_without_records_has_no_requests(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    async with leaders.producer(SETTINGS) as producer:
+        async with producer.transaction():
+            pass
+        await producer.begin_transaction()
+        await producer.abort_transaction()
+
+    assert ["FindCoordinator", "InitProducerId"] == leaders.requests
+
+
+async def test_abort_drops_what_is_queued(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    async with leaders.producer(attrs.evolve(SETTINGS, linger_seconds=5.0)) as producer:
+        await producer.begin_transaction()
+        delivery = await producer.enqueue("t", b"a")
+        await producer.abort_transaction()
+        with pytest.raises(trionet.DeliveryAbortedError, match="the transaction was aborted"):
+            await delivery
+        async with producer.transaction():
+            delivery = await producer.enqueue("t", b"b")
+
+    assert 0 == delivery.result().offset
+    assert [b"b"] == leaders.values()
+
+
+async def test_abort_without_a_transaction_does_nothing(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    async with leaders.producer(SETTINGS) as producer:
+        await producer.abort_transaction()
+        async with producer.transaction() as tx:
+            await producer.send("t", b"a")
+            await producer.abort_transaction()
+            with pytest.raises(trionet.LocalProtocolError, match="has ended"):
+                await tx.send_offsets({SOURCE: 5}, GROUP)
+        await producer.abort_transaction()
+
+    assert [] == leaders.values_committed()
+    assert ABORTED == leaders.state
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        error_codes.INVALID_PRODUCER_EPOCH,
+        error_codes.INVALID_PRODUCER_ID_MAPPING,
+        error_codes.INVALID_TXN_STATE,
+        error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        error_codes.TOPIC_AUTHORIZATION_FAILED,
+        error_codes.TRANSACTION_ABORTABLE,
+        error_codes.UNKNOWN_PRODUCER_ID,
+    ],
+)
+async def test_rejected_batch_makes_the_transaction_abortable(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders, code: int
+) -> None:
+    """KIP-1050: the next transaction may succeed, and has another epoch."""
+    async with leaders.producer(SETTINGS) as producer:
+        await producer.begin_transaction()
+        leaders.answers = [refusal(code)]
+        delivery = await producer.enqueue("t", b"a")
+        with pytest.raises(trionet.TransactionAbortableError) as caught:
+            await producer.commit_transaction()
+        with pytest.raises(trionet.TransactionAbortableError):
+            await producer.send("t", b"b")
+        await producer.abort_transaction()
+        async with producer.transaction():
+            await producer.send("t", b"c")
+
+    assert delivery.error is caught.value.__cause__
+    assert [b"c"] == leaders.values_committed()
+    assert [(0, 0), (1, 0)] == leaders.numbers()
+
+
+async def test_batch_that_expires_makes_the_transaction_abortable(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    settings = attrs.evolve(SETTINGS, delivery_timeout_seconds=30.0)
+    async with leaders.producer(settings) as producer:
+        await producer.begin_transaction()
+        leaders.answers = [refusal(error_codes.NOT_ENOUGH_REPLICAS)] * 1000
+        delivery = await producer.enqueue("t", b"a")
+        with pytest.raises(trionet.TransactionAbortableError, match=r"delivery\.timeout\.ms"):
+            await producer.commit_transaction()
+        leaders.answers = []
+        await producer.abort_transaction()
+        async with producer.transaction():
+            await producer.send("t", b"b")
+
+    assert isinstance(delivery.error, trionet.DeliveryTimeoutError)
+    assert [b"b"] == leaders.values_committed()
+
+
+async def test_batch_whose_response_is_lost_is_not_written_twice(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    async with leaders.producer(SETTINGS) as producer:
+        async with producer.transaction():
+            leaders.answers = [leaders.write_and(hang_up)]
+            await producer.send("t", b"a")
+        async with producer.transaction():
+            await producer.send("t", b"b")
+
+    assert [b"a", b"b"] == leaders.values_committed()
+
+
+@pytest.mark.parametrize("api", ["InitProducerId", "AddPartitionsToTxn", "EndTxn"])
+async def test_fenced_producer_is_finished(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders, api: str
+) -> None:
+    leaders.faults[api] = [refuse(error_codes.PRODUCER_FENCED)]
+
+    async def transact(producer: trionet.Producer) -> None:
+        async with producer.transaction():
+            await producer.send("t", b"a")
+
+    async with leaders.producer(SETTINGS) as producer:
+        if api == "AddPartitionsToTxn" and leaders.level == 2:
+            return
+        with pytest.raises(trionet.ProducerFencedError, match="'x'"):
+            await transact(producer)
+        with pytest.raises(trionet.ProducerFencedError):
+            await producer.begin_transaction()
+    assert [] == leaders.values_committed()
+
+
+async def test_transaction_that_has_timed_out_is_aborted(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    """TV1 cannot distinguish the epoch of the coordinator from that of another producer."""
+    async with leaders.producer(SETTINGS) as producer:
+        await producer.begin_transaction()
+        await producer.send("t", b"a")
+        leaders.time_out()
+        if leaders.level == 1:
+            with pytest.raises(trionet.ProducerFencedError):
+                await producer.commit_transaction()
+            return
+        with pytest.raises(trionet.TransactionAbortableError):
+            await producer.commit_transaction()
+        await producer.abort_transaction()
+        async with producer.transaction():
+            await producer.send("t", b"b")
+
+    assert [b"b"] == leaders.values_committed()
+
+
+async def test_commit_without_response_has_an_unknown_outcome_until_there_is_one(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    """The next transaction waits for it; meanwhile the producer repeats the request."""
+    settings = attrs.evolve(SETTINGS, max_block_seconds=10.0)
+    async with leaders.producer(settings) as producer:
+        await producer.begin_transaction()
+        await producer.send("t", b"a")
+        leaders.faults["EndTxn"] = [lose_request] * 1000
+        with pytest.raises(trionet.TransactionOutcomeUnknownError, match=r"max\.block\.ms"):
+            await producer.commit_transaction()
+        with pytest.raises(trionet.CallTimedOutError, match="the last transaction"):
+            await producer.begin_transaction()
+        leaders.faults.clear()
+        async with producer.transaction():
+            await producer.send("t", b"b")
+
+    assert [b"a", b"b"] == leaders.values_committed()
+
+
+async def test_outcome_is_found_while_nobody_waits(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    settings = attrs.evolve(SETTINGS, max_block_seconds=10.0)
+    async with leaders.producer(settings) as producer:
+        await producer.begin_transaction()
+        await producer.send("t", b"a")
+        leaders.faults["EndTxn"] = [lose_request] * 1000
+        with pytest.raises(trionet.TransactionOutcomeUnknownError):
+            await producer.commit_transaction()
+        leaders.faults.clear()
+        await trio.sleep(10)
+
+        assert COMMITTED == leaders.state
+
+
+@pytest.mark.parametrize("level", [1, 2])
+async def test_coordinator_that_is_never_found_leaves_nothing_in_doubt(
+    autojump_clock: MockClock, network: MemoryNetwork, level: int
+) -> None:
+    """No commit was sent, so that the transaction can be aborted."""
+    leaders = CoordinatedLeaders(network, level, nodes=2)
+    settings = attrs.evolve(SETTINGS, max_block_seconds=10.0)
+    async with leaders.producer(settings) as producer:
+        async with producer.transaction():
+            await producer.send("t", b"a")
+        await producer.begin_transaction()
+        await producer.send("t", b"b")
+        leaders.faults["FindCoordinator"] = [refuse(error_codes.COORDINATOR_NOT_AVAILABLE)] * 1000
+        network.kill_host("10.0.0.2")
+        await trio.sleep(1)
+        with pytest.raises(trionet.TransactionAbortableError, match="COORDINATOR_NOT_AVAILABLE"):
+            await producer.commit_transaction()
+        leaders.faults.clear()
+        leaders.coordinator = 1
+        await producer.abort_transaction()
+
+    assert [b"a"] == leaders.values_committed()
+    assert ABORTED == leaders.state
+
+
+async def test_first_transaction_without_a_coordinator_times_out(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    settings = attrs.evolve(SETTINGS, max_block_seconds=10.0)
+    leaders.faults["FindCoordinator"] = [refuse(error_codes.COORDINATOR_NOT_AVAILABLE)] * 1000
+    async with leaders.producer(settings) as producer:
+        with pytest.raises(
+            trionet.CallTimedOutError, match=r"'x' was not initialized within 10 s \(max\.block\.ms"
+        ):
+            await producer.init_transactions()
+        leaders.faults.clear()
+        async with producer.transaction():
+            await producer.send("t", b"a")
+
+    assert [b"a"] == leaders.values_committed()
+
+
+async def test_refused_credentials_are_an_error_of_the_first_transaction(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    node = SaslNode(network)
+    async with (
+        node.listening(),
+        trionet.open_producer(
+            node.address,
+            network=network,
+            transactional_id="x",
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="PLAIN",
+            sasl_username="alice",
+            sasl_password="guess",
+        ) as producer,
+    ):
+        with pytest.raises(trionet.AuthenticationError, match="Invalid username or password"):
+            await producer.begin_transaction()
+
+
+async def test_protocol_changes_with_the_epoch(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    """An epoch is never used by both protocols (KIP-890)."""
+    other = 3 - leaders.level
+    async with leaders.producer(SETTINGS) as producer:
+        async with producer.transaction():
+            await producer.send("t", b"a")
+        leaders.faults["EndTxn"] = [lose_request]  # the client learns of it when it reconnects
+        async with producer.transaction():
+            await producer.send("t", b"b")
+            leaders.finalize(other)
+        async with producer.transaction():
+            await producer.send("t", b"c")
+
+    assert [b"a", b"b", b"c"] == leaders.values_committed()
+    assert 2 == leaders.requests.count("InitProducerId")
+
+
+# Cancellation.
+
+
+async def test_cancelled_block_is_aborted(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    async with leaders.producer(SETTINGS) as producer:
+        with trio.CancelScope() as scope:
+            async with producer.transaction():
+                await producer.send("t", b"a")
+                scope.cancel()
+                await trio.lowlevel.checkpoint()
+
+        assert ABORTED == leaders.state
+        async with producer.transaction():
+            await producer.send("t", b"b")
+
+    assert [b"b"] == leaders.values_committed()
+
+
+async def test_commit_that_is_cancelled_after_it_was_sent_is_waited_for(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    async with leaders.producer(SETTINGS) as producer:
+        with trio.CancelScope() as scope:
+
+            def cancel(seen: object, reply: Callable[[object], object]) -> object:
+                scope.cancel()
+                return lose_request(seen, reply)  # type: ignore[arg-type]
+
+            leaders.faults["EndTxn"] = [cancel]  # type: ignore[list-item]
+            async with producer.transaction():
+                await producer.send("t", b"a")
+
+        assert scope.cancelled_caught
+        assert COMMITTED == leaders.state
+
+    assert [b"a"] == leaders.values_committed()
+
+
+async def test_commit_that_is_cancelled_waits_for_five_seconds_at_most(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    async with leaders.producer(SETTINGS) as producer:
+        with trio.CancelScope() as scope:
+            async with producer.transaction():
+                await producer.send("t", b"a")
+                leaders.faults["EndTxn"] = [lose_request] * 1000
+                scope.deadline = trio.current_time() + 1
+        waited = trio.current_time() - scope.deadline
+        leaders.faults.clear()
+        async with producer.transaction():
+            await producer.send("t", b"b")
+
+    assert scope.cancelled_caught
+    assert 5.0 == pytest.approx(waited, abs=0.1)
+    assert [b"a", b"b"] == leaders.values_committed()
+
+
+async def test_commit_that_is_cancelled_before_it_was_sent_is_an_abort(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    async with leaders.producer(SETTINGS) as producer:
+        leaders.answers = [refusal(error_codes.NOT_ENOUGH_REPLICAS)] * 1000
+        with trio.move_on_after(1) as scope:
+            async with producer.transaction():
+                await producer.enqueue_batch("t", [b"a"])
+        leaders.answers = []
+        async with producer.transaction():
+            await producer.send("t", b"b")
+
+    assert scope.cancelled_caught
+    assert [b"b"] == leaders.values_committed()
+
+
+async def test_producer_that_is_cancelled_aborts_its_transaction(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    """Although its own tasks are cancelled, too."""
+    async with leaders.listening():
+        with trio.CancelScope() as scope:
+            async with (
+                trionet.open_producer(
+                    leaders.address, SETTINGS, network=leaders.network
+                ) as producer,
+                producer.transaction(),
+            ):
+                await producer.send("t", b"a")
+                scope.cancel()
+                await trio.lowlevel.checkpoint()
+
+        assert ABORTED == leaders.state
+
+
+async def test_abort_that_is_cancelled_is_still_an_abort(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    async with leaders.producer(SETTINGS) as producer:
+        await producer.begin_transaction()
+        await producer.send("t", b"a")
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await producer.abort_transaction()
+        async with producer.transaction():
+            await producer.send("t", b"b")
+
+    assert scope.cancelled_caught
+    assert [b"b"] == leaders.values_committed()
+
+
+async def test_closed_producer_begins_no_transaction(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    async with leaders.producer(SETTINGS) as producer:
+        await producer.init_transactions()
+    for call in (producer.init_transactions, producer.begin_transaction):
+        with pytest.raises(trio.ClosedResourceError):
+            await call()
+    await producer.abort_transaction()
+
+
+async def test_producer_without_an_id_has_no_transactions(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    async with leaders.producer(AT_ONCE) as producer:
+        with pytest.raises(trionet.ConfigError, match=r"set transactional\.id"):
+            await producer.begin_transaction()
+
+
+async def test_tasks_do_not_end_a_transaction_at_the_same_time(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    async with leaders.producer(SETTINGS) as producer:
+        await producer.begin_transaction()
+        await producer.send("t", b"a")
+        leaders.faults["EndTxn"] = [lose_request]
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(producer.commit_transaction)
+            await trio.testing.wait_all_tasks_blocked()
+            with pytest.raises(trionet.LocalProtocolError, match="in commit_transaction"):
+                await producer.abort_transaction()
+
+    assert [b"a"] == leaders.values_committed()

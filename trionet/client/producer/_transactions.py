@@ -1,0 +1,348 @@
+"""The user's calls for transactions: they say what is wanted, and wait until it is so.
+
+(Kafka: the transactional methods of KafkaProducer.) :class:`.TransactionState` decides, and the
+sender sends the requests; a task that waits here runs the sender itself if no other task does.
+Since the sender goes on without the waiting task, a cancelled call leaves no transaction half
+ended: what was asked for is carried out, and the next transaction begins only then.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, Protocol, final
+
+import trio
+
+from ..._util._raising import again
+from ...errors import (
+    CallTimedOutError,
+    LocalProtocolError,
+    TransactionOutcomeUnknownError,
+)
+from .._argument_checks import offsets_to_commit
+from .._topic_partition import OffsetAndMetadata, TopicPartition
+from .batching._accumulator import RecordAccumulator
+from .sending._sender import Sender
+from .transactions._transaction_requests import TransactionRequests
+from .transactions._transaction_state import PendingOffsets, State, TransactionState
+from .transactions._verdicts import abortable
+
+if TYPE_CHECKING:
+    from ..consumer.coordinator._classic_member import GroupMetadata
+
+logger = logging.getLogger("trionet.client")
+
+#: How long a cancelled task waits for the end of its transaction: as long as a broker of ours takes
+#: to stop. After that, the sending task goes on alone.
+END_SECONDS: Final = 5.0
+
+# The client's own timers are cancelled together with the task if the producer's whole block is.
+# Backoffs then pass unnoticed, so that the sender is run again after this time.
+_TURN_SECONDS: Final = 0.05
+
+
+class OffsetSource(Protocol):
+    """What :meth:`Transaction.send_offsets` needs of a :class:`.Consumer`."""
+
+    def positions(self) -> Mapping[TopicPartition, OffsetAndMetadata]: ...
+
+    def group_metadata(self) -> GroupMetadata: ...
+
+
+Offsets = OffsetSource | Mapping[TopicPartition, OffsetAndMetadata | int]
+"""A consumer, or the offset of the next record to read from each partition."""
+
+
+class Transactions:
+    """The transactions of one producer.
+
+    Args:
+        state: the state of the transactions.
+        requests: sends their requests, in the sender's runs.
+        accumulator: takes records only inside of a transaction.
+        sender: sends records and requests.
+        max_block_seconds: ``max.block.ms``.
+    """
+
+    def __init__(
+        self,
+        state: TransactionState,
+        requests: TransactionRequests,
+        accumulator: RecordAccumulator,
+        sender: Sender,
+        max_block_seconds: float,
+    ) -> None:
+        self._state = state
+        self._requests = requests
+        self._accumulator = accumulator
+        self._sender = sender
+        self._max_block_seconds = max_block_seconds
+        self._call = ""
+
+    @property
+    def number(self) -> int:
+        """The number of the open transaction; 0 if none is open."""
+        return self._state.number if self._state.is_open else 0
+
+    def _check(self) -> None:
+        """Raise the error that has ended the producer, if it has ended."""
+        self._sender.check()
+        if self._accumulator.is_closed:
+            raise trio.ClosedResourceError("the producer is closed")
+
+    @contextmanager
+    def _only(self, call: str) -> Iterator[None]:
+        if self._call:
+            raise LocalProtocolError(
+                f"{call}: another task is in {self._call}; a producer has one transaction at a"
+                " time, so let one task begin and end it, or open another producer"
+            )
+        self._call = call
+        try:
+            yield
+        finally:
+            self._call = ""
+
+    # Begin.
+
+    async def initialize(self) -> None:
+        """See :meth:`.Producer.init_transactions`."""
+        with self._only("init_transactions"):
+            await trio.lowlevel.checkpoint()
+            self._check()
+            await self._initialize()
+
+    async def _initialize(self) -> None:  # noqa: ASYNC910 -- its callers have made a checkpoint
+        state, requests = self._state, self._requests
+        if state.is_ending:  # a call was cancelled, or has timed out
+            await self._until_ended("the last transaction")
+        if state.is_open or not (state.needs_epoch or state.is_v2 != requests.speaks_v2):
+            return  # noqa: ASYNC910 -- as above
+        state.needs_epoch = True
+        state.initialize()
+        await self._until(
+            lambda: state.state is not State.INITIALIZING or requests.lasting_error is not None,
+            f"transactional id {state.transactional_id!r} was not initialized",
+        )
+        error = requests.lasting_error
+        if state.state is State.INITIALIZING and error is not None:
+            raise again(error)
+
+    async def begin(self) -> None:
+        """See :meth:`.Producer.begin_transaction`."""
+        with self._only("begin_transaction"):
+            # A full checkpoint would cost as much as a record, and a commit is one.
+            await trio.lowlevel.checkpoint_if_cancelled()
+            self._check()
+            await self._initialize()
+            self._state.begin()
+            self._accumulator.begin_transaction()
+
+    # End.
+
+    async def commit(self) -> None:
+        """See :meth:`.Producer.commit_transaction`."""
+        with self._only("commit_transaction"):
+            self._check()
+            self._state.commit()
+            self._accumulator.end_transaction()
+            try:
+                await self._commit()
+            except trio.Cancelled:
+                self._state.abort()  # unless its commit has been sent
+                with trio.move_on_after(END_SECONDS, shield=True):
+                    await self._until_ended_without_timers()
+                self._report_unended()
+                raise
+
+    async def _commit(self) -> None:  # noqa: ASYNC910 -- what is not ended is waited for
+        state, queues = self._state, self._accumulator.queues
+        queues.begin_flush()
+        try:
+            # Records have their own limit, delivery.timeout.ms.
+            await self._sender.run_until(
+                lambda: not queues.has_incomplete or state.state is not State.COMMITTING
+            )
+        finally:
+            queues.end_flush()
+        with trio.move_on_after(self._max_block_seconds):
+            await self._sender.run_until(lambda: state.state is not State.COMMITTING)
+        self._sender.check()
+        if state.state is State.COMMITTING:
+            limit = f"within {self._max_block_seconds:g} s (max.block.ms): {self._why()}"
+            if state.is_end_sent:
+                raise TransactionOutcomeUnknownError(
+                    f"the transaction of {state.transactional_id!r} may have been committed; no"
+                    f" response came {limit}"
+                )
+            state.fail(abortable(CallTimedOutError(f"the coordinator was not available {limit}")))
+        if state.error is not None:
+            raise again(state.error)
+
+    async def abort(self) -> None:
+        """See :meth:`.Producer.abort_transaction`."""
+        if not (self._state.is_open or self._state.is_ending):
+            await trio.lowlevel.checkpoint()
+            return
+        with self._only("abort_transaction"):
+            self._sender.check()
+            self._accumulator.end_transaction()
+            self._state.abort()
+            await self._until_ended("the transaction")
+
+    async def abort_at_once(self) -> None:  # noqa: ASYNC910 -- there may be nothing to wait for
+        """Abort a transaction, or wait for its end, although the task may be cancelled.
+
+        This waits for at most :data:`END_SECONDS`; later, the sending task goes on alone. Errors
+        are left to the next call.
+        """
+        state = self._state
+        if self._call or not (state.is_open or state.is_ending):
+            return  # noqa: ASYNC910 -- as above
+        with self._only("abort_transaction"):
+            self._accumulator.end_transaction()
+            state.abort()
+            with trio.move_on_after(END_SECONDS, shield=True):
+                await self._until_ended_without_timers()
+            self._report_unended()
+
+    async def _until_ended_without_timers(self) -> None:  # noqa: ASYNC910 -- as above
+        state, sender = self._state, self._sender
+        while state.is_ending and sender.error is None and not sender.has_ended:
+            with trio.move_on_after(_TURN_SECONDS):
+                await sender.run_until(lambda: not state.is_ending)
+
+    def _report_unended(self) -> None:
+        if self._state.is_ending and self._sender.error is None:
+            logger.warning(
+                "the transaction of %r was not ended within %g s: %s; its end goes on",
+                self._state.transactional_id,
+                END_SECONDS,
+                self._why(),
+            )
+
+    # Waiting.
+
+    async def _until_ended(self, what: str) -> None:
+        await self._until(
+            lambda: not self._state.is_ending,
+            f"{what} of {self._state.transactional_id!r} was not ended",
+        )
+
+    async def _until(self, is_done: Callable[[], bool], what: str) -> None:
+        with trio.move_on_after(self._max_block_seconds):
+            await self._sender.run_until(is_done)
+        self._sender.check()
+        if not is_done():
+            raise CallTimedOutError(
+                f"{what} within {self._max_block_seconds:g} s (max.block.ms): {self._why()};"
+                " the producer goes on trying"
+            )
+
+    def _why(self) -> str:
+        problem = self._sender.connection_problem()
+        return self._requests.problem or problem or "no broker has responded"
+
+    # Offsets.
+
+    async def send_offsets(
+        self, offsets: Offsets, group_metadata: GroupMetadata | None = None
+    ) -> None:
+        """See :meth:`.Transaction.send_offsets`."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        self._check()
+        pending = _pending(offsets, group_metadata)
+        state = self._state
+        if pending.is_done:
+            if not state.is_open:
+                raise state.refusal()
+            await trio.lowlevel.checkpoint()
+            return
+        state.add_offsets(pending)
+        try:
+            await self._until(
+                lambda: state.offsets is not pending,
+                f"the offsets of group {pending.group.group_id!r} were not accepted",
+            )
+        except CallTimedOutError as error:
+            self._fail_with(pending, error)
+        except trio.Cancelled:
+            self._fail_with(pending, CallTimedOutError("the call that sent offsets was cancelled"))
+            raise
+        if state.error is not None:
+            raise again(state.error)
+        if not pending.is_done:
+            raise LocalProtocolError("the transaction was aborted before its offsets were sent")
+
+    def _fail_with(self, pending: PendingOffsets, error: Exception) -> None:
+        """Fail the transaction, unless it has these offsets or has ended in the meantime."""
+        if self._state.offsets is pending:
+            self._state.fail(abortable(error))
+
+
+def _pending(offsets: Offsets, group_metadata: GroupMetadata | None) -> PendingOffsets:
+    if isinstance(offsets, Mapping):
+        if group_metadata is None:
+            raise TypeError(
+                "offsets need the group for which they are committed; pass consumer"
+                ".group_metadata(), or the consumer in place of the offsets"
+            )
+        return PendingOffsets(group_metadata, offsets_to_commit(offsets))
+    if group_metadata is not None:
+        raise TypeError("a consumer knows its group; leave group_metadata out")
+    return PendingOffsets(offsets.group_metadata(), offsets.positions())
+
+
+@final
+class Transaction:
+    """One transaction; the result of ``async with`` :meth:`.Producer.transaction`."""
+
+    _transactions: Transactions
+    _number: int
+
+    def __init__(self) -> None:
+        raise TypeError("use producer.transaction() to begin a transaction")
+
+    @classmethod
+    def _create(cls, transactions: Transactions) -> Transaction:
+        self = cls.__new__(cls)
+        self._transactions = transactions
+        self._number = transactions.number
+        return self
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the transaction has been neither committed nor aborted."""
+        return self._transactions.number == self._number
+
+    async def send_offsets(
+        self, offsets: Offsets, group_metadata: GroupMetadata | None = None
+    ) -> None:
+        """Commit offsets of a consumer together with the transaction (KIP-98, KIP-447).
+
+        They become visible when the transaction is committed, and never if it is aborted. The
+        consumer needs ``enable.auto.commit = false``.
+
+        Args:
+            offsets: the consumer, whose positions after all records returned so far are committed;
+                or the offset of the next record to read from each partition.
+            group_metadata: the group, if ``offsets`` is not a consumer; see
+                :meth:`.Consumer.group_metadata`.
+
+        Raises:
+            TransactionAbortableError: the offsets were rejected, for example because the consumer
+                has lost its partitions to another member; or no coordinator accepted them within
+                ``max.block.ms``.
+            LocalProtocolError: the transaction has ended, or another task is sending offsets.
+            ConfigError: the consumer has no ``group.id``.
+            TypeError, ValueError: an argument is of the wrong type, or an offset is negative.
+            ProducerFencedError, ApiError, AuthenticationError, TrionetError: the producer has
+                failed.
+
+        Cancellation: the transaction can then only be aborted.
+        """
+        if not self.is_open:
+            raise LocalProtocolError("this transaction has ended; send offsets inside its block")
+        await self._transactions.send_offsets(offsets, group_metadata)
