@@ -35,8 +35,8 @@ DEVIATIONS: Final[dict[str, list[Deviation]]] = {
     "ListTransactions": [
         (
             (
-                r"/\pL+/: NONE; aborted P3 CompleteAbort, committed P2 CompleteCommit, empty P0 Empty,"
-                " open P1 Ongoing"
+                r"/\pL+/: NONE; aborted P3 CompleteAbort, committed P2 CompleteCommit,"
+                " empty P0 Empty, open P1 Ongoing"
             ),
             r"/\pL+/: INVALID_REGULAR_EXPRESSION; nothing",
         ),

@@ -215,3 +215,17 @@ async def test_in_trio_expiry_is_a_checkpoint() -> None:
             assert ["x"] == await kit.expire_transactions(["x"])
         with trio.testing.assert_checkpoints():
             assert [] == await kit.expire_transactions()
+
+
+async def test_the_fault_may_be_removed_when_the_broker_has_stopped() -> None:
+    async with trionet.open_broker() as broker, open_raw_peer(broker.bootstrap_servers) as peer:
+        kit = control(broker)
+        await kit.create_topic("t")
+        producer = identity(await peer.call(*initialize("x")))
+        await peer.call(*produce_in("x", producer, "t", b"a"))
+        fault = kit.faults.hold_markers()
+        identity(await peer.call(*end("x", producer)))
+
+    fault.remove()
+
+    assert "PrepareCommit" == kit.transactions()["x"].state

@@ -1,4 +1,4 @@
-"""The transactions in a broker's snapshot: what it coordinates, and what hangs in its partitions."""
+"""The transactions in a broker's snapshot: what it coordinates, and what hangs there."""
 
 from __future__ import annotations
 

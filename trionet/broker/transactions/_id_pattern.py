@@ -11,9 +11,9 @@ the bindings of RE2, a compiled dependency of every installation, for one filter
 An expression is parsed in time linear in its length, and each of its parts is built only a bounded
 number of times: a client may send anything.
 
-Supported: literals, ``.``, classes (also ``[[:alpha:]]`` and the like), ``\d \w \s`` and their negations, groups, alternatives,
-repetition (``* + ? {m,n}``, also lazy, which is the same for a match of the whole text), ``^``,
-``$``, and ``(?i)``.
+Supported: literals, ``.``, classes (also ``[[:alpha:]]`` and the like), ``\d \w \s`` and their
+negations, groups, alternatives, repetition (``* + ? {m,n}``, also lazy, which is the same for a
+match of the whole text), ``^``, ``$``, and ``(?i)``.
 """
 
 from __future__ import annotations

@@ -524,6 +524,15 @@ class TransactionCoordinator:
     def _is_held(self, transaction: Transaction[Log]) -> bool:
         return bool(self.held) and (None in self.held or transaction.id in self.held)
 
+    def release(self, id: str | None) -> None:
+        """Stop holding the markers of an id, or of all ids, and write them; for tests."""
+        self.held.remove(id)
+        if self._nursery.cancel_scope.cancel_called:
+            return  # the broker has stopped
+        for transaction in list(self.unfinished.values()):
+            if not transaction.is_finishing:
+                self._finish(transaction, lambda _: None, logging.DEBUG)
+
     # Background work.
 
     async def retry_markers(self) -> None:

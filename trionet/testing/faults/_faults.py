@@ -360,16 +360,16 @@ class Faults:
             transactional_id: only transactions of this transactional id; None for all.
         """
         which = Which(api_keys=api_keys_of("EndTxn"), transactional_id=transactional_id)
-        cluster = self._internals.cluster
-        coordinator = cluster.transactions
-
-        def release() -> None:
-            coordinator.held.remove(transactional_id)
-            cluster.nursery.start_soon(coordinator.retry_markers, name="transaction-markers")
+        coordinator = self._internals.cluster.transactions
 
         def hold() -> Fault:
             coordinator.held.append(transactional_id)
-            return self._fault(which, HoldMarkers(), times=None, on_remove=release)
+            return self._fault(
+                which,
+                HoldMarkers(),
+                times=None,
+                on_remove=lambda: coordinator.release(transactional_id),
+            )
 
         return self._in_loop(hold)
 
