@@ -533,10 +533,6 @@ async def test_nor_do_those_of_a_deleted_topic(broker: Broker, client: Client) -
         (error_codes.PRODUCER_FENCED, 5, error_codes.INVALID_PRODUCER_EPOCH),
         (error_codes.CONCURRENT_TRANSACTIONS, 5, error_codes.CONCURRENT_TRANSACTIONS),
         (error_codes.INVALID_PRODUCER_ID_MAPPING, 0, error_codes.INVALID_PRODUCER_ID_MAPPING),
-        (error_codes.NOT_ENOUGH_REPLICAS, 5, error_codes.COORDINATOR_NOT_AVAILABLE),
-        (error_codes.KAFKA_STORAGE_ERROR, 5, error_codes.NOT_COORDINATOR),
-        (error_codes.NETWORK_EXCEPTION, 2, error_codes.COORDINATOR_LOAD_IN_PROGRESS),
-        (error_codes.NETWORK_EXCEPTION, 1, error_codes.COORDINATOR_NOT_AVAILABLE),
     ],
 )
 def test_an_error_of_the_transaction_is_one_that_clients_know(
