@@ -36,6 +36,7 @@ BENCHMARKS = (
     "produce",
     "consume",
     "awaited",
+    "commits",
     "join-client",
     "memory",
     "pipes",

@@ -7,7 +7,14 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from bench.clients.task import MOST_AT_ONCE, Task, latencies, timed
+from bench.clients.task import (
+    MOST_AT_ONCE,
+    RECORDS_PER_COMMIT,
+    Task,
+    commits,
+    latencies,
+    timed,
+)
 
 _QUIET = {"enable.metrics.push": False, "log_level": 3}
 _PATIENCE_SECONDS = 30.0
@@ -85,6 +92,30 @@ def awaited(task: Task) -> dict[str, float]:
             raise RuntimeError(f"a record was not acknowledged: {failed}")
         samples.append(time.perf_counter() - began)
     return latencies(samples[5:])
+
+
+def transact(task: Task) -> dict[str, float]:
+    """`begin_transaction()`, `produce()`, `commit_transaction()`, one after the other."""
+    producer = Producer(
+        _QUIET
+        | {
+            "bootstrap.servers": task.bootstrap,
+            "transactional.id": task.topic,
+            "linger.ms": 0,
+        }
+    )
+    producer.init_transactions(_PATIENCE_SECONDS)
+    values = task.values()[:RECORDS_PER_COMMIT]
+    samples: list[float] = []
+    until = time.perf_counter() + task.seconds
+    while time.perf_counter() < until or len(samples) < 10:
+        began = time.perf_counter()
+        producer.begin_transaction()
+        for value in values:
+            producer.produce(task.topic, value)
+        producer.commit_transaction(_PATIENCE_SECONDS)
+        samples.append(time.perf_counter() - began)
+    return commits(samples[5:])
 
 
 def _reading(task: Task) -> Consumer:

@@ -9,7 +9,15 @@ from contextlib import AbstractAsyncContextManager
 import trio
 
 import trionet
-from bench.clients.task import MOST_AT_ONCE, WINDOW, Task, latencies, timed
+from bench.clients.task import (
+    MOST_AT_ONCE,
+    RECORDS_PER_COMMIT,
+    WINDOW,
+    Task,
+    commits,
+    latencies,
+    timed,
+)
 
 #: How many records one call of `send_batch` takes.
 _BATCH = 100_000
@@ -106,6 +114,27 @@ async def _awaited(task: Task) -> dict[str, float]:
             await producer.send(task.topic, value)
             samples.append(time.perf_counter() - began)
     return latencies(samples[5:])
+
+
+def transact(task: Task) -> dict[str, float]:
+    """`async with producer.transaction()`, one after the other."""
+    return trio.run(_transact, task)
+
+
+async def _transact(task: Task) -> dict[str, float]:
+    async with trionet.open_producer(
+        task.bootstrap, transactional_id=task.topic, linger_ms=0
+    ) as producer:
+        values = task.values()[:RECORDS_PER_COMMIT]
+        samples: list[float] = []
+        until = time.perf_counter() + task.seconds
+        while time.perf_counter() < until or len(samples) < 10:
+            began = time.perf_counter()
+            async with producer.transaction():
+                for value in values:
+                    await producer.enqueue(task.topic, value)
+            samples.append(time.perf_counter() - began)
+    return commits(samples[5:])
 
 
 def _reading(task: Task) -> AbstractAsyncContextManager[trionet.Consumer]:

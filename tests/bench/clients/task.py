@@ -103,6 +103,15 @@ def peak_memory_bytes() -> float:
     raise RuntimeError("the system does not tell the peak of a process")
 
 
+RECORDS_PER_COMMIT = 10
+"""The size of a transaction."""
+
+
+def commits(samples: list[float]) -> dict[str, float]:
+    """The figures of transactions that were committed one after the other, from seconds."""
+    return {"commits": len(samples) / sum(samples), **latencies(samples)}
+
+
 def latencies(samples: list[float]) -> dict[str, float]:
     """The figures of what was done one after the other, from seconds."""
     ordered = sorted(samples)
