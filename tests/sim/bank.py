@@ -116,14 +116,16 @@ class Banker:
 
     async def _initialize(self, client: Client) -> None:
         """Get an epoch; whatever transaction is open is aborted, or was ended before."""
-        self._version = self._world.rng.choice((0, 2))
-        self._world.step(self._name, f"initialize, protocol {self._version}")
+        version = self._world.rng.choice((0, 2))
+        self._world.step(self._name, f"initialize, protocol {version}")
         request = InitProducerIdRequest(
             transactional_id=self._id, transaction_timeout_ms=TIMEOUT_MS
         )
         response = await self._call(client, request, 4)
         if response.error_code:
             raise Violation(f"{self._name}: InitProducerId was answered {response.error_code}")
+        # Not before: the end of the open transaction is repeated by the protocol that it began with.
+        self._version = version
         self._identity = (response.producer_id, response.producer_epoch)
         self._sequences.clear()
         self._close(may_be_committed=self._ending is True)
