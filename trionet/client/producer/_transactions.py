@@ -177,13 +177,16 @@ class Transactions:
 
     async def abort(self) -> None:
         """See :meth:`.Producer.abort_transaction`."""
-        await trio.lowlevel.checkpoint()
         if not (self._state.is_open or self._state.is_ending):
+            await trio.lowlevel.checkpoint()
             return
         with self._only("abort_transaction"):
             self._sender.check()
             self._accumulator.end_transaction()
             self._state.abort()
+            # A task that is cancelled already aborts it as well: the sender goes on.
+            self._sender.send_now(trio.current_time())
+            await trio.lowlevel.checkpoint()
             await self._until_ended("the transaction")
 
     async def abort_at_once(self) -> None:  # noqa: ASYNC910 -- there may be nothing to wait for
