@@ -15,6 +15,7 @@ from trionet import ConsumerRecord
 from trionet.client.consumer.records._chunk import RecordLoop
 from trionet.client.consumer.state._subscription_state import AssignedPartitions
 from trionet.client.producer.batching._batch_queues import BatchQueues
+from trionet.client.producer.transactions._transaction_state import State, TransactionState
 
 NAMES = list(PROGRAMS)
 #: Of the program with faults, whose seeds differ in these.
@@ -74,6 +75,13 @@ def forget_deliveries(_: Any) -> Any:
     return lambda *_: []
 
 
+def commit_instead(_: Any) -> Any:
+    def abort(self: TransactionState) -> None:
+        self.state = State.COMMITTING
+
+    return abort
+
+
 #: In which program, what, how, and what is told of it.
 PLANTED: list[tuple[str, type, str, Callable[[Any], Any], str]] = [
     ("consuming.records", RecordLoop, "wait", lose_a_record, "is next"),
@@ -85,6 +93,7 @@ PLANTED: list[tuple[str, type, str, Callable[[Any], Any], str]] = [
         "committed",
     ),
     ("producing.live", BatchQueues, "abort_incomplete", forget_deliveries, "not decided"),
+    ("transacting.fail", TransactionState, "abort", commit_instead, "was aborted"),
 ]
 
 
