@@ -51,7 +51,7 @@ async def copy(consumer: Consumer, producer: Producer, rng: random.Random) -> No
     async with producer.transaction() as transaction:
         for offset, value in zip(batch.offsets, batch.values, strict=True):
             copied = copy_of(batch.partition, offset, value or b"")
-            await producer.enqueue(COPIES, copied, partition=rng.randrange(PARTITIONS))
+            _ = await producer.enqueue(COPIES, copied, partition=rng.randrange(PARTITIONS))
         await transaction.send_offsets(consumer)
         if rng.randrange(100) < ABORTED_PERCENT / 10:
             raise Changed

@@ -36,7 +36,7 @@ from support.bank import Place
 from support.ports import free_neighbours
 from support.processes import SAME_TRIONET
 from trionet import TopicPartition
-from trionet.client.admin import Admin, NewTopic, OffsetSpec
+from trionet.client.admin import Admin, CommittedOffset, NewTopic, OffsetSpec
 
 #: Which program has each transactional id.
 PRODUCERS: Final = {
@@ -301,13 +301,13 @@ class Bank:
                 await trio.sleep(_LOOK_AGAIN_SECONDS)
         if open_ones:
             raise RuntimeError(f"transactions hang: LSO and high watermark are {open_ones}")
-        return {each: found.offset for each, found in high.items()}
+        return {each: found.offset or 0 for each, found in high.items()}
 
     async def _copied(self, admin: Admin) -> None:
         """Wait until the group has copied everything there is, which ends with markers."""
         reader = await self._read(admin, BANK)
         ends = {place: max(records) + 1 for place, records in reader.items()}
-        left = ends
+        left, committed = ends, {}
         with trio.move_on_after(PATIENCE_SECONDS):
             while left:
                 committed = await self._committed(admin)
@@ -318,7 +318,11 @@ class Bank:
 
     async def _committed(self, admin: Admin) -> dict[Place, int]:
         found = (await admin.list_group_offsets([GROUP], require_stable=True)).checked()[GROUP]
-        return {(each.topic, each.partition): at.offset for each, at in found.items()}
+        return {
+            (each.topic, each.partition): at.offset
+            for each, at in found.items()
+            if isinstance(at, CommittedOffset)
+        }
 
     async def _read(self, admin: Admin, topic: str) -> Records:
         reader = Reader(self._servers, topic)

@@ -42,7 +42,7 @@ async def transfer(producer: Producer, journal: Journal, rng: random.Random) -> 
                 if rng.random() < 0.3:
                     await producer.send(BANK, entry.encode(), partition=partition)
                 else:
-                    await producer.enqueue(BANK, entry.encode(), partition=partition)
+                    _ = await producer.enqueue(BANK, entry.encode(), partition=partition)
                 if rng.random() < 0.1:
                     await trio.sleep(rng.choice(PAUSES_SECONDS))
             if rng.randrange(100) < ABORTED_PERCENT:

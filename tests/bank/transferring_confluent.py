@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import random
 import sys
-import time
 from typing import Any
 
 from bank.work import (
@@ -110,7 +109,7 @@ def transfer(transactor: Transactor, journal: Journal, rng: random.Random) -> No
         for entry in draw_transfer(rng, name):
             transactor.send(BANK, entry.encode(), entry.account % PARTITIONS)
             if rng.random() < 0.1:
-                time.sleep(rng.choice(PAUSES_SECONDS))
+                producer.poll(rng.choice(PAUSES_SECONDS))
         if rng.randrange(100) < ABORTED_PERCENT:
             transactor.call(producer.abort_transaction, CALL_SECONDS)
             raise Aborted
@@ -130,7 +129,7 @@ def live(work: Work) -> None:
         transfer(transactor, journal, rng)
         if work.is_over():
             return
-        time.sleep(rng.choice(PAUSES_SECONDS))
+        transactor.producer.poll(rng.choice(PAUSES_SECONDS))
 
 
 if __name__ == "__main__":

@@ -41,6 +41,14 @@ def test_every_rule_holds_for_first_batches_that_are_refused_or_lost() -> None:
 
 
 @pytest.mark.slow
+def test_member_that_is_cancelled_while_it_joins_leaves_its_group() -> None:
+    """Else the next one would wait until its session expires."""
+    seed = NAMES.index("transacting.commit_in_rebalance") + 2 * len(NAMES)
+
+    assert "" == run(seed, schedules_max=5).violation
+
+
+@pytest.mark.slow
 def test_first_batches_find_records_that_are_acknowledged_and_not_there() -> None:
     with planted("infer-written"):
         violations = (run(seed, schedules_max=1).violation for seed in FIRST_BATCHES_SEEDS)

@@ -312,7 +312,7 @@ class Copies:
         async with producer.transaction() as transaction:
             for offset in batch.offsets:
                 value = b"%d %d" % (batch.partition, offset)
-                await producer.enqueue(self._target, value)
+                _ = await producer.enqueue(self._target, value)
             await trio.sleep(WORK_SECONDS)
             await transaction.send_offsets(consumer)
 

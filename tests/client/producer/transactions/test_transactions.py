@@ -259,7 +259,7 @@ async def test_record_that_is_dropped_with_its_transaction_fails_at_once(
             await producer.send("t", b"a", partition=number % 2)
         began = trio.current_time()
         leaders.answers = [refusal(error_codes.TRANSACTION_ABORTABLE)]
-        await producer.enqueue("t", b"b", partition=0)
+        _ = await producer.enqueue("t", b"b", partition=0)
         with pytest.raises(trionet.TransactionAbortableError):
             await producer.send("t", b"c", partition=1)
 

@@ -251,7 +251,9 @@ class Sender:
             baton.leave(has_work=has_work)
         return delivery.result()  # noqa: ASYNC910 -- what is not done was waited for
 
-    async def run_until(self, is_done: Callable[[], bool]) -> None:
+    async def run_until(  # noqa: ASYNC910 -- what holds already is not waited for
+        self, is_done: Callable[[], bool]
+    ) -> None:
         """Run the sender until a condition holds, or until the producer has ended.
 
         The calling task runs the sender itself unless another task is running it, as in
