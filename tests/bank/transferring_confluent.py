@@ -92,6 +92,9 @@ class Transactor:
         if not reason.retriable():
             raise error
 
+    def pause(self, seconds: float) -> None:
+        self.call(self.producer.poll, seconds)
+
     def send(self, topic: str, value: bytes, partition: int) -> None:
         self.call(self._produce, topic, value, partition)
 
@@ -109,7 +112,7 @@ def transfer(transactor: Transactor, journal: Journal, rng: random.Random) -> No
         for entry in draw_transfer(rng, name):
             transactor.send(BANK, entry.encode(), entry.account % PARTITIONS)
             if rng.random() < 0.1:
-                producer.poll(rng.choice(PAUSES_SECONDS))
+                transactor.pause(rng.choice(PAUSES_SECONDS))
         if rng.randrange(100) < ABORTED_PERCENT:
             transactor.call(producer.abort_transaction, CALL_SECONDS)
             raise Aborted
@@ -129,7 +132,7 @@ def live(work: Work) -> None:
         transfer(transactor, journal, rng)
         if work.is_over():
             return
-        transactor.producer.poll(rng.choice(PAUSES_SECONDS))
+        transactor.pause(rng.choice(PAUSES_SECONDS))
 
 
 if __name__ == "__main__":
