@@ -20,6 +20,7 @@ PROGRAMS = {
     "conformance": ("which lines of Kafka's network layer have tests", "conformance"),
     "suites": ("other projects' own integration tests; names as arguments", "suites"),
     "churn": ("members of a group come, leave and crash, for five minutes", "churn"),
+    "bank": ("transactions of real processes, which are killed at random", "bank"),
     "telemetry": ("a pipeline that is killed counts every request once", "telemetry"),
     "ordeal": ("our clients while leaders move and brokers are killed, from seeds", "ordeal"),
     "spark-kills": ("kill the processes and the broker of jobs in Spark", "spark_kills"),

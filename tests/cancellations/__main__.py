@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from itertools import count
 from multiprocessing import get_context
 
-from cancellations.run import PROGRAMS, Outcome, run
+from cancellations.run import PROGRAMS, Outcome, program_of, run
 
 SCHEDULES = 10_000
 # A line reports the progress after so many schedules.
@@ -21,7 +21,7 @@ def main(arguments: list[str]) -> int:
     """Cancel, report, and say by the exit status whether every rule held."""
     parser = argparse.ArgumentParser(
         prog="python3 tests cancellations",
-        description="Run programs of a producer, consumers and an admin client again and again, in"
+        description="Run programs of producers, consumers and an admin client again and again, in"
         " virtual time, and cancel one await point after the other. A seed gives a program.",
     )
     parser.add_argument("--seed", type=int, default=0, help="the first one (default %(default)s)")
@@ -29,20 +29,24 @@ def main(arguments: list[str]) -> int:
         "--schedules", type=int, default=SCHEDULES, help="at least so many (default %(default)s)"
     )
     parser.add_argument("--at", type=int, help="only this await point, of the one seed")
+    parser.add_argument("--only", default="", help="programs whose names begin so")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default %(default)s)")
     parser.add_argument("--keep-going", action="store_true", help="also after a violation")
     chosen = parser.parse_args(arguments)
     if chosen.at is not None:
         outcomes = [run(chosen.seed, first=chosen.at, schedules_max=1)]
     else:
-        outcomes = list(cancel(chosen.seed, chosen.schedules, chosen.jobs, chosen.keep_going))
+        if not any(name.startswith(chosen.only) for name in PROGRAMS):
+            parser.error(f"no program begins with {chosen.only}; there are {', '.join(PROGRAMS)}")
+        seeds = (each for each in count(chosen.seed) if program_of(each).startswith(chosen.only))
+        outcomes = list(cancel(seeds, chosen.schedules, chosen.jobs, chosen.keep_going))
     return report(outcomes)
 
 
-def cancel(seed: int, schedules: int, jobs: int, keep_going: bool) -> Iterator[Outcome]:
+def cancel(seeds: Iterator[int], schedules: int, jobs: int, keep_going: bool) -> Iterator[Outcome]:
     """Run seed after seed until there were enough schedules, or one has broken a rule."""
     done = told = 0
-    for outcome in outcomes_from(seed, jobs):
+    for outcome in outcomes_from(seeds, jobs):
         yield outcome
         done += outcome.schedules
         if done // SCHEDULES_PER_LINE > told:
@@ -52,13 +56,12 @@ def cancel(seed: int, schedules: int, jobs: int, keep_going: bool) -> Iterator[O
             return
 
 
-def outcomes_from(seed: int, jobs: int) -> Iterator[Outcome]:
+def outcomes_from(seeds: Iterator[int], jobs: int) -> Iterator[Outcome]:
     """What becomes of one seed after the other, for ever."""
     if jobs == 1:
-        yield from map(run, count(seed))
+        yield from map(run, seeds)
         return
     executor = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
-    seeds = count(seed)
     running: set[Future[Outcome]] = set()
     try:
         while True:

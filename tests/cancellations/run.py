@@ -8,7 +8,7 @@ import time
 import attrs
 import trio
 
-from cancellations import administering, consuming, grouping, producing
+from cancellations import administering, consuming, grouping, producing, transacting
 from cancellations.cut import Cut, Lag
 from cancellations.scene import ADDRESS, BROKER_HOST, Program, Scene
 from support.complaints import no_faults_logged
@@ -24,6 +24,8 @@ PROGRAMS: dict[str, Program] = {
         (grouping, "records two commit commit_in_rebalance unsubscribe live fail"),
         (administering, "ask change live request"),
         (producing, "first_batches"),
+        (transacting, "block calls abort fail two_tasks live fence"),
+        (transacting, "send_offsets commit_in_rebalance"),
     )
     for name in names.split()
 }
@@ -75,6 +77,11 @@ class Progress:
     virtual_seconds: float = 0.0
 
 
+def program_of(seed: int) -> str:
+    """The name of the program that a seed stands for."""
+    return list(PROGRAMS)[seed % len(PROGRAMS)]
+
+
 def run(seed: int, *, schedules_max: int | None = None, first: int = 1) -> Outcome:
     """Cancel one program at each of its await points.
 
@@ -83,7 +90,7 @@ def run(seed: int, *, schedules_max: int | None = None, first: int = 1) -> Outco
         schedules_max: stop after so many.
         first: the await point to begin with.
     """
-    name = list(PROGRAMS)[seed % len(PROGRAMS)]
+    name = program_of(seed)
     progress = Progress(first - 1)
     began = time.perf_counter()
     violation = ""

@@ -15,6 +15,7 @@ from trionet import ConsumerRecord
 from trionet.client.consumer.records._chunk import RecordLoop
 from trionet.client.consumer.state._subscription_state import AssignedPartitions
 from trionet.client.producer.batching._batch_queues import BatchQueues
+from trionet.client.producer.transactions._transaction_state import State, TransactionState
 
 NAMES = list(PROGRAMS)
 #: Of the program with faults, whose seeds differ in these.
@@ -37,6 +38,14 @@ def test_every_rule_holds_for_first_batches_that_are_refused_or_lost() -> None:
     violations = [run(seed, schedules_max=SCHEDULES).violation for seed in FIRST_BATCHES_SEEDS]
 
     assert [] == list(filter(None, violations))
+
+
+@pytest.mark.slow
+def test_member_that_is_cancelled_while_it_joins_leaves_its_group() -> None:
+    """Else the next one would wait until its session expires."""
+    seed = NAMES.index("transacting.commit_in_rebalance") + 2 * len(NAMES)
+
+    assert "" == run(seed, schedules_max=5).violation
 
 
 @pytest.mark.slow
@@ -74,6 +83,13 @@ def forget_deliveries(_: Any) -> Any:
     return lambda *_: []
 
 
+def commit_instead(_: Any) -> Any:
+    def abort(self: TransactionState) -> None:
+        self.state = State.COMMITTING
+
+    return abort
+
+
 #: In which program, what, how, and what is told of it.
 PLANTED: list[tuple[str, type, str, Callable[[Any], Any], str]] = [
     ("consuming.records", RecordLoop, "wait", lose_a_record, "is next"),
@@ -85,6 +101,7 @@ PLANTED: list[tuple[str, type, str, Callable[[Any], Any], str]] = [
         "committed",
     ),
     ("producing.live", BatchQueues, "abort_incomplete", forget_deliveries, "not decided"),
+    ("transacting.fail", TransactionState, "abort", commit_instead, "was aborted"),
 ]
 
 

@@ -21,6 +21,7 @@ class Ledger:
         acknowledged: values by where producers were told that they are.
         counts: how often what happened, by what it is, for people.
         wrong: what was found, in words.
+        reads_committed: whether the group must not see what a transaction has aborted.
     """
 
     def __init__(self, *, is_idempotent: bool = True) -> None:
@@ -28,6 +29,8 @@ class Ledger:
         self.acknowledged: dict[Place, bytes] = {}
         self.counts: Counter[str] = Counter()
         self.wrong: list[str] = []
+        self.reads_committed = False
+        self._aborted: set[bytes] = set()
         self._sent: set[bytes] = set()
         self._processed: dict[Place, bytes] = {}
         self._unprocessed: set[Place] = set()
@@ -49,6 +52,11 @@ class Ledger:
             self._unprocessed.add(place)
         if before != value:
             self.wrong.append(f"{place} was given to {before!r} and {value!r}")
+
+    def abort(self, values: Iterable[bytes]) -> None:
+        """The transaction of these values was aborted."""
+        self._aborted.update(values)
+        self.counts["transactions aborted"] += 1
 
     def process(self, place: Place, value: bytes) -> None:
         """A member of the group has finished with a record; it may be again."""
@@ -119,6 +127,10 @@ class Ledger:
         for partition, value in self._unplaced:
             if (partition, value) not in there:
                 self.wrong.append(f"partition {partition}: acknowledged {value!r} is not there")
+        if self.reads_committed and (seen := self._aborted & set(self._processed.values())):
+            self.wrong.append(f"{len(seen)} aborted records are processed, such as {min(seen)!r}")
+        if committed := self._aborted & set(self.acknowledged.values()):
+            self.wrong.append(f"{len(committed)} aborted records are acknowledged")
         counts = Counter(logged.values())
         twice = [value for value, count in counts.items() if count > 1]
         if twice and self._is_idempotent:

@@ -36,12 +36,19 @@ class Group:
 
     async def run(self, seed: int) -> None:
         """Never returns."""
-        assignors = random.Random(f"{seed} group").choice(_ASSIGNORS)
+        drawn = random.Random(f"{seed} group")
+        assignors = drawn.choice(_ASSIGNORS)
+        self._ledger.reads_committed = drawn.random() < 0.5
+        isolation = "read_committed" if self._ledger.reads_committed else "read_uncommitted"
         async with trio.open_nursery() as nursery:
             for number in range(MEMBERS):
                 rng = random.Random(f"{seed} member {number}")
                 is_static = rng.random() < 0.5
-                keys = {**_KEYS, "partition.assignment.strategy": assignors}
+                keys = {
+                    **_KEYS,
+                    "partition.assignment.strategy": assignors,
+                    "isolation.level": isolation,
+                }
                 if is_static:
                     keys["group.instance.id"] = f"member-{number}"
                 nursery.start_soon(self._be_member, rng, keys)

@@ -28,6 +28,11 @@ _PACES = (
     # Something is under way whenever a broker dies.
     _Pace((0.0, 0.001), (1, 10)),
 )
+_ABORTED_SHARE = 0.2
+
+
+class _Changed(Exception):
+    """The records of a transaction are not wanted any more."""
 
 
 class Producers:
@@ -58,18 +63,20 @@ class Producers:
     async def run(self, seed: int) -> None:
         """Return when all have come to their end; no delivery may have failed."""
         async with trio.open_nursery() as nursery:
-            for number in range(3):
+            for number in range(4):
                 rng = random.Random(f"{seed} producer {number}")
                 nursery.start_soon(self._produce, number, rng)
 
     async def _produce(self, number: int, rng: random.Random) -> None:
-        work = (self._send_each, self._send_awaited, self._send_batches)[number]
+        works = (self._send_each, self._send_awaited, self._send_batches, self._transact)
+        work = works[number]
         pace = rng.choice(_PACES)
         linger_ms = rng.choice((0, 0, 5, 50))
         codec = rng.choice(("none", "none", "lz4", "zstd"))
-        async with trionet.open_producer(
-            self._bootstrap_servers, {"linger.ms": linger_ms, "compression.type": codec}
-        ) as producer:
+        settings = {"linger.ms": linger_ms, "compression.type": codec}
+        if work == self._transact:
+            settings["transactional.id"] = f"{self._topic}-{number}"
+        async with trionet.open_producer(self._bootstrap_servers, settings) as producer:
             await work(producer, number, rng, pace)
             told = producer.statistics()
             for name, text in _COUNTED.items():
@@ -125,6 +132,27 @@ class Producers:
             for value, delivery in zip(values, deliveries, strict=True):
                 found = delivery.result()
                 self._ledger.acknowledge((found.partition, found.offset), value)
+            await trio.sleep(rng.choice(pace.pause_seconds))
+
+    async def _transact(
+        self, producer: Producer, name: int, rng: random.Random, pace: _Pace
+    ) -> None:
+        """Several records in one transaction after the other, some of which are aborted."""
+        number = 0
+        while not self._is_over():
+            count = rng.choice(pace.counts)
+            values = [self._value(name, number + each) for each in range(count)]
+            number += count
+            try:
+                async with producer.transaction():
+                    pending = [(each, await producer.enqueue(self._topic, each)) for each in values]
+                    if rng.random() < _ABORTED_SHARE:
+                        raise _Changed
+            except _Changed:
+                self._ledger.abort(values)
+            else:
+                self._ledger.counts["transactions committed"] += 1
+                await self._settle(pending)
             await trio.sleep(rng.choice(pace.pause_seconds))
 
     def _value(self, producer: int, number: int) -> bytes:

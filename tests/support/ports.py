@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import socket
 import subprocess
 
@@ -19,6 +20,20 @@ def free_ports(count: int) -> list[int]:
         for sock in sockets:
             sock.bind(("127.0.0.1", 0))
         return [sock.getsockname()[1] for sock in sockets]
+
+
+def free_neighbours(count: int) -> list[int]:
+    """Successive ports that nobody listened on a moment ago, as the nodes of a broker of ours have.
+
+    They are below those that the system gives to clients, which would soon take one of them.
+    """
+    rng = random.SystemRandom()
+    while True:
+        first = rng.randrange(10_000, 30_000)
+        with contextlib.ExitStack() as held, contextlib.suppress(OSError):
+            for port in range(first, first + count):
+                held.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            return list(range(first, first + count))
 
 
 def answers_api_versions(port: int) -> bool:

@@ -190,6 +190,9 @@ class Transactions:
             self._sender.check()
             self._accumulator.end_transaction()
             self._state.abort()
+            # A task that is cancelled already aborts it as well: the sender goes on.
+            self._sender.send_now(trio.current_time())
+            await trio.lowlevel.checkpoint()
             await self._until_ended("the transaction")
 
     async def abort_at_once(self) -> None:  # noqa: ASYNC910 -- there may be nothing to wait for

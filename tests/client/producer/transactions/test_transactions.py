@@ -246,6 +246,27 @@ async def test_batch_that_expires_makes_the_transaction_abortable(
     assert [b"b"] == leaders.values_committed()
 
 
+async def test_record_that_is_dropped_with_its_transaction_fails_at_once(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    """Also if the task that waits for it runs the sender, which has nothing else to wait for."""
+    leaders = CoordinatedLeaders(network, topics={"t": 2})
+    client = attrs.evolve(
+        SETTINGS.client, requests=attrs.evolve(SETTINGS.client.requests, in_flight_max=1)
+    )
+    async with leaders.producer(attrs.evolve(SETTINGS, client=client)) as producer:
+        await producer.begin_transaction()
+        for number in range(20):  # in the end this task runs the sender by itself
+            await producer.send("t", b"a", partition=number % 2)
+        began = trio.current_time()
+        leaders.answers = [refusal(error_codes.TRANSACTION_ABORTABLE)]
+        _ = await producer.enqueue("t", b"b", partition=0)
+        with pytest.raises(trionet.TransactionAbortableError):
+            await producer.send("t", b"c", partition=1)
+
+        assert began == trio.current_time()
+
+
 async def test_batch_whose_response_is_lost_is_not_written_twice(
     autojump_clock: MockClock, leaders: CoordinatedLeaders
 ) -> None:
@@ -489,6 +510,26 @@ async def test_commit_that_is_cancelled_before_it_was_sent_is_an_abort(
             await producer.send("t", b"b")
 
     assert scope.cancelled_caught
+    assert [b"b"] == leaders.values_committed()
+
+
+async def test_abort_that_is_cancelled_goes_on(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    """Even if the task is cancelled before it could wait."""
+    async with leaders.producer(SETTINGS) as producer:
+        await producer.begin_transaction()
+        await producer.send("t", b"a")
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await producer.abort_transaction()
+        await trio.testing.wait_all_tasks_blocked()
+
+        assert scope.cancelled_caught
+        assert ABORTED == leaders.state
+        async with producer.transaction():
+            await producer.send("t", b"b")
+
     assert [b"b"] == leaders.values_committed()
 
 

@@ -322,7 +322,7 @@ class Membership:
             now - self.poll_interval.polled_at,
             self._settings.max_poll_interval_seconds * 1000,
         )
-        if not self._member.is_static:
+        if not self._member.is_static and self._finder.node is not None:
             with trio.move_on_after(self._settings.request_timeout_seconds):
                 await self._send_leave("max.poll.interval.ms was exceeded")
         self._member.reset("max.poll.interval.ms was exceeded")
@@ -342,17 +342,21 @@ class Membership:
         self.joined = None
         try:
             if not self._member.is_static:
+                is_known = self._finder.node is not None
                 if was_joining:
                     # A broker handles the requests of a connection one after the other, and a
-                    # JoinGroup waits there for as long as a rebalance takes.
+                    # JoinGroup waits there for as long as a rebalance takes. Another request on
+                    # that connection, such as one for committed offsets, now fails and forgets the
+                    # coordinator, which is then found again.
                     self._finder.drop_connection()
-                await self._send_leave(reason)
+                if is_known:
+                    await self._send_leave(reason)
         finally:
             self._member.reset(reason)
 
     async def _send_leave(self, reason: str) -> None:
         await trio.lowlevel.checkpoint()
-        if self._finder.node is None or not self._member.generation.member_id:
+        if not self._member.generation.member_id:
             return
         try:
             await self._finder.request(

@@ -144,12 +144,17 @@ class Completion:
         """A lower bound on the time when the next batch expires."""
         return min(self._expires_at, self._queues.next_expiry)
 
-    def expire(self, now: float) -> None:
-        """Fail batches that have exceeded ``delivery.timeout.ms``, queued or in flight (KIP-91)."""
+    def expire(self, now: float) -> bool:
+        """Fail batches that have exceeded ``delivery.timeout.ms``, queued or in flight (KIP-91).
+
+        Returns whether there were any.
+        """
+        has_failed = False
         if now >= self._queues.next_expiry:
             for batch in self._queues.expired(now):
                 self._fail_late(batch)
                 self._queues.deallocate(batch)
+                has_failed = True
         if now >= self._expires_at:
             late = [each for each in self._in_flight if now >= self._expiry_of(each)]
             for batch in late:
@@ -157,10 +162,12 @@ class Completion:
                 if not batch.outcome.is_done:  # else it expired the last time
                     batch.may_be_written = True
                     self._fail_late(batch)
+                    has_failed = True
             waiting = (
                 self._expiry_of(each) for each in self._in_flight if now < self._expiry_of(each)
             )
             self._expires_at = min(waiting, default=math.inf)
+        return has_failed
 
     def _fail_late(self, batch: ProducerBatch) -> None:
         last = self._last_errors.get(batch.topic_partition)

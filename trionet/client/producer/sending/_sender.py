@@ -251,7 +251,9 @@ class Sender:
             baton.leave(has_work=has_work)
         return delivery.result()  # noqa: ASYNC910 -- what is not done was waited for
 
-    async def run_until(self, is_done: Callable[[], bool]) -> None:  # noqa: ASYNC910 -- see below
+    async def run_until(  # noqa: ASYNC910 -- what holds already is not waited for
+        self, is_done: Callable[[], bool]
+    ) -> None:
         """Run the sender until a condition holds, or until the producer has ended.
 
         The calling task runs the sender itself unless another task is running it, as in
@@ -406,7 +408,8 @@ class Sender:
         if self.error is not None:
             # The first time, a task that runs the sender must notice what has failed.
             return math.inf if had_error else now
-        self._completion.expire(now)
+        if self._completion.expire(now):
+            next_run_at = now  # a task that runs the sender may wait for one of these batches
         self._topics.expire(now)
         self._queues.topics.update(self._client.metadata.cluster)
         next_at = math.inf
@@ -435,8 +438,8 @@ class Sender:
         """Fail the records of a failed transaction, and send its next request.
 
         Returns:
-            When to call this again; at once if the state has changed without a response, since a
-            task that runs the sender may wait for that.
+            When to call this again; at once if the state has changed or a record has failed
+            without a response, since a task that runs the sender may wait for that.
         """
         requests = self.transaction_requests
         assert requests is not None
@@ -444,7 +447,7 @@ class Sender:
             self.fail(manager.error)
             return now
         before = transaction.state
-        self._completion.expire(now)
+        has_failed = self._completion.expire(now)
         if transaction.drops_records and self._queues.has_undrained:
             why = transaction.error or DeliveryAbortedError(
                 "the transaction was aborted before the record was sent"
@@ -453,8 +456,9 @@ class Sender:
             self._completion.aborted(dropped)
             for batch in dropped:
                 manager.failed(batch)
+            has_failed = True
         at = requests.send_if_due(now, has_incomplete=self._queues.has_incomplete)
-        return at if transaction.state is before else now
+        return now if has_failed or transaction.state is not before else at
 
     def _ready_nodes(self, now: float) -> tuple[dict[int, Node], float]:
         """Return the nodes that can accept ready batches, and the time of the next check."""
