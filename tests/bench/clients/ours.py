@@ -132,7 +132,7 @@ async def _transact(task: Task) -> dict[str, float]:
             began = time.perf_counter()
             async with producer.transaction():
                 for value in values:
-                    await producer.enqueue(task.topic, value)
+                    _ = await producer.enqueue(task.topic, value)
             samples.append(time.perf_counter() - began)
     return commits(samples[5:])
 

@@ -76,17 +76,6 @@ async def coordinator_epoch(address: str) -> int:
         return int(producer.coordinator_epoch)
 
 
-async def play_one(address: str, epoch: int, name: str) -> list[str]:
-    """The lines of one scenario.
-
-    Args:
-        address: of a broker that has not seen the scenario.
-        epoch: what :func:`coordinator_epoch` has returned.
-        name: of the scenario.
-    """
-    return await play_scenario(address, "s-", epoch, SCENARIOS[name])
-
-
 async def play_all(address: str, names: Iterable[str]) -> dict[str, list[str]]:
     """The lines of these scenarios from a broker that has not seen any yet.
 
