@@ -124,7 +124,7 @@ class Banker:
         response = await self._call(client, request, 4)
         if response.error_code:
             raise Violation(f"{self._name}: InitProducerId was answered {response.error_code}")
-        # Not before: the end of the open transaction is repeated by the protocol that it began with.
+        # Not before: the end of the open transaction is repeated by the protocol of its begin.
         self._version = version
         self._identity = (response.producer_id, response.producer_epoch)
         self._sequences.clear()
