@@ -119,9 +119,16 @@ class LogWithTransactions(RuleBasedStateMachine):
             start_offset=log.start_offset,
             extent=log.extent if is_durable else None,
         )
-        before = log.open_transactions, log.coordinator_epoch
+        before = dict(log.open_transactions), log.coordinator_epoch
         self.log = Log(log.directory, log.config, now_ms=NOW, last_shutdown=last_shutdown)
 
+        if not was_clean:
+            # Nothing says any more that a transaction was open whose records are all deleted.
+            for producer_id, offsets in list(self._open.items()):
+                if offsets[-1] < log.start_offset and (
+                    producer_id not in self.log.open_transactions
+                ):
+                    del self._open[producer_id], before[0][producer_id]
         assert before[0] == self.log.open_transactions
         if self.log.start_offset == 0:
             assert before[1] == self.log.coordinator_epoch
