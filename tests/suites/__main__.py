@@ -12,13 +12,16 @@ from suites.franz_go import NAME as FRANZ_GO
 from suites.franz_go import VERSION as FRANZ_GO_VERSION
 from suites.franz_go import run_franz_go
 from suites.kafka_python import KAFKA_PYTHON
+from suites.librdkafka import NAME as LIBRDKAFKA
+from suites.librdkafka import VERSION as LIBRDKAFKA_VERSION
+from suites.librdkafka import run_librdkafka
 from suites.report import Report
 from suites.run import run
 from suites.source import installed
 from support.cache import Unavailable
 
 PYTHON = {suite.name: suite for suite in (KAFKA_PYTHON, AIOKAFKA, CONFLUENT)}
-NAMES = (*PYTHON, FRANZ_GO)
+NAMES = (*PYTHON, FRANZ_GO, LIBRDKAFKA)
 
 
 def main(arguments: list[str]) -> int:
@@ -35,7 +38,8 @@ def main(arguments: list[str]) -> int:
         action="append",
         default=[],
         metavar="NAME=FOLDER",
-        help="take the source of a Python library from a folder where it cannot be fetched",
+        help="take the source of a library from a folder where it cannot be fetched, except that "
+        f"of {FRANZ_GO}; {LIBRDKAFKA} is built there",
     )
     parser.add_argument(
         "-k", metavar="EXPRESSION", help="only tests with such names, as pytest's; of Python only"
@@ -67,6 +71,9 @@ def _report(name: str, checkout: Path | None, more: list[str]) -> Report:
     if name == FRANZ_GO:
         print(f"== {name} {FRANZ_GO_VERSION}", flush=True)
         return run_franz_go([])
+    if name == LIBRDKAFKA:
+        print(f"== {name} {LIBRDKAFKA_VERSION}", flush=True)
+        return run_librdkafka(checkout)
     suite = PYTHON[name]
     print(f"== {name} {installed(suite)}", flush=True)
     return run(suite, checkout, more)

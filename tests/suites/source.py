@@ -33,15 +33,18 @@ def folder_of(suite: Suite) -> Path:
 
 def source(suite: Suite) -> Path:
     """The folder of the source; raises `Unavailable` when it is nowhere to be had."""
-    fetch = _unpack_archive if suite.in_archive else _clone
-    return made_once(folder_of(suite) / "source", partial(fetch, suite))
+    if suite.in_archive:
+        fetch = partial(_unpack_archive, suite)
+    else:
+        fetch = partial(clone, suite.repository, suite.tag.format(installed(suite)))
+    return made_once(folder_of(suite) / "source", fetch)
 
 
 def _unpack_archive(suite: Suite, folder: Path) -> None:
     wanted = f"{suite.distribution}=={installed(suite)}"
     downloads = folder.with_name("downloads")
     pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", suite.distribution]
-    _call([*pip, "--dest", str(downloads), wanted], f"pip could not fetch the source of {wanted}")
+    call([*pip, "--dest", str(downloads), wanted], f"pip could not fetch the source of {wanted}")
     [archive] = downloads.glob("*.tar.gz")
     unpacked = folder.with_name("unpacked")
     with tarfile.open(archive) as opened:
@@ -52,14 +55,15 @@ def _unpack_archive(suite: Suite, folder: Path) -> None:
     shutil.rmtree(unpacked)
 
 
-def _clone(suite: Suite, folder: Path) -> None:
-    git = require_program("git", f"fetches the tests of {suite.name}")
-    tag = suite.tag.format(installed(suite))
-    clone = [git, "clone", "--quiet", "--depth", "1", "--branch", tag, suite.repository]
-    _call([*clone, str(folder)], f"git could not fetch {tag} of {suite.repository}")
+def clone(repository: str, tag: str, folder: Path) -> None:
+    """Fetch one version of a repository; raises `Unavailable` when it cannot be had."""
+    git = require_program("git", f"fetches {tag} of {repository}")
+    command = [git, "clone", "--quiet", "--depth", "1", "--branch", tag, repository]
+    call([*command, str(folder)], f"git could not fetch {tag} of {repository}")
 
 
-def _call(command: Sequence[str], failure: str) -> None:
+def call(command: Sequence[str], failure: str) -> None:
+    """Run a command that fetches something; raises `Unavailable` with its last line."""
     try:
         done = subprocess.run(
             command,

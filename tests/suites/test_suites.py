@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from suites.franz_go import outcomes as outcomes_of_go
+from suites.librdkafka import outcomes as outcomes_of_librdkafka
 from suites.report import Outcome, Report
 from suites.run import served_apis
 from suites.suite import Needs
@@ -118,3 +119,32 @@ def test_what_go_says_of_its_tests_is_understood() -> None:
         ("TestGroups/sticky", "failed"),
     ] == [(each.test, each.outcome) for each in outcomes_of_go(said)]
     assert [] == outcomes_of_go("panic: the test has ended\n")
+
+
+def test_what_librdkafka_says_of_its_tests_is_understood() -> None:
+    said = """\
+\x1b[0m\x1b[36m[0103_transactions    /  0.634s] \x1b[32m[ do_misuse:596: PASS (0.63s) ]
+\x1b[0m\x1b[36m[0103_transactions    /  2.634s] \x1b[32m[ do_basic:130: packed: PASS (2.00s) ]
+\x1b[0m\x1b[36m[0103_transactions    /  2.700s] \x1b[33m[ do_old:857: SKIP: too new ]
+\x1b[0m\x1b[31m### Test "0103_transactions (do_empty:130: abort)" failed at test.c:5: ###
+Topic t result error: no
+\x1b[0m\x1b[36m[0129_aborted  / 11.813s] \x1b[32m===== Test 0129_aborted PASSED =====\x1b[0m
+\x1b[0m\x1b[36m[0137_batches  / 12.813s] \x1b[32m[ do_seek:127: PASS (12.13s) ]
+\x1b[0m\x1b[36m[0137_batches  / 12.813s] \x1b[32m===== Test 0137_batches PASSED =====\x1b[0m
+\x1b[0m\x1b[31m### Test "0098_consumer" failed at test.c:5: ###
+no such topic
+"""
+
+    assert {
+        "0103_transactions/do_misuse": ("passed", ""),
+        "0103_transactions/do_basic: packed": ("passed", ""),
+        "0103_transactions/do_old": ("skipped", "too new"),
+        "0103_transactions/do_empty: abort": ("failed", "Topic t result error: no"),
+        "0129_aborted": ("passed", ""),
+        "0137_batches/do_seek": ("passed", ""),
+        "0098_consumer": ("failed", "no such topic"),
+        "0061": ("failed", "it did not end; see above"),
+    } == {
+        each.test: (each.outcome, each.why)
+        for each in outcomes_of_librdkafka(said, ["0061", "0098", "0103", "0129", "0137"])
+    }

@@ -57,13 +57,11 @@ public final class JavaTransactions {
 
     private static String run(String[] words) throws Exception {
         switch (words[0]) {
-            case "create" -> admin
-                .createTopics(List.of(new NewTopic(words[1], Integer.parseInt(words[2]), (short) 1)))
-                .all().get();
+            case "create" -> create(words[1], Integer.parseInt(words[2]));
             case "open" -> open(words[1], words[2], words[3]);
             case "begin" -> producers.get(words[1]).beginTransaction();
             case "send" -> {
-                return send(producers.get(words[1]), words[2], Integer.parseInt(words[3]), words[4]);
+                return send(words[1], words[2], Integer.parseInt(words[3]), words[4]);
             }
             case "offsets" -> producers.get(words[1])
                 .sendOffsetsToTransaction(positions(words[2]), metadata(words[2]));
@@ -95,6 +93,10 @@ public final class JavaTransactions {
         return all;
     }
 
+    private static void create(String topic, int partitions) throws Exception {
+        admin.createTopics(List.of(new NewTopic(topic, partitions, (short) 1))).all().get();
+    }
+
     private static void open(String name, String transactionalId, String timeout) {
         KafkaProducer<String, String> producer = new KafkaProducer<>(
             properties(Map.of(
@@ -109,10 +111,11 @@ public final class JavaTransactions {
         producers.put(name, producer);
     }
 
-    private static String send(
-        KafkaProducer<String, String> producer, String topic, int partition, String value
-    ) throws Exception {
-        return "" + producer.send(new ProducerRecord<>(topic, partition, null, value)).get().offset();
+    private static String send(String name, String topic, int partition, String value)
+        throws Exception {
+        ProducerRecord<String, String> record =
+            new ProducerRecord<>(topic, partition, null, value);
+        return "" + producers.get(name).send(record).get().offset();
     }
 
     /** A consumer that is closed keeps what it was as a member: a zombie may still use it. */
@@ -171,7 +174,8 @@ public final class JavaTransactions {
     /** Values of all records up to the end of the first partition, as this isolation sees it. */
     private static String read(String isolation, String topic) {
         TopicPartition partition = new TopicPartition(topic, 0);
-        try (KafkaConsumer<String, String> consumer = consumer(Map.of("isolation.level", isolation))) {
+        Map<String, Object> isolated = Map.of("isolation.level", isolation);
+        try (KafkaConsumer<String, String> consumer = consumer(isolated)) {
             consumer.assign(List.of(partition));
             consumer.seekToBeginning(List.of(partition));
             long end = consumer.endOffsets(List.of(partition)).get(partition);
