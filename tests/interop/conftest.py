@@ -72,6 +72,7 @@ LONG = (
     "test_security_matrix.py",
     "test_transactions.py",
     "test_transactions_java.py",
+    "test_transactions_streams.py",
 )
 # What kfake does otherwise than Kafka, by a part of the test's name.
 KFAKE_LACKS = {

@@ -14,6 +14,7 @@ from support.cache import Unavailable, cache_folder, made_once, require_program
 KAFKA_VERSION = "4.3.1"
 _ARTIFACTS = ("kafka_2.13", "kafka-tools")
 _CLIENT = ("kafka-clients",)
+_STREAMS = ("kafka-streams",)
 
 
 def _pom(version: str, artifacts: tuple[str, ...]) -> str:
@@ -61,6 +62,13 @@ def client_jars(version: str) -> tuple[Path, ...]:
     """The jars of the Java client of that version, and no others; raises as `kafka_jars`."""
     download = partial(_download, version, _CLIENT)
     return _jars(made_once(cache_folder() / "kafka" / f"clients-{version}", download))
+
+
+@cache
+def streams_jars() -> tuple[Path, ...]:
+    """The jars of Kafka Streams `KAFKA_VERSION` with its store, RocksDB; raises as `kafka_jars`."""
+    download = partial(_download, KAFKA_VERSION, _STREAMS)
+    return _jars(made_once(cache_folder() / "kafka" / f"streams-{KAFKA_VERSION}", download))
 
 
 def _jars(folder: Path) -> tuple[Path, ...]:
