@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.command_line import CommandLine
+from trionet.testing import broker
 
 
 def test_each_line_is_a_record(trionet: CommandLine) -> None:
@@ -236,6 +237,10 @@ def test_a_file_that_there_is_not_is_reported(trionet: CommandLine, tmp_path: Pa
         ("t", "-p", "x"),
         ("t", "-m", "-1"),
         ("t", "-o", "%q"),
+        ("t", "--transactional-id", ""),
+        ("t", "--transactional-id", "till-1", "-E"),
+        ("t", "--transactional-id", "till-1", "--acks", "1"),
+        ("t", "-X", "transactional.id=till-1", "-E"),
     ],
 )
 def test_wrong_usage_is_exit_status_2(trionet: CommandLine, arguments: tuple[str, ...]) -> None:
@@ -284,3 +289,90 @@ def test_a_whole_file_of_a_wrong_type_is_left_out_if_others_are_to_be_sent(
     assert 1 == done.status
     assert "record 1: cannot encode b'x' as 'short'" in done.err
     assert [b"\0\x07"] == [each.value for each in trionet.records(topic)]
+
+
+def committed(trionet: CommandLine, topic: str) -> bytes:
+    """What a reader of committed records sees."""
+    return trionet.consume(topic, "-e", "--isolation", "read_committed").out
+
+
+@pytest.mark.parametrize("option", [("--transactional-id", "a"), ("-X", "transactional.id=b")])
+def test_all_records_are_committed_together(trionet: CommandLine, option: tuple[str, str]) -> None:
+    topic = trionet.topic()
+
+    done = trionet.produce(topic, *option, stdin=b"coffee\ntea\n")
+
+    assert 0 == done.status
+    assert done.err.startswith("trionet produce: 2 records, ")
+    assert b"coffee\ntea\n" == committed(trionet, topic)
+
+
+def test_a_line_that_cannot_be_sent_aborts_the_transaction(trionet: CommandLine) -> None:
+    topic = trionet.topic()
+
+    done = trionet.produce(
+        topic, "--transactional-id", "till-1", "-f", r"%v %p\n", stdin=b"coffee 0\ntea 9\n"
+    )
+
+    assert 1 == done.status
+    assert "record 2: partition 9 does not exist" in done.err
+    assert "the transaction was aborted: none of its records is committed" in done.err
+    assert b"" == committed(trionet, topic)
+
+
+def test_a_record_that_a_broker_rejects_aborts_the_transaction(trionet: CommandLine) -> None:
+    good, bad = trionet.topic(), trionet.topic(max_message_bytes="1000")
+    lines = f"{good} coffee\n{bad} {'x' * 2000}\n".encode()
+
+    done = trionet.produce("--transactional-id", "till-2", "-f", r"%t %v\n", stdin=lines)
+
+    assert 1 == done.status
+    assert "the transaction was aborted" in done.err
+    assert b"" == committed(trionet, good)
+
+
+def test_a_file_that_cannot_be_read_aborts_the_transaction(
+    trionet: CommandLine, tmp_path: Path
+) -> None:
+    topic = trionet.topic()
+    (tmp_path / "one").write_bytes(b"coffee")
+
+    done = trionet.produce(
+        topic, "--transactional-id", "till-3", str(tmp_path / "one"), str(tmp_path / "none")
+    )
+
+    assert 1 == done.status
+    assert f"cannot read {tmp_path / 'none'}" in done.err
+    assert b"" == committed(trionet, topic)
+
+
+def test_a_timeout_that_the_brokers_do_not_allow_is_reported(trionet: CommandLine) -> None:
+    topic = trionet.topic()
+
+    done = trionet.produce(
+        topic,
+        "--transactional-id",
+        "till-4",
+        "-X",
+        "transaction.timeout.ms=900001",
+        stdin=b"coffee\n",
+    )
+
+    assert 1 == done.status
+    assert "INVALID_TRANSACTION_TIMEOUT" in done.err
+    assert b"" == committed(trionet, topic)
+
+
+def test_a_broker_without_a_coordinator_is_reported_soon(
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    with broker(topics={"orders": 1}) as running:
+        running.faults.fail("FindCoordinator", "COORDINATOR_NOT_AVAILABLE", times=None)
+        trionet = CommandLine(running.bootstrap_servers, capfdbinary)
+
+        done = trionet.produce(
+            "orders", "--transactional-id", "till-5", "-m", "0.2", stdin=b"coffee\n"
+        )
+
+    assert 1 == done.status
+    assert "no coordinator of transactional id 'till-5' from " in done.err

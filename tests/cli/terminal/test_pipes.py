@@ -43,6 +43,38 @@ def test_a_line_that_is_typed_is_sent_at_once_and_a_signal_ends_it(
     assert [b"a", b"b"] == [each.value for each in trionet.records(topic)]
 
 
+def test_a_signal_aborts_the_transaction(trionet: CommandLine) -> None:
+    topic = trionet.topic()
+
+    options = ("--transactional-id", "till-1", "-o", r"%o %s\n")
+    with started(trionet, "produce", topic, *options) as process:
+        feed(process, b"a\n")
+        assert [b"0 a\n"] == lines_from(process, 1)  # acknowledged, but not committed
+        process.send_signal(signal.SIGINT)
+        process.wait(SECONDS)
+        status, _, err = ended(process)
+
+    assert 128 + signal.SIGINT == status
+    assert "the transaction was aborted: none of its records is committed" in err
+    assert b"" == trionet.consume(topic, "-e", "--isolation", "read_committed").out
+
+
+def test_a_second_command_with_the_transactional_id_fences_the_first(trionet: CommandLine) -> None:
+    topic = trionet.topic()
+
+    options = ("--transactional-id", "till-2", "-o", r"%o %s\n")
+    with started(trionet, "produce", topic, *options) as process:
+        feed(process, b"a\n")
+        assert [b"0 a\n"] == lines_from(process, 1)
+        second = trionet.produce(topic, "--transactional-id", "till-2", stdin=b"b\n")
+        status, _, err = ended(process)
+
+    assert 0 == second.status
+    assert 1 == status
+    assert "another one with transactional.id 'till-2' has been opened" in err
+    assert b"b\n" == trionet.consume(topic, "-e", "--isolation", "read_committed").out
+
+
 def test_what_is_no_longer_read_is_not_committed(trionet: CommandLine) -> None:
     topic = trionet.topic()
     values = [b"%0100d" % number for number in range(30_000)]

@@ -749,7 +749,7 @@ class TransactionCoordinator:
             logger.warning(
                 "producer id %d has an open transaction in %d partitions, such as %s-%d, and no"
                 " transactional id; readers with isolation.level=read_committed stop there; end it"
-                " with `trionet transactions abort`",
+                " with `trionet transactions abort-hanging`",
                 producer_id,
                 len(logs),
                 logs[0].topic,

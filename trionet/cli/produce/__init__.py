@@ -90,6 +90,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-c", "-n", "--count", metavar="N", type=number_from_1, help="send at most N records"
     )
     parser.add_argument(
+        "--transactional-id",
+        metavar="ID",
+        help="send all records in one transaction of this transactional.id, or none",
+    )
+    parser.add_argument(
         "-T", "--tee", action="store_true", help="also write what is sent to standard output"
     )
     parser.add_argument(
@@ -172,8 +177,12 @@ def _settings(arguments: argparse.Namespace) -> tuple[str, ProducerSettings]:
 
     given = client_settings(arguments, PRODUCER_KEYS)
     servers = given.pop(SERVERS)
-    if "transactional.id" in given:
-        raise ConfigError("transactional.id: this command writes no transactions; leave it out")
+    if arguments.transactional_id is not None:
+        given["transactional.id"] = arguments.transactional_id
+    if "transactional.id" in given and arguments.keep_going:
+        raise ConfigError(
+            "-E cannot be combined with a transactional.id: all records are committed, or none"
+        )
     if arguments.compression is not None:
         given["compression.type"] = arguments.compression
     if arguments.acks is not None:

@@ -9,7 +9,8 @@ simpler, but would report records of different partitions out of order.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
@@ -130,17 +131,34 @@ class RecordSender:
         """
         await trio.lowlevel.checkpoint()
         if topic not in self._partitions:
-            servers, seconds = self._options.servers, self._options.timeout_seconds
-            with trio.move_on_after(seconds) as late:
+            with self._within_timeout(
+                f"metadata for topic {topic}", "check the address (-b) and the topic name, or"
+            ):
                 self._partitions[topic] = await self._producer.key_partitions(topic)
-            if late.cancelled_caught:
-                if not is_connected(self._producer):
-                    raise timeout_error(servers, seconds, self._producer, option="-m")
-                raise CallTimedOutError(
-                    f"no metadata for topic {topic} from {servers} within {seconds:g} s: check the "
-                    "address (-b) and the topic name, or raise the limit with -m"
-                )
         return self._partitions[topic]
+
+    async def init_transactions(self) -> None:
+        """Fence other producers with the same ``transactional.id``.
+
+        Raises:
+            CallTimedOutError: no coordinator responded in time.
+            TrionetError: the producer may have no transactions.
+        """
+        id = self._options.settings.transactional_id
+        with self._within_timeout(f"coordinator of transactional id {id!r}", "wait, or"):
+            await self._producer.init_transactions()
+
+    @contextmanager
+    def _within_timeout(self, what: str, advice: str) -> Iterator[None]:
+        servers, seconds = self._options.servers, self._options.timeout_seconds
+        with trio.move_on_after(seconds) as late:
+            yield
+        if late.cancelled_caught:
+            if not is_connected(self._producer):
+                raise timeout_error(servers, seconds, self._producer, option="-m")
+            raise CallTimedOutError(
+                f"no {what} from {servers} within {seconds:g} s: {advice} raise the limit with -m"
+            )
 
     async def send(self, records: RecordColumns) -> int:
         """Enqueue records in the producer.

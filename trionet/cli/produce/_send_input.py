@@ -25,6 +25,7 @@ from ._record_sender import OUTPUT, ProduceOptions, RecordSender
 
 if TYPE_CHECKING:
     from trionet.client.producer._hooks import Acknowledgement
+    from trionet.client.producer._producer import Producer
 
 
 async def produce(options: ProduceOptions) -> int:
@@ -76,14 +77,40 @@ class _Run:
         ) as producer:
             self._sender = sender = RecordSender(producer, options)
             try:
-                with raise_single_error():
-                    async with trio.open_nursery() as nursery:
-                        nursery.start_soon(sender.watch_outcomes)
-                        await self._read(sender)
-                        await sender.finish()
-                        nursery.cancel_scope.cancel(reason="the outcome of all records is known")
+                async with self._in_transaction(producer, sender):
+                    await self._send_all(sender)
             except (TrionetError, OSError) as error:
                 self._error = self._error or error
+
+    @asynccontextmanager
+    async def _in_transaction(
+        self, producer: Producer, sender: RecordSender
+    ) -> AsyncIterator[None]:
+        """Commit what the block sends if all went well; with a ``transactional.id`` only."""
+        await trio.lowlevel.checkpoint()
+        if self._options.settings.transactional_id is None:
+            yield
+            return
+        with self._stop.ending_waits():
+            await sender.init_transactions()
+        if self._stop.number is not None:  # nothing is read, either
+            yield
+            return
+        async with producer.transaction():
+            yield
+            if sender.failed or self._error is not None or self._stop.number is not None:
+                await producer.abort_transaction()
+                self._options.report(
+                    "the transaction was aborted: none of its records is committed"
+                )
+
+    async def _send_all(self, sender: RecordSender) -> None:
+        with raise_single_error():
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(sender.watch_outcomes)
+                await self._read(sender)
+                await sender.finish()
+                nursery.cancel_scope.cancel(reason="the outcome of all records is known")
 
     async def _read(self, sender: RecordSender) -> None:
         """Read and send all input, storing an error so that earlier records are still sent."""
