@@ -287,6 +287,9 @@ class Copies:
             "isolation.level": "read_committed",
             "max.poll.records": scene.rng.choice((2, 5)),
             "heartbeat.interval.ms": 50,
+            # A member that is cancelled between its two JoinGroup requests does not know its id yet
+            # and cannot leave: the others' rebalance waits for its session to expire (KIP-394).
+            "session.timeout.ms": 6000,
         }
         async with open_consumer(
             ADDRESS, settings, topics=[self._source], network=scene.network
