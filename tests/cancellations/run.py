@@ -13,7 +13,8 @@ from cancellations.cut import Cut, Lag
 from cancellations.scene import ADDRESS, BROKER_HOST, Program, Scene
 from support.complaints import no_faults_logged
 from support.ledger import Violation
-from trionet import open_broker
+from trionet import open_admin, open_broker
+from trionet.client.admin import FeatureUpdate, UpgradeType
 from trionet.testing import MemoryNetwork, NetworkFaults, control, run_virtual
 
 PROGRAMS: dict[str, Program] = {
@@ -43,6 +44,8 @@ SETTLE_SECONDS = 0.2
 # So many schedules share a broker.
 SCHEDULES_PER_BROKER = 100
 DELAYS = ((0.0, 0.0), (0.0, 0.002), (0.001, 0.03))
+# So many seeds have the older protocol of transactions, with requests of its own (KIP-98).
+TV1_SHARE = 0.3
 # Every other seed of a program cancels a little later, when the wait may be over already.
 LAGS = (Lag(1), Lag(2), Lag(3), Lag(5), Lag(0, 0.001), Lag(0, 0.01), Lag(3, 0.1))
 
@@ -122,6 +125,10 @@ async def live(
         short_share=random.Random(f"short {seed}").choice((0.0, 0.0, 0.2)),
     )
     async with open_broker(SETTINGS, network=network) as broker:
+        if random.Random(f"protocol {seed}").random() < TV1_SHARE:
+            async with open_admin(ADDRESS, network=network) as admin:
+                level = FeatureUpdate(1, UpgradeType.SAFE_DOWNGRADE)
+                (await admin.update_features({"transaction.version": level})).checked()
         kit = control(broker)
         for _ in range(SCHEDULES_PER_BROKER if left is None else min(left, SCHEDULES_PER_BROKER)):
             progress.at += 1
