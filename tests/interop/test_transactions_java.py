@@ -18,7 +18,9 @@ from support.cache import Unavailable
 from support.clients.java_transactions import JavaError, JavaTransactions, java_transactions
 from support.kafka_node import kafka_node
 from support.kafka_tools import FEATURES, TRANSACTIONS, kafka_tool
+from support.transactional import identity, initialize, produce_in
 from trionet.testing import broker as trionet_broker
+from trionet.testing import raw_peer
 
 # Timeouts of transactions are looked for as often as this.
 SETTINGS = {
@@ -312,6 +314,31 @@ def test_kafka_transactions_aborts_what_hangs_in_a_partition(
     assert "None" == writer[5]
     assert [] == java.read(topic)
     java.abort(producer)
+
+
+def test_kafka_transactions_finds_what_hangs() -> None:
+    """A transaction whose id the coordinator has forgotten; Kafka has no way to make it do so."""
+    with trionet_broker(SETTINGS, topics={"t": 2}) as broker:
+        with raw_peer(broker.bootstrap_servers) as peer:
+            hanging, open_one = (identity(peer.call(*initialize(id))) for id in "xy")
+            peer.call(*produce_in("x", hanging, "t", b"a", partition=1))
+            peer.call(*produce_in("y", open_one, "t", b"b", partition=1))
+        coordinator = broker._internals.cluster.transactions
+        broker._in_loop(lambda: coordinator.transactions.pop("x"))
+        find = ("--bootstrap-server", broker.bootstrap_servers, "find-hanging", "--broker-id", "1")
+        try:
+            said = kafka_tool(TRANSACTIONS, *find)
+        except Unavailable as reason:
+            pytest.skip(str(reason))
+
+        # Columns: topic, partition, producer id, its epoch, the coordinator's, start, time, minutes.
+        [found] = [line.split() for line in said.decode().splitlines()[1:]]
+        assert ["t", "1", str(hanging[0]), str(hanging[1])] == found[:4]
+        kafka_tool(
+            *(TRANSACTIONS, "--bootstrap-server", broker.bootstrap_servers, "abort"),
+            *("--topic", "t", "--partition", "1", "--start-offset", "0"),
+        )
+        assert [] == kafka_tool(TRANSACTIONS, *find).decode().splitlines()[1:]
 
 
 def test_kafka_transactions_terminates_a_transaction_by_its_id(
