@@ -250,3 +250,14 @@ async def test_checkpoints_are_written_on_a_full_disk(clock: MockClock, tmp_path
             disk.fill()
             await until(lambda: "t 0 1" in path.read_text().splitlines())
             disk.give_back()
+
+
+async def test_an_idle_broker_in_memory_hardly_wakes_up(clock: MockClock) -> None:
+    async with open_broker() as broker:
+        await trio.sleep(60)
+        passes = broker.statistics().loop.passes
+
+        await trio.sleep(3600)
+
+        # Transactions are looked for that have reached their timeout, every ten seconds.
+        assert broker.statistics().loop.passes - passes < 1500

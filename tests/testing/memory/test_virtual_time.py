@@ -116,7 +116,10 @@ async def test_retention_removes_what_is_a_week_old(
 ) -> None:
     async with (
         open_broker(
-            network=network, connections_max_idle_ms=-1, log_retention_check_interval_ms=1_800_000
+            network=network,
+            connections_max_idle_ms=-1,
+            log_retention_check_interval_ms=1_800_000,
+            transaction_abort_timed_out_transaction_cleanup_interval_ms=1_800_000,
         ) as broker,
         connect_in_memory(network, broker.bootstrap_servers) as client,
     ):

@@ -23,7 +23,8 @@ logger = logging.getLogger("trionet.broker")
 # How often unflushed logs are checked for flush.ms and for rolled segments.
 FLUSH_CHECK_SECONDS = 1.0
 
-# How often markers that could not be written are tried again.
+# How often markers that could not be written are tried again. There is no such round otherwise: an
+# idle broker does not wake up for it, nor does virtual time stop each second.
 MARKER_RETRY_SECONDS = 1.0
 
 # The number of logs in which retention deletes segments concurrently.
@@ -50,9 +51,7 @@ def start_upkeep(nursery: trio.Nursery, cluster: Cluster, apis: Iterable[Apis]) 
             nursery.start_soon(load_codecs, each, name="codecs")
     if not cluster.is_in_memory:
         nursery.start_soon(_every, FLUSH_CHECK_SECONDS, _flush, cluster, name="log-flusher")
-    nursery.start_soon(
-        _every, MARKER_RETRY_SECONDS, _retry_markers, cluster, name="transaction-markers"
-    )
+    nursery.start_soon(_retry_markers, cluster, name="transaction-markers")
     rounds: list[tuple[str, str, Callable[[Cluster], Awaitable[None]]]] = [
         ("log-retention", "log.retention.check.interval.ms", apply_retention),
         ("offset-expiry", "offsets.retention.check.interval.ms", _expire_offsets),
@@ -174,7 +173,10 @@ async def _expire_offsets(cluster: Cluster) -> None:
 
 
 async def _retry_markers(cluster: Cluster) -> None:
-    await cluster.transactions.retry_markers()
+    while True:
+        await cluster.transactions.wait_for_missing_markers()
+        await trio.sleep(MARKER_RETRY_SECONDS)
+        await cluster.transactions.retry_markers()
 
 
 async def _expire_transactional_ids(cluster: Cluster) -> None:

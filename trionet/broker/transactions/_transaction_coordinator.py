@@ -126,6 +126,7 @@ class TransactionCoordinator:
         self.last_epoch = -1
         # What was ongoing at the start, by the ids whose decided transactions lack markers.
         self._to_resume: dict[str, list[Log]] = {}
+        self._has_missing = trio.Event()
         self.on_change: Callable[[], None] = lambda: None
         self.held: list[str | None] = []
         self._database = database
@@ -520,6 +521,8 @@ class TransactionCoordinator:
             if ongoing is not None:
                 self._resume(transaction, ongoing)
             self.on_change()
+        elif transaction.state in PREPARED:
+            self._has_missing.set()
 
     def _is_held(self, transaction: Transaction[Log]) -> bool:
         return bool(self.held) and (None in self.held or transaction.id in self.held)
@@ -534,6 +537,11 @@ class TransactionCoordinator:
                 self._finish(transaction, lambda _: None, logging.DEBUG)
 
     # Background work.
+
+    async def wait_for_missing_markers(self) -> None:
+        """Wait until markers could not be written; a broker without such has nothing to retry."""
+        await self._has_missing.wait()
+        self._has_missing = trio.Event()
 
     async def retry_markers(self) -> None:
         """Write the missing markers of decided transactions, where that is now possible."""
