@@ -17,6 +17,7 @@ from support.clients.java_transactions import JavaTransactions, java_transaction
 from support.kafka_jars import java as java_program
 from support.kafka_jars import streams_jars
 from support.kafka_node import kafka_node
+from support.kafka_tools import FEATURES, kafka_tool
 from support.processes import running
 from trionet.testing import broker as trionet_broker
 
@@ -66,8 +67,9 @@ def write_lines(java: JavaTransactions, numbers: Iterator[int]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["trionet", "kafka"])
+@pytest.mark.parametrize("level", [2, 1], ids=lambda level: f"TV{level}")
 def test_words_are_counted_exactly_once_although_the_application_is_killed(
-    name: str, tmp_path: Path
+    name: str, level: int, tmp_path: Path
 ) -> None:
     """It is killed in a transaction, and goes on twice: with its stores, and without them.
 
@@ -77,6 +79,9 @@ def test_words_are_counted_exactly_once_although_the_application_is_killed(
     numbers = itertools.count()
     words: list[str] = []
     with _broker(name) as bootstrap, java_transactions(bootstrap) as java:
+        if level < 2:
+            feature = f"transaction.version={level}"
+            kafka_tool(FEATURES, "--bootstrap-server", bootstrap, "downgrade", "--feature", feature)
         java.create_topic("lines", PARTITIONS)
         java.create_topic("counts")
         java.open("writer", "writer")
