@@ -256,6 +256,19 @@ async def test_records_add_their_partition(client: Client, version: int) -> None
     assert [b"a"] == await committed(client)
 
 
+async def test_records_in_transactions_are_recompressed_with_the_codec_of_the_topic(
+    client: Client,
+) -> None:
+    await create_topic(client, "t", compression_type="gzip")
+    producer = await identity(client)
+
+    assert 0 == await produce_in(client, producer, b"a")
+
+    assert [] == await committed(client)
+    assert 0 == (await end(client, producer)).error_code
+    assert [b"a"] == await committed(client)
+
+
 @pytest.mark.parametrize("version", [3, 11, 12])
 async def test_records_of_a_wrong_producer_are_refused(client: Client, version: int) -> None:
     """PRODUCER_FENCED would stop the producer; INVALID_PRODUCER_EPOCH lets it abort."""
