@@ -345,6 +345,28 @@ async def test_with_flush_messages_1_the_response_waits_until_the_markers_are_on
         assert 2 == log.end_offset
 
 
+async def test_a_marker_that_is_not_on_disk_keeps_the_decision(
+    database: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The next decision would replace it, and a power failure could still take the marker."""
+    faults = Faults()
+    failing = FaultyDirectory(FolderDirectory(tmp_path / "t-0"), faults)
+    config = LogConfig(flush_messages=1)
+    async with transacting(database, {T0: failing}, config=config) as rig:
+        producer = await rig.initialized("x")
+        rig.produce("x", producer, T0, b"a", adds=True)
+        await rig.logs[T0].flush()
+        with faults.failing(dict.fromkeys(range(2, 99), "before")):  # after the write
+            asked = await rig.end("x", producer)
+            await rig.commit()
+            assert (producer.producer_id, 1) == await asked.answer()
+
+        assert PREPARE_COMMIT is rig.state("x")
+        assert "t-0: cannot flush the marker of transaction 'x'" in caplog.text
+        async with restarted(rig) as again:
+            assert (COMPLETE_COMMIT, {b"a": True}) == (again.state("x"), again.fates(T0))
+
+
 # Many.
 
 
