@@ -367,6 +367,21 @@ async def test_a_marker_that_is_not_on_disk_keeps_the_decision(
             assert (COMPLETE_COMMIT, {b"a": True}) == (again.state("x"), again.fates(T0))
 
 
+async def test_the_client_gets_a_response_also_after_an_unexpected_error(
+    database: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = {T0: FolderDirectory(tmp_path / "t-0")}
+    async with transacting(database, folder, config=LogConfig(flush_messages=1)) as rig:
+        producer = await rig.initialized("x")
+        rig.produce("x", producer, T0, b"a", adds=True)
+        rig.kill_after, rig.kill_with = 0, MemoryError
+        asked = await rig.end("x", producer)
+        await rig.commit()
+
+        assert (producer.producer_id, 1) == await asked.answer()
+        assert "cannot finish transaction 'x'" in caplog.text
+
+
 # Many.
 
 
