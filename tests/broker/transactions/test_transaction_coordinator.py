@@ -300,6 +300,26 @@ async def test_a_marker_of_which_the_log_knows_a_newer_one_is_not_retried(
     assert ({b"a": False}, COMPLETE_COMMIT) == (rig.fates(T0), rig.state("x"))
 
 
+async def test_the_coordinator_epoch_of_an_administrator_does_not_fence_the_coordinator(
+    rig: Transacting,
+) -> None:
+    """Otherwise, the next transaction of the producer would stay open for ever."""
+    producer = await rig.initialized("x")
+    rig.logs[T0].append_marker(
+        *producer,
+        is_commit=False,
+        coordinator_epoch=99,
+        transaction_version=0,
+        now_ms=START_MS,
+    )
+    rig.produce("x", producer, T0, b"a", adds=True)
+    await rig.end("x", producer)
+    await rig.commit()
+
+    assert ({b"a": True}, COMPLETE_COMMIT) == (rig.fates(T0), rig.state("x"))
+    assert {} == rig.logs[T0].open_transactions
+
+
 async def test_any_other_error_of_a_marker_does_not_stop_the_others(
     rig: Transacting, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -72,12 +72,6 @@ _WHAT: Final = "transactional ids"
 _NOT_WRITTEN: Final = "%s-%d: cannot write the marker of transaction %r: %s"
 _NOT_FLUSHED: Final = "%s-%d: cannot flush the marker of transaction %r: %s"
 
-# Errors of a marker after which the transaction of the partition has ended in another way.
-_SUPERSEDED = (
-    error_codes.INVALID_PRODUCER_EPOCH,
-    error_codes.TRANSACTION_COORDINATOR_FENCED,
-)
-
 Done = Callable[[ApiError | None], None]
 """Called when a request is complete, with the error or None."""
 
@@ -494,7 +488,9 @@ class TransactionCoordinator:
                     decided.ended_producer_id,
                     decided.ended_epoch,
                     is_commit=is_commit,
-                    coordinator_epoch=epoch,
+                    # An administrator's marker can have a higher one than ours, and there is no other
+                    # coordinator that could fence this one.
+                    coordinator_epoch=max(epoch, log.coordinator_epoch),
                     transaction_version=decided.version,
                     now_ms=self._now_ms(),
                 )
@@ -505,7 +501,8 @@ class TransactionCoordinator:
                 self._appended(log, appended.size)
             except ApiError as error:
                 logger.log(level, _NOT_WRITTEN, log.topic, log.partition, transaction.id, error)
-                if error.error_code in _SUPERSEDED:
+                if error.error_code == error_codes.INVALID_PRODUCER_EPOCH:
+                    # The transaction has ended here in another way: an administrator did it.
                     transaction.partitions.pop(log, None)
             except Exception:  # boundary: one marker
                 name = log.topic, log.partition, transaction.id
