@@ -342,11 +342,15 @@ async def handle_write_txn_markers(
     call.expect(len(topics) + sum(len(topic.partition_indexes) for topic in topics))
     results: dict[int, write_txn_markers.WritableTxnMarkerResult] = {}
     for marker in request.markers:
+        if call.must_pause():
+            await call.pause()
         result = results.setdefault(
             marker.producer_id,
             write_txn_markers.WritableTxnMarkerResult(producer_id=marker.producer_id),
         )
         for topic in marker.topics:
+            if call.must_pause():
+                await call.pause()
             partitions = []
             for number in topic.partition_indexes:
                 if call.must_pause():
