@@ -488,7 +488,7 @@ class TransactionCoordinator:
                     decided.ended_producer_id,
                     decided.ended_epoch,
                     is_commit=is_commit,
-                    # An administrator's marker can have a higher one than ours, and there is no other
+                    # An administrator can have written a higher one, and there is no other
                     # coordinator that could fence this one.
                     coordinator_epoch=max(epoch, log.coordinator_epoch),
                     transaction_version=decided.version,
