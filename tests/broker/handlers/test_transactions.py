@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import pytest
 import trio
 
@@ -24,6 +25,7 @@ from support.transaction_calls import (
     transaction,
 )
 from trionet import Broker, open_broker
+from trionet.broker.transactions._transaction import EPOCH_MAX, EXHAUSTED
 from trionet.protocol import error_codes
 from trionet.protocol.messages.alter_configs import (
     AlterableConfig,
@@ -251,6 +253,19 @@ async def test_records_add_their_partition(client: Client, version: int) -> None
 
     [found] = await describe(client, "x")
     assert [("t", [0])] == [(each.topic, each.partitions) for each in found.topics]
+    assert [] == await committed(client)
+    assert 0 == (await end(client, producer)).error_code
+    assert [b"a"] == await committed(client)
+
+
+async def test_records_in_transactions_are_recompressed_with_the_codec_of_the_topic(
+    client: Client,
+) -> None:
+    await create_topic(client, "t", compression_type="gzip")
+    producer = await identity(client)
+
+    assert 0 == await produce_in(client, producer, b"a")
+
     assert [] == await committed(client)
     assert 0 == (await end(client, producer)).error_code
     assert [b"a"] == await committed(client)
@@ -641,6 +656,40 @@ async def test_unknown_states_are_returned_and_match_nothing(client: Client) -> 
     response: Any = await client.call(request, 2)
 
     assert ([], ["Nothing"]) == (response.transaction_states, response.unknown_state_filters)
+
+
+async def test_a_decided_transaction_has_the_identity_of_its_markers_until_all_are_written() -> (
+    None
+):
+    """Also if its epochs are exhausted, so that the producer goes on with another id."""
+    async with open_broker() as broker, connect(broker.bootstrap_servers) as client:
+        await create_topic(client, "t")
+        id, _ = await identity(client)
+        coordinator = broker._cluster.transactions
+        of = coordinator.transactions["x"]
+        assert of.current is not None
+        of.current = attrs.evolve(of.current, producer_epoch=EXHAUSTED)
+        await produce_in(client, (id, EXHAUSTED), b"a")
+        coordinator.held.append("x")
+        ended = await end(client, (id, EXHAUSTED))
+
+        [found] = await describe(client, "x")
+        assert ("PrepareCommit", id, EPOCH_MAX) == (
+            found.transaction_state,
+            found.producer_id,
+            found.producer_epoch,
+        )
+        assert ["x"] == await list_ids(client, producer_id_filters=[id])
+        coordinator.release("x")
+
+        [found] = await describe(client, "x")
+        assert ("CompleteCommit", ended.producer_id, 0) == (
+            found.transaction_state,
+            found.producer_id,
+            found.producer_epoch,
+        )
+        assert ended.producer_id != id
+        assert [] == await list_ids(client, producer_id_filters=[id])
 
 
 async def test_an_invalid_pattern_is_an_error(client: Client) -> None:

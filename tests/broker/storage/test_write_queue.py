@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,13 @@ from trionet.broker.storage._database import (
     DatabaseError,
     open_database,
 )
-from trionet.broker.storage._write_queue import Statements, WriteQueue, chain, in_parts
+from trionet.broker.storage._write_queue import (
+    REPORTS_AT_ONCE,
+    Statements,
+    WriteQueue,
+    chain,
+    in_parts,
+)
 
 
 @pytest.fixture
@@ -157,6 +164,25 @@ async def test_a_callback_that_raises_affects_no_other_write(
     assert "mine" in caplog.text
 
 
+async def test_others_have_turns_between_callbacks(
+    database: Database, writer: Writer, nursery: trio.Nursery
+) -> None:
+    turns: list[int] = []
+
+    async def note_turns() -> None:
+        while True:
+            turns.append(len(writer.ended))
+            await trio.lowlevel.checkpoint()
+
+    for number in range(10 * REPORTS_AT_ONCE):
+        writer.write(number)
+    nursery.start_soon(note_turns)
+    await writer.all_ended()
+
+    # Twice, since trio changes the order of the tasks from turn to turn.
+    assert max(after - before for before, after in pairwise(turns)) <= 2 * REPORTS_AT_ONCE
+
+
 async def test_a_write_that_has_begun_ends_although_the_queue_is_stopped(
     database: Database,
 ) -> None:
@@ -168,10 +194,13 @@ async def test_a_write_that_has_begun_ends_although_the_queue_is_stopped(
             yield from inserted(1)(connection)
 
         writer.write(1, statements)
+        for number in range(2, 3 * REPORTS_AT_ONCE):
+            writer.write(number)
         await writer.writes.run()
 
-    assert [(1, True)] == writer.ended
-    assert [1] == await database.transaction(numbers)
+    written = list(range(1, 3 * REPORTS_AT_ONCE))
+    assert [(number, True) for number in written] == writer.ended
+    assert written == await database.transaction(numbers)
 
 
 async def test_a_write_that_has_not_begun_gets_no_error(database: Database) -> None:

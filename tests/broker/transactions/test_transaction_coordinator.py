@@ -300,6 +300,26 @@ async def test_a_marker_of_which_the_log_knows_a_newer_one_is_not_retried(
     assert ({b"a": False}, COMPLETE_COMMIT) == (rig.fates(T0), rig.state("x"))
 
 
+async def test_the_coordinator_epoch_of_an_administrator_does_not_fence_the_coordinator(
+    rig: Transacting,
+) -> None:
+    """Otherwise, the next transaction of the producer would stay open for ever."""
+    producer = await rig.initialized("x")
+    rig.logs[T0].append_marker(
+        *producer,
+        is_commit=False,
+        coordinator_epoch=99,
+        transaction_version=0,
+        now_ms=START_MS,
+    )
+    rig.produce("x", producer, T0, b"a", adds=True)
+    await rig.end("x", producer)
+    await rig.commit()
+
+    assert ({b"a": True}, COMPLETE_COMMIT) == (rig.fates(T0), rig.state("x"))
+    assert {} == rig.logs[T0].open_transactions
+
+
 async def test_any_other_error_of_a_marker_does_not_stop_the_others(
     rig: Transacting, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -343,6 +363,43 @@ async def test_with_flush_messages_1_the_response_waits_until_the_markers_are_on
             rig.announced,
         )
         assert 2 == log.end_offset
+
+
+async def test_a_marker_that_is_not_on_disk_keeps_the_decision(
+    database: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The next decision would replace it, and a power failure could still take the marker."""
+    faults = Faults()
+    failing = FaultyDirectory(FolderDirectory(tmp_path / "t-0"), faults)
+    config = LogConfig(flush_messages=1)
+    async with transacting(database, {T0: failing}, config=config) as rig:
+        producer = await rig.initialized("x")
+        rig.produce("x", producer, T0, b"a", adds=True)
+        await rig.logs[T0].flush()
+        with faults.failing(dict.fromkeys(range(2, 99), "before")):  # after the write
+            asked = await rig.end("x", producer)
+            await rig.commit()
+            assert (producer.producer_id, 1) == await asked.answer()
+
+        assert PREPARE_COMMIT is rig.state("x")
+        assert "t-0: cannot flush the marker of transaction 'x'" in caplog.text
+        async with restarted(rig) as again:
+            assert (COMPLETE_COMMIT, {b"a": True}) == (again.state("x"), again.fates(T0))
+
+
+async def test_the_client_gets_a_response_also_after_an_unexpected_error(
+    database: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = {T0: FolderDirectory(tmp_path / "t-0")}
+    async with transacting(database, folder, config=LogConfig(flush_messages=1)) as rig:
+        producer = await rig.initialized("x")
+        rig.produce("x", producer, T0, b"a", adds=True)
+        rig.kill_after, rig.kill_with = 0, MemoryError
+        asked = await rig.end("x", producer)
+        await rig.commit()
+
+        assert (producer.producer_id, 1) == await asked.answer()
+        assert "cannot finish transaction 'x'" in caplog.text
 
 
 # Many.

@@ -201,10 +201,6 @@ class GroupStore:
         """Return the ids of the producers that have stored pending offsets."""
         return self.pending.producers()
 
-    def has_pending(self, producer_id: int) -> bool:
-        """Return whether a producer has stored pending offsets."""
-        return producer_id in self.pending.producers()
-
     async def load(self) -> tuple[list[StoredGroup], dict[str, dict[Partition, CommittedOffset]]]:
         """Load all groups and committed offsets, and :attr:`pending`.
 

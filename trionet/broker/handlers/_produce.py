@@ -272,8 +272,10 @@ class _Produce:
         broker = self._broker
         try:
             log = self._find_log(topic, partition)
+            # Whether the transaction takes the batch is checked when it is appended.
+            version = NO_TRANSACTION_VERSION if self._request.transactional_id is None else 0
             records = await recompress(
-                partition.records or b"", log.config, log.directory, broker.now_ms()
+                partition.records or b"", log.config, log.directory, broker.now_ms(), version
             )
             # Looked up again, since the topic or its leader may have changed.
             log = self._find_log(topic, partition)

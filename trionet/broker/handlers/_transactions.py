@@ -342,11 +342,15 @@ async def handle_write_txn_markers(
     call.expect(len(topics) + sum(len(topic.partition_indexes) for topic in topics))
     results: dict[int, write_txn_markers.WritableTxnMarkerResult] = {}
     for marker in request.markers:
+        if call.must_pause():
+            await call.pause()
         result = results.setdefault(
             marker.producer_id,
             write_txn_markers.WritableTxnMarkerResult(producer_id=marker.producer_id),
         )
         for topic in marker.topics:
+            if call.must_pause():
+                await call.pause()
             partitions = []
             for number in topic.partition_indexes:
                 if call.must_pause():
@@ -427,8 +431,8 @@ def _describe(broker: BrokerState, id: str) -> describe_transactions.Transaction
         transaction_state=current.state.value,
         transaction_timeout_ms=current.timeout_ms,
         transaction_start_time_ms=current.started_at_ms,
-        producer_id=current.producer_id,
-        producer_epoch=current.producer_epoch,
+        producer_id=current.shown.producer_id,
+        producer_epoch=current.shown.epoch,
         topics=[
             describe_transactions.TopicData(topic=topic, partitions=numbers)
             for topic, numbers in topics.items()
@@ -469,7 +473,7 @@ async def handle_list_transactions(
         if (
             current is not None
             and (not states or current.state.value in states)
-            and (not ids or current.producer_id in ids)
+            and (not ids or current.shown.producer_id in ids)
             and _has_lasted(current.started_at_ms, now_ms, request.duration_filter)
             and broker.cluster.transaction_coordinator_of(transaction.id) == broker.node_id
             and (pattern is None or await call.run_with_pauses(pattern.steps(transaction.id)))
@@ -477,7 +481,7 @@ async def handle_list_transactions(
             listed.append(
                 list_transactions.TransactionState(
                     transactional_id=transaction.id,
-                    producer_id=current.producer_id,
+                    producer_id=current.shown.producer_id,
                     transaction_state=current.state.value,
                 )
             )

@@ -46,7 +46,7 @@ from ._elections import BrokerRegistration, Elections
 from ._features import Features
 from ._leadership import Leadership
 from ._producer_ids import ProducerIds
-from ._purgatory import AT_ONCE_MAX, Purgatory
+from ._purgatory import Purgatory
 from ._topic_registry import TopicRegistry, unknown_topic
 from ._topic_store import Topic
 
@@ -193,7 +193,6 @@ class Cluster:
 
     def _appended(self, log: Log, size: int) -> None:
         """Do the same as :meth:`.BrokerState.appended`, for markers that no request appends."""
-        self.purgatory.allowance = AT_ONCE_MAX
         self.unflushed[log] = None
         self.purgatory.notify(log, size)
         stable_bytes = log.take_stable_bytes()

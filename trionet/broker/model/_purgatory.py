@@ -66,7 +66,8 @@ class Purgatory:
 
     Attributes:
         allowance: how many more operations :meth:`notify` may complete in the calling task. Each
-            request that calls :meth:`notify` first resets it to :data:`AT_ONCE_MAX`.
+            Produce request first resets it to :data:`AT_ONCE_MAX`. Markers, of which one end of a
+            transaction writes many, share what is left.
     """
 
     def __init__(self) -> None:

@@ -79,7 +79,8 @@ def collect_transactions(state: BrokerState) -> Iterator[Family]:
     )
     yield single(MARKERS_WITHOUT_LEADER, without_leader)
     to_retry = sum(
-        any(log.leader_id != NO_LEADER for log in each.partitions) for each in unfinished
+        not each.is_finishing and any(log.leader_id != NO_LEADER for log in each.partitions)
+        for each in unfinished
     )
     yield single(MARKERS_TO_RETRY, to_retry)
     # By value: the hash of a member of an enum is computed in Python.

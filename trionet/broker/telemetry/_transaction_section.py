@@ -67,8 +67,8 @@ def _row(transaction: Transaction[Log], now: float) -> Row:
     partitions += [[OFFSETS_TOPIC, number] for number in transaction.offsets_partitions]
     return {
         "id": transaction.id,
-        "producer_id": current.producer_id,
-        "epoch": current.producer_epoch,
+        "producer_id": current.shown.producer_id,
+        "epoch": current.shown.epoch,
         "state": current.state.value,
         "age_seconds": age,
         "timeout_seconds": current.timeout_ms / 1000,

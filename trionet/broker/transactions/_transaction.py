@@ -112,6 +112,13 @@ class StoredTransaction:
     def identity(self) -> ProducerIdAndEpoch:
         return ProducerIdAndEpoch(self.producer_id, self.producer_epoch)
 
+    @property
+    def shown(self) -> ProducerIdAndEpoch:
+        """The identity for administrators: while markers are missing, the one in the markers."""
+        if self.state in PREPARED:
+            return ProducerIdAndEpoch(self.ended_producer_id, self.ended_epoch)
+        return self.identity
+
     def has_decided(self, producer_id: int, epoch: int) -> bool:
         """Return whether records without a marker belong to the last decided transaction.
 

@@ -70,12 +70,7 @@ NO_LEADER: Final = -1
 _WHAT: Final = "transactional ids"
 
 _NOT_WRITTEN: Final = "%s-%d: cannot write the marker of transaction %r: %s"
-
-# Errors of a marker after which the transaction of the partition has ended in another way.
-_SUPERSEDED = (
-    error_codes.INVALID_PRODUCER_EPOCH,
-    error_codes.TRANSACTION_COORDINATOR_FENCED,
-)
+_NOT_FLUSHED: Final = "%s-%d: cannot flush the marker of transaction %r: %s"
 
 Done = Callable[[ApiError | None], None]
 """Called when a request is complete, with the error or None."""
@@ -452,20 +447,24 @@ class TransactionCoordinator:
                     await trio.lowlevel.checkpoint()
             async with trio.open_nursery() as nursery:
                 for log, appended in unflushed.items():
-                    nursery.start_soon(self._flush, log, appended)
-            transaction.is_finishing = False
-            self._settle(transaction)
-            done(None)
+                    nursery.start_soon(self._flush, transaction, log, appended, level)
         except Exception:  # boundary: one transaction, whose markers are retried
-            transaction.is_finishing = False
             logger.exception("cannot finish transaction %r", transaction.id)
+        transaction.is_finishing = False
+        self._settle(transaction)
+        done(None)
 
-    async def _flush(self, log: Log, appended: Appended) -> None:
+    async def _flush(
+        self, transaction: Transaction[Log], log: Log, appended: Appended, level: int
+    ) -> None:
         try:
             await log.flush(appended.last_offset + 1)
         except ApiError as error:
-            # The log is offline. After a restart, the marker is written again if it was lost.
-            logger.warning("%s-%d: cannot flush a marker: %s", log.topic, log.partition, error)
+            # A power failure could take the marker, so the decision must stay stored until another
+            # one is on disk: after a restart, if the log is offline.
+            logger.log(level, _NOT_FLUSHED, log.topic, log.partition, transaction.id, error)
+            return
+        transaction.partitions.pop(log, None)
         self._appended(log, appended.size)
 
     def _write_markers(
@@ -490,18 +489,21 @@ class TransactionCoordinator:
                     decided.ended_producer_id,
                     decided.ended_epoch,
                     is_commit=is_commit,
-                    coordinator_epoch=epoch,
+                    # An administrator can have written a higher one, and there is no other
+                    # coordinator that could fence this one.
+                    coordinator_epoch=max(epoch, log.coordinator_epoch),
                     transaction_version=decided.version,
                     now_ms=self._now_ms(),
                 )
-                transaction.partitions.pop(log, None)
                 if log.must_flush:
                     unflushed[log] = appended
-                else:
-                    self._appended(log, appended.size)
+                    continue
+                transaction.partitions.pop(log, None)
+                self._appended(log, appended.size)
             except ApiError as error:
                 logger.log(level, _NOT_WRITTEN, log.topic, log.partition, transaction.id, error)
-                if error.error_code in _SUPERSEDED:
+                if error.error_code == error_codes.INVALID_PRODUCER_EPOCH:
+                    # The transaction has ended here in another way: an administrator did it.
                     transaction.partitions.pop(log, None)
             except Exception:  # boundary: one marker
                 name = log.topic, log.partition, transaction.id
