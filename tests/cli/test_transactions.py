@@ -59,13 +59,26 @@ def test_ids_are_listed_by_state_producer_age_and_pattern(
     assert [["idle", str(producer_id + 1), "Empty"], ["x", str(producer_id), "Ongoing"]] == (
         everything
     )
-    assert ["x"] == ids("--states", "Ongoing,PrepareCommit")
+    assert ["x"] == ids("--states", "ongoing,PrepareCommit")
     assert ["idle"] == ids("--producer-id", str(producer_id + 1))
     # One that never began is as old as can be (KIP-994).
     assert ["idle"] == ids("--longer-than-ms", "3600000")
     assert ["x"] == ids("--pattern", "x|z")
     wrong = transactions("list", "--states", "Open")
-    assert (1, True) == (wrong.status, "unknown states: Open" in wrong.err)
+    assert (2, True) == (wrong.status, "unknown state 'Open'; allowed: Empty, Ong" in wrong.err)
+    wrong = transactions("list", "--pattern", "x(")
+    assert (1, True) == (wrong.status, "does not support the pattern 'x('" in wrong.err)
+
+
+def test_an_id_that_no_coordinator_has_is_not_created_by_its_abort(
+    transactions: Run, peer: BlockingRawPeer
+) -> None:
+    begin(peer, "x")
+    done = transactions("abort", "z", "x", "-y")
+
+    assert ["x"] == [row[0] for row in done.rows]
+    assert (1, True) == (done.status, "z: TRANSACTIONAL_ID_NOT_FOUND" in done.err)
+    assert [["x", "Empty"]] == [[row[0], row[2]] for row in transactions("list").rows]
 
 
 def test_an_id_is_described_and_its_transaction_aborted(
@@ -116,6 +129,8 @@ def test_a_transaction_without_an_id_hangs_and_can_be_aborted(
     )
     assert row["minutes"] > 15
     assert 1 == len(hanging.rows)
+    refused = transactions("abort-hanging", "t:1", "--start-offset", "1", "-y")
+    assert (1, True) == (refused.status, "the transaction in t-1 does not hang" in refused.err)
     aborted = transactions("abort-hanging", "t:1", "--start-offset", "0", "-y")
     assert [["t", "1", str(producer_id), str(epoch)]] == aborted.rows
     assert [] == transactions("find-hanging").rows

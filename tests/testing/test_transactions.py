@@ -91,6 +91,8 @@ def test_only_the_transactions_that_are_named_expire(
     assert "Ongoing" == broker.transactions()["x"].state
     with pytest.raises(LookupError, match="transactional id z does not exist"):
         broker.expire_transactions(["x", "z"])
+    with pytest.raises(TypeError, match="expected a list of transactional ids"):
+        broker.expire_transactions("x")
     assert "Ongoing" == broker.transactions()["x"].state
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from argparse import ArgumentTypeError, Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -19,10 +19,10 @@ from .arguments._parser import Subcommands, argument, flag, one_of, option, repe
 from .arguments._values import (
     TIME_FORMS,
     allow_times,
+    known_names,
     matching,
     parse_time,
     regex_argument,
-    split_names,
 )
 from .clients._admin import ADMIN_ARGUMENTS, run_with_admin, with_admin
 from .terminal._output import (
@@ -82,18 +82,9 @@ _STATES: Final = (
     *ADMIN_ARGUMENTS,
 )
 def _run_list(arguments: Namespace) -> int:
-    states = _known("state", arguments.states, _STATES)
-    types = _known("type", arguments.types, _TYPES)
+    states = known_names("state", arguments.states, _STATES)
+    types = known_names("type", arguments.types, _TYPES)
     return run_with_admin(arguments, partial(_list, arguments, states, types))
-
-
-def _known(what: str, given: list[str], known: Sequence[str]) -> list[str]:
-    """Return the given names in Kafka's spelling."""
-    words = {word.lower(): word for word in known}
-    for name in split_names(given):
-        if name.lower() not in words:
-            raise ConfigError(f"unknown {what} {name!r}; allowed: {', '.join(known)}")
-    return [words[name.lower()] for name in split_names(given)]
 
 
 async def _list(arguments: Namespace, states: list[str], types: list[str], admin: Admin) -> int:

@@ -7,10 +7,10 @@ from argparse import Namespace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from trionet.errors import ConfigError
+from trionet.errors import ApiError, ConfigError, UnsupportedVersionError
 
 from .arguments._parser import Subcommands, argument, option, repeatable
-from .arguments._values import INT32_MAX, INT64_MAX, bounded_int, split_names, time_text
+from .arguments._values import INT32_MAX, INT64_MAX, bounded_int, known_names, time_text
 from .clients._admin import ADMIN_ARGUMENTS, describe_selected, run_with_admin, with_admin
 from .terminal._output import YES, Table, confirmed, print_message, write, write_results
 
@@ -21,12 +21,25 @@ if TYPE_CHECKING:
 COMMANDS: Final = Subcommands()
 
 _IDS: Final = argument("ids", "ID", "a transactional.id", nargs="+")
+# Kafka: TransactionState.
+_STATES: Final = (
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "Dead",
+    "PrepareEpochFence",
+)
 
 
 @COMMANDS.command(
     "list",
     "list transactional ids",
-    repeatable("-s, --states STATE,...", "only transactions in these states, such as Ongoing"),
+    repeatable(
+        "-s, --states STATE,...", f"only transactions in these states: {', '.join(_STATES)}"
+    ),
     repeatable(
         "--producer-id ID",
         "only transactions of this producer; may be repeated",
@@ -40,14 +53,30 @@ _IDS: Final = argument("ids", "ID", "a transactional.id", nargs="+")
     option("--pattern REGEX", "only ids that match this as a whole (RE2; Kafka 4.1)"),
     *ADMIN_ARGUMENTS,
 )
-@with_admin
-async def _list(arguments: Namespace, admin: Admin) -> int:
-    found = await admin.list_transactions(
-        states=split_names(arguments.states),
-        producer_ids=arguments.producer_id,
-        duration_ms=arguments.longer_than_ms,
-        pattern=arguments.pattern,
-    )
+def _run_list(arguments: Namespace) -> int:
+    states = known_names("state", arguments.states, _STATES)
+    return run_with_admin(arguments, partial(_list, arguments, states))
+
+
+async def _list(arguments: Namespace, states: list[str], admin: Admin) -> int:
+    from trionet.protocol.error_codes import INVALID_REGULAR_EXPRESSION
+
+    try:
+        found = await admin.list_transactions(
+            states=states,
+            producer_ids=arguments.producer_id,
+            duration_ms=arguments.longer_than_ms,
+            pattern=arguments.pattern,
+        )
+    except ApiError as error:
+        if error.error_code != INVALID_REGULAR_EXPRESSION:
+            raise
+        print_message(
+            arguments,
+            f"the broker does not support the pattern {arguments.pattern!r}: expected a regular"
+            " expression of RE2",
+        )
+        return 1
     rows = [(id, each.producer_id, each.state) for id, each in sorted(found.items())]
     write(arguments.format, Table(("transactional_id", "producer_id", "state"), rows))
     return 0
@@ -108,14 +137,30 @@ def _run_abort(arguments: Namespace) -> int:
 async def _abort(arguments: Namespace, ids: list[str], admin: Admin) -> int:
     from trionet.client.admin._transactions import FencedProducer
 
-    results = await admin.fence_producers(ids)
+    unknown = await _unknown(ids, admin)
+    results = await admin.fence_producers([id for id in ids if id not in unknown])
     rows = [
         (id, each.producer_id, each.producer_epoch)
         for id, each in results.items()
         if isinstance(each, FencedProducer)
     ]
     table = Table(("transactional_id", "producer_id", "epoch"), rows)
-    return write_results(arguments, table, results.errors.values())
+    return write_results(arguments, table, [*unknown.values(), *results.errors.values()])
+
+
+async def _unknown(ids: list[str], admin: Admin) -> dict[str, Exception]:
+    """Return the errors of ids that no coordinator has: fencing their producers creates them."""
+    from trionet.protocol.error_codes import TRANSACTIONAL_ID_NOT_FOUND
+
+    try:
+        errors = (await admin.describe_transactions(ids)).errors
+    except UnsupportedVersionError:
+        return {}  # older than Kafka 3.0
+    return {
+        id: error
+        for id, error in errors.items()
+        if isinstance(error, ApiError) and error.error_code == TRANSACTIONAL_ID_NOT_FOUND
+    }
 
 
 @COMMANDS.command(
@@ -235,6 +280,16 @@ async def _abort_hanging(arguments: Namespace, key: TopicPartition, admin: Admin
         )
         return 1
     [producer] = found
+    [hanging] = (await admin.find_hanging_transactions([key])).checked().values()
+    if producer.producer_id not in {each.producer_id for each in hanging}:
+        # Its other partitions could be committed.
+        print_message(
+            arguments,
+            f"the transaction in {key} does not hang: it belongs to a transactional id, which"
+            f" `trionet transactions list --producer-id {producer.producer_id}` shows; abort all of"
+            " it with `trionet transactions abort`",
+        )
+        return 1
     if not confirmed(
         arguments, f"abort the transaction of producer {producer.producer_id} in {key}"
     ):

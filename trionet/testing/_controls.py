@@ -396,8 +396,9 @@ class BrokerControl(Controls):
             ids: the transactional ids; None for all.
 
         Returns:
-            The ids whose transactions were ongoing. Their producers are fenced. Their markers are
-            written, unless they are held or cannot be written now.
+            The ids whose transactions were ongoing. Producers of the first protocol (TV1) are
+            fenced by that; with TV2 they abort and go on. Markers are written, unless they are held
+            or cannot be written now.
 
         Raises:
             LookupError: a transactional id does not exist; nothing was aborted.

@@ -192,6 +192,8 @@ def transaction_views(inside: BrokerInternals) -> dict[str, TransactionView]:
 
 async def expire_transactions(inside: BrokerInternals, ids: Iterable[str] | None) -> list[str]:
     """Abort ongoing transactions, as if their timeouts had expired. Returns the ids."""
+    if isinstance(ids, str):
+        raise TypeError(f"invalid ids={ids!r}; expected a list of transactional ids, or None")
     coordinator = inside.cluster.transactions
     wanted: Collection[str] = coordinator.transactions.keys() if ids is None else set(ids)
     for id in wanted:

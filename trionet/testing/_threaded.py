@@ -267,8 +267,8 @@ class ThreadedBroker(Controls):
     def expire_transactions(self, ids: Iterable[str] | None = None) -> list[str]:
         """Abort ongoing transactions, as if their timeouts had expired. Returns their ids.
 
-        Their producers are fenced. Their markers are written, unless they are held or cannot be
-        written now.
+        Producers of the first protocol (TV1) are fenced by that; with TV2 they abort and go on.
+        Markers are written, unless they are held or cannot be written now.
 
         Args:
             ids: the transactional ids; None for all.
@@ -276,7 +276,7 @@ class ThreadedBroker(Controls):
         Raises:
             LookupError: a transactional id does not exist; nothing was aborted.
         """
-        given = None if ids is None else list(ids)
+        given = ids if ids is None or isinstance(ids, str) else list(ids)
         return self._loop.run(operations.expire_transactions, self._internals, given)
 
     def wait_for_records(

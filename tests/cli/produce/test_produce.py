@@ -317,6 +317,7 @@ def test_a_line_that_cannot_be_sent_aborts_the_transaction(trionet: CommandLine)
     assert 1 == done.status
     assert "record 2: partition 9 does not exist" in done.err
     assert "the transaction was aborted: none of its records is committed" in done.err
+    assert "/s, not committed" in done.err
     assert b"" == committed(trionet, topic)
 
 
@@ -329,6 +330,28 @@ def test_a_record_that_a_broker_rejects_aborts_the_transaction(trionet: CommandL
     assert 1 == done.status
     assert "the transaction was aborted" in done.err
     assert b"" == committed(trionet, good)
+
+
+@pytest.mark.parametrize(
+    ("api", "error"),
+    [("Produce", "INVALID_PRODUCER_EPOCH"), ("EndTxn", "TRANSACTION_ABORTABLE")],
+)
+def test_that_nothing_is_committed_is_said_also_of_a_producer_that_is_fenced(
+    capfdbinary: pytest.CaptureFixture[bytes], api: str, error: str
+) -> None:
+    """A fenced producer learns that at its abort, and some transactions fail in their commit."""
+    with broker(topics={"orders": 1}) as running:
+        running.faults.fail(api, error)
+        if api == "Produce":
+            running.faults.fail("EndTxn", "PRODUCER_FENCED")
+        trionet = CommandLine(running.bootstrap_servers, capfdbinary)
+
+        done = trionet.produce("orders", "--transactional-id", "till-6", stdin=b"coffee\n")
+
+    assert 1 == done.status
+    assert 1 == done.err.count("the transaction was aborted: none of its records is committed")
+    assert "/s, not committed" in done.err
+    assert ("PRODUCER_FENCED" in done.err) is (api == "Produce")
 
 
 def test_a_file_that_cannot_be_read_aborts_the_transaction(

@@ -148,6 +148,25 @@ def split_names(texts: Iterable[str]) -> list[str]:
     return [name for text in texts for each in text.split(",") if (name := each.strip())]
 
 
+def known_names(what: str, given: Iterable[str], known: Sequence[str]) -> list[str]:
+    """Return the names in the values of a repeatable option, in Kafka's spelling.
+
+    Args:
+        what: what the names are, for the error message.
+        given: the values, each possibly comma-separated.
+        known: all names, in Kafka's spelling.
+
+    Raises:
+        ConfigError: a name is unknown.
+    """
+    words = {word.lower(): word for word in known}
+    names = split_names(given)
+    for name in names:
+        if name.lower() not in words:
+            raise ConfigError(f"unknown {what} {name!r}; allowed: {', '.join(known)}")
+    return [words[name.lower()] for name in names]
+
+
 # The minimum similarity of a suggested name, from 0 to 1.
 _SIMILARITY_MIN: Final = 0.6
 

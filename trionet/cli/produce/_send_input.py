@@ -14,7 +14,7 @@ import trio
 from trionet._util._raising import raise_single_error
 from trionet._util._text import counted
 from trionet.client.producer._open_producer import open_producer
-from trionet.errors import TrionetError
+from trionet.errors import TransactionAbortableError, TrionetError
 
 from ..records._lines import InputError, RecordColumns
 from ..records._packing import PackError
@@ -96,13 +96,28 @@ class _Run:
         if self._stop.number is not None:  # nothing is read, either
             yield
             return
-        async with producer.transaction():
+        with self._reporting_abort(TransactionAbortableError):
+            async with producer.transaction():
+                # No commit has been sent yet, so whatever goes wrong here, nothing is committed.
+                with self._reporting_abort(TrionetError):
+                    yield
+                    if sender.failed or self._error is not None or self._stop.number is not None:
+                        await producer.abort_transaction()
+                        self._report_abort()
+
+    @contextmanager
+    def _reporting_abort(self, kind: type[TrionetError]) -> Iterator[None]:
+        try:
             yield
-            if sender.failed or self._error is not None or self._stop.number is not None:
-                await producer.abort_transaction()
-                self._options.report(
-                    "the transaction was aborted: none of its records is committed"
-                )
+        except kind:
+            self._report_abort()
+            raise
+
+    def _report_abort(self) -> None:
+        progress = self._options.progress
+        if not progress.note:
+            progress.note = "not committed"
+            self._options.report("the transaction was aborted: none of its records is committed")
 
     async def _send_all(self, sender: RecordSender) -> None:
         with raise_single_error():
