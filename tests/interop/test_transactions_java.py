@@ -331,7 +331,7 @@ def test_kafka_transactions_finds_what_hangs() -> None:
         except Unavailable as reason:
             pytest.skip(str(reason))
 
-        # Columns: topic, partition, producer id, its epoch, the coordinator's, start, time, minutes.
+        # Columns: topic, partition, producer id, epoch, coordinator epoch, start, time, minutes.
         [found] = [line.split() for line in said.decode().splitlines()[1:]]
         assert ["t", "1", str(hanging[0]), str(hanging[1])] == found[:4]
         kafka_tool(
