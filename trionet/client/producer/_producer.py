@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Final, TypeVar, final
 
 import trio
 
-from ...errors import BufferExhaustedError, ConfigError, SendBatchError
+from ...errors import (
+    BufferExhaustedError,
+    ConfigError,
+    SendBatchError,
+    TransactionAbortableError,
+)
 from ...protocol.records._types import Headers
 from .._client_metrics import ClientStatistics
 from ._deliveries import Deliveries
@@ -546,10 +551,13 @@ class Producer:
             yield transaction
             if transaction.is_open:
                 await transactions.commit()
-        except BaseException:
+        except BaseException as error:
             if transaction.is_open:
                 with trio.move_on_after(END_SECONDS, shield=True):
                     await transactions.abort_at_once()
+            if isinstance(error, TransactionAbortableError):
+                # A leader does not know why an epoch is too old, but the coordinator does.
+                transactions.check()
             raise
 
     async def init_transactions(self) -> None:
@@ -594,7 +602,8 @@ class Producer:
             TransactionAbortableError: a record was rejected, or not acknowledged within
                 ``delivery.timeout.ms``; call :meth:`abort_transaction`.
             TransactionOutcomeUnknownError: the coordinator did not respond to the commit within
-                ``max.block.ms``.
+                ``max.block.ms``. Call this again to wait for the outcome: it returns if the
+                transaction was committed, and raises TransactionAbortableError if not.
             LocalProtocolError: no transaction is open.
             ConfigError: the producer has no ``transactional.id``.
             ProducerFencedError, ApiError, AuthenticationError, TrionetError,
@@ -609,6 +618,8 @@ class Producer:
         """Abort the transaction: drop the records that have not been sent, and hide all others.
 
         Without an open transaction, this is a no-op; so it may be the ``on_revoked`` of a consumer.
+        A transaction whose commit has been sent cannot be aborted: this waits for its outcome,
+        which another :meth:`commit_transaction` tells.
 
         Raises:
             CallTimedOutError: the coordinator did not respond within ``max.block.ms``; the producer

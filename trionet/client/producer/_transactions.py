@@ -86,8 +86,12 @@ class Transactions:
         """The number of the open transaction; 0 if none is open."""
         return self._state.number if self._state.is_open else 0
 
+    def check(self) -> None:
+        """Raise the error that has ended the producer, if it has failed."""
+        self._sender.check()
+
     def _check(self) -> None:
-        """Raise the error that has ended the producer, if it has ended."""
+        """Raise the error that has ended the producer, or that it is closed."""
         self._sender.check()
         if self._accumulator.is_closed:
             raise trio.ClosedResourceError("the producer is closed")
@@ -116,8 +120,8 @@ class Transactions:
 
     async def _initialize(self) -> None:  # noqa: ASYNC910 -- its callers have made a checkpoint
         state, requests = self._state, self._requests
-        if state.is_ending:  # a call was cancelled, or has timed out
-            await self._until_ended("the last transaction")
+        if state.is_ending or state.is_in_doubt:  # a call was cancelled, or has timed out
+            await self._settle("the last transaction")
         if state.is_open or not (state.needs_epoch or state.is_v2 != requests.speaks_v2):
             return  # noqa: ASYNC910 -- as above
         state.needs_epoch = True
@@ -152,6 +156,7 @@ class Transactions:
                 await self._commit()
             except trio.Cancelled:
                 self._state.abort()  # unless its commit has been sent
+                self._state.is_in_doubt = self._state.state is not State.ABORTING
                 with trio.move_on_after(END_SECONDS, shield=True):
                     await self._until_ended_without_timers()
                 self._report_unended()
@@ -159,6 +164,8 @@ class Transactions:
 
     async def _commit(self) -> None:  # noqa: ASYNC910 -- what is not ended is waited for
         state, queues = self._state, self._accumulator.queues
+        if not (state.is_started or queues.has_incomplete):  # no request follows
+            await trio.lowlevel.checkpoint()
         queues.begin_flush()
         try:
             # Records have their own limit, delivery.timeout.ms.
@@ -173,6 +180,7 @@ class Transactions:
         if state.state is State.COMMITTING:
             limit = f"within {self._max_block_seconds:g} s (max.block.ms): {self._why()}"
             if state.is_end_sent:
+                state.is_in_doubt = True
                 raise TransactionOutcomeUnknownError(
                     f"the transaction of {state.transactional_id!r} may have been committed; no"
                     f" response came {limit}"
@@ -193,7 +201,7 @@ class Transactions:
             # A task that is cancelled already aborts it as well: the sender goes on.
             self._sender.send_now(trio.current_time())
             await trio.lowlevel.checkpoint()
-            await self._until_ended("the transaction")
+            await self._settle("the transaction")
 
     async def abort_at_once(self) -> None:  # noqa: ASYNC910 -- there may be nothing to wait for
         """Abort a transaction, or wait for its end, although the task may be cancelled.
@@ -227,6 +235,13 @@ class Transactions:
             )
 
     # Waiting.
+
+    async def _settle(self, what: str) -> None:
+        """Wait until the transaction has ended, and abort it if its commit in doubt has failed."""
+        await self._until_ended(what)
+        if self._state.is_in_doubt and self._state.is_open:
+            self._state.abort()
+            await self._until_ended(what)
 
     async def _until_ended(self, what: str) -> None:
         await self._until(

@@ -341,6 +341,78 @@ async def test_commit_without_response_has_an_unknown_outcome_until_there_is_one
     assert [b"a", b"b"] == leaders.values_committed()
 
 
+@pytest.mark.parametrize("seconds", [0, 20])
+async def test_commit_in_doubt_may_be_repeated_to_learn_its_outcome(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders, seconds: float
+) -> None:
+    """As in Kafka. An abort only waits for it: the commit has been sent."""
+    settings = attrs.evolve(SETTINGS, max_block_seconds=10.0)
+    async with leaders.producer(settings) as producer:
+        await producer.begin_transaction()
+        await producer.send("t", b"a")
+        leaders.faults["EndTxn"] = [lose_request] * 1000
+        for _ in range(2):
+            with pytest.raises(trionet.TransactionOutcomeUnknownError):
+                await producer.commit_transaction()
+        leaders.faults.clear()
+        await trio.sleep(seconds)
+        await producer.abort_transaction()
+        with trio.testing.assert_checkpoints():
+            await producer.commit_transaction()
+        assert [b"a"] == leaders.values_committed()
+
+        await producer.begin_transaction()
+        await producer.abort_transaction()
+        with pytest.raises(trionet.LocalProtocolError, match="no transaction"):
+            await producer.commit_transaction()
+
+
+@pytest.mark.parametrize("seconds", [0, 20])
+@pytest.mark.parametrize("call", ["commit", "abort", "begin"])
+async def test_commit_in_doubt_may_turn_out_to_be_an_abort(
+    autojump_clock: MockClock, network: MemoryNetwork, call: str, seconds: float
+) -> None:
+    """The coordinator has aborted the transaction after its timeout; the next one begins."""
+    leaders = CoordinatedLeaders(network, level=2)
+    settings = attrs.evolve(SETTINGS, max_block_seconds=10.0)
+
+    async def transact(producer: trionet.Producer) -> None:
+        async with producer.transaction():
+            await producer.send("t", b"a")
+            leaders.faults["EndTxn"] = [lose_request] * 1000
+
+    async with leaders.producer(settings) as producer:
+        with pytest.raises(trionet.TransactionOutcomeUnknownError):
+            await transact(producer)
+        leaders.time_out()
+        leaders.faults.clear()
+        await trio.sleep(seconds)
+        if call == "commit":
+            with pytest.raises(trionet.TransactionAbortableError, match="INVALID_TXN_STATE"):
+                await producer.commit_transaction()
+        elif call == "abort":
+            await producer.abort_transaction()
+            with pytest.raises(trionet.LocalProtocolError, match="no transaction"):
+                await producer.commit_transaction()
+        async with producer.transaction():
+            await producer.send("t", b"b")
+
+    assert [b"b"] == leaders.values_committed()
+
+
+async def test_empty_commit_is_a_checkpoint(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    """A loop whose transactions are all empty must not block the other tasks."""
+    async with leaders.producer(SETTINGS) as producer:
+        async with producer.transaction():
+            await producer.send("t", b"a")
+        await trio.sleep(1)  # then the sending task waits for the network
+        await producer.begin_transaction()
+        with trio.testing.assert_checkpoints():
+            await producer.commit_transaction()
+
+
 async def test_outcome_is_found_while_nobody_waits(
     autojump_clock: MockClock, leaders: CoordinatedLeaders
 ) -> None:
