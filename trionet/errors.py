@@ -328,7 +328,8 @@ class TransactionOutcomeUnknownError(TransactionError, TimeoutError):
     (Kafka: TimeoutException.) The transaction was or will be committed as a whole, or not at all.
     The producer continues to repeat the request until the coordinator responds, and only then
     begins the next transaction. Unlike after a :class:`TransactionAbortableError`, repeating the
-    work at once might do it twice.
+    work at once might do it twice. Another call of :meth:`.Producer.commit_transaction` waits for
+    the outcome.
     """
 
 

@@ -129,13 +129,17 @@ class Producer:
             TypeError: a field has the wrong type; the message names it.
             ValueError: the partition or the timestamp is negative, the topic name is too long, or
                 a string cannot be encoded as UTF-8.
-            LocalProtocolError: the timestamp is too large for the record format.
+            LocalProtocolError: the timestamp is too large for the record format, or a producer with
+                a ``transactional.id`` has no open transaction.
             BufferExhaustedError: ``buffer.memory`` had no space for the record within
                 ``max.block.ms``.
             MetadataTimeoutError: no metadata for the topic or the partition arrived within
                 ``max.block.ms``.
             DeliveryTimeoutError: the record was not acknowledged within ``delivery.timeout.ms``.
             ApiError: the brokers rejected the record.
+            TransactionAbortableError: the brokers no longer accept the transaction, or another of
+                its records or offsets has failed.
+            ProducerFencedError: a newer producer uses the same ``transactional.id``.
             AuthenticationError: the brokers rejected the client's credentials.
             TrionetError: the producer has failed.
             trio.ClosedResourceError: the producer is closed.
@@ -532,12 +536,13 @@ class Producer:
             TransactionAbortableError: at the exit: the transaction was aborted, since a record was
                 rejected, or not acknowledged within ``delivery.timeout.ms``; another transaction
                 may succeed.
+            ProducerFencedError: also at the exit, in place of a TransactionAbortableError: the
+                abort has shown that a newer producer uses the same ``transactional.id``.
             TransactionOutcomeUnknownError: at the exit: the coordinator did not respond to the
                 commit within ``max.block.ms``.
             LocalProtocolError: a transaction is open already.
-            ConfigError, CallTimedOutError, ProducerFencedError, ApiError, UnsupportedVersionError,
-            AuthenticationError, TrionetError, trio.ClosedResourceError: see
-                :meth:`init_transactions`.
+            ConfigError, CallTimedOutError, ApiError, UnsupportedVersionError, AuthenticationError,
+            TrionetError, trio.ClosedResourceError: see :meth:`init_transactions`.
 
         Cancellation: aborts the transaction, unless its commit has been sent. In both cases the
         block waits for the coordinator's response for at most five seconds, even though the task is

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import attrs
 import pytest
@@ -222,9 +223,76 @@ async def test_rejected_batch_makes_the_transaction_abortable(
         async with producer.transaction():
             await producer.send("t", b"c")
 
-    assert delivery.error is caught.value.__cause__
+    if code == error_codes.TOPIC_AUTHORIZATION_FAILED:  # which is about the record
+        assert delivery.error is caught.value.__cause__
+    else:
+        assert isinstance(delivery.error, trionet.TransactionAbortableError)
+    cause = caught.value.__cause__
+    assert isinstance(cause, trionet.ApiError)
+    assert code == cause.error_code
     assert [b"c"] == leaders.values_committed()
     assert [(0, 0), (1, 0)] == leaders.numbers()
+
+
+@pytest.mark.parametrize("is_awaited", [True, False], ids=["send", "enqueue"])
+async def test_block_of_a_fenced_producer_says_so(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders, is_awaited: bool
+) -> None:
+    """The leader only knows a newer epoch; to begin again would fence the newer producer."""
+
+    async def transact(producer: trionet.Producer) -> None:
+        async with producer.transaction():
+            await producer.send("t", b"a")
+            leaders.replace_producer()
+            if not is_awaited:
+                _ = await producer.enqueue("t", b"b")
+                return
+            with pytest.raises(
+                trionet.TransactionAbortableError, match="INVALID_PRODUCER_EPOCH"
+            ) as caught:
+                await producer.send("t", b"b")
+            raise caught.value
+
+    async with leaders.producer(SETTINGS) as producer:
+        with pytest.raises(trionet.ProducerFencedError, match="'x'") as caught:
+            await transact(producer)
+        assert isinstance(caught.value.__context__, trionet.TransactionAbortableError)
+        with pytest.raises(trionet.ProducerFencedError):
+            await producer.begin_transaction()
+
+
+async def test_leader_that_knows_the_newer_producer_fences_at_once(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    async with leaders.producer(SETTINGS) as producer:
+        await producer.begin_transaction()
+        leaders.answers = [refusal(error_codes.PRODUCER_FENCED)]
+        delivery = await producer.enqueue("t", b"a")
+        for call in (
+            producer.commit_transaction,
+            partial(producer.send, "t", b"b"),
+            producer.abort_transaction,
+            producer.begin_transaction,
+        ):
+            with pytest.raises(trionet.ProducerFencedError, match="'x'"):
+                await call()
+        assert isinstance(delivery.error, trionet.ProducerFencedError)
+
+
+async def test_error_of_the_users_own_is_not_replaced(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    async def transact(producer: trionet.Producer) -> None:
+        async with producer.transaction():
+            await producer.send("t", b"a")
+            leaders.replace_producer()
+            raise KeyError
+
+    async with leaders.producer(SETTINGS) as producer:
+        with pytest.raises(KeyError):
+            await transact(producer)
+        with pytest.raises(trionet.ProducerFencedError):
+            await producer.begin_transaction()
 
 
 async def test_batch_that_expires_makes_the_transaction_abortable(
