@@ -21,6 +21,7 @@ from ._deliveries import Deliveries
 from ._delivery import Delivery, RecordMetadata
 from ._hooks import SendHook
 from ._metadata import MetadataWaiter
+from ._metrics import CallTimes
 from ._record_appender import RecordAppender
 from ._transactions import END_SECONDS, Offsets, Transaction, Transactions
 from .batching._accumulator import RecordAccumulator
@@ -55,6 +56,7 @@ class Producer:
     _waiters: BufferPoolWaiters
     _now_ms: Callable[[], int]
     _max_block_seconds: float
+    _times: CallTimes
     _clock: Callable[[], float]
 
     def __init__(self) -> None:
@@ -69,6 +71,7 @@ class Producer:
         waiters: BufferPoolWaiters,
         now_ms: Callable[[], int],
         max_block_seconds: float,
+        times: CallTimes,
         hook: SendHook | None = None,
         transactions: Transactions | None = None,
     ) -> Producer:
@@ -81,6 +84,7 @@ class Producer:
             waiters: the tasks waiting for ``buffer.memory``.
             now_ms: returns the wall-clock time in milliseconds since the epoch.
             max_block_seconds: ``max.block.ms``.
+            times: take the times of calls.
             hook: applied to each record before it is appended; None for no hook.
             transactions: the transactions; None without ``transactional.id``.
         """
@@ -97,6 +101,7 @@ class Producer:
         self._waiters = waiters
         self._now_ms = now_ms
         self._max_block_seconds = max_block_seconds
+        self._times = times
         self._clock = trio.lowlevel.current_clock().current_time
         return self
 
@@ -491,7 +496,11 @@ class Producer:
 
         Cancellation: stops the wait; the records are still sent.
         """
-        await self._flush()
+        began = self._clock()
+        try:
+            await self._flush()
+        finally:
+            self._times.flush += self._clock() - began
         self._sender.check()
 
     async def _drain(self) -> None:

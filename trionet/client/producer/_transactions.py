@@ -23,6 +23,7 @@ from ...errors import (
 )
 from .._argument_checks import offsets_to_commit
 from .._topic_partition import OffsetAndMetadata, TopicPartition
+from ._metrics import CallTimes
 from .batching._accumulator import RecordAccumulator
 from .sending._sender import Sender
 from .transactions._transaction_requests import TransactionRequests
@@ -64,6 +65,7 @@ class Transactions:
         accumulator: takes records only inside of a transaction.
         sender: sends records and requests.
         max_block_seconds: ``max.block.ms``.
+        times: take the times of calls.
     """
 
     def __init__(
@@ -73,12 +75,15 @@ class Transactions:
         accumulator: RecordAccumulator,
         sender: Sender,
         max_block_seconds: float,
+        times: CallTimes,
     ) -> None:
         self._state = state
         self._requests = requests
         self._accumulator = accumulator
         self._sender = sender
         self._max_block_seconds = max_block_seconds
+        self._times = times
+        self._clock = trio.lowlevel.current_clock().current_time
         self._call = ""
 
     @property
@@ -124,6 +129,7 @@ class Transactions:
             await self._settle("the last transaction")
         if state.is_open or not (state.needs_epoch or state.is_v2 != requests.speaks_v2):
             return  # noqa: ASYNC910 -- as above
+        began = self._clock()
         state.needs_epoch = True
         state.initialize()
         await self._until(
@@ -133,6 +139,7 @@ class Transactions:
         error = requests.lasting_error
         if state.state is State.INITIALIZING and error is not None:
             raise again(error)
+        self._times.txn_init += self._clock() - began
 
     async def begin(self) -> None:
         """See :meth:`.Producer.begin_transaction`."""
@@ -140,9 +147,12 @@ class Transactions:
             # A full checkpoint would cost as much as a record, and a commit is one.
             await trio.lowlevel.checkpoint_if_cancelled()
             self._check()
+            times = self._times
+            began, initialized = self._clock(), times.txn_init
             await self._initialize()
             self._state.begin()
             self._accumulator.begin_transaction()
+            times.txn_begin += self._clock() - began - (times.txn_init - initialized)
 
     # End.
 
@@ -152,6 +162,7 @@ class Transactions:
             self._check()
             self._state.commit()
             self._accumulator.end_transaction()
+            began = self._clock()
             try:
                 await self._commit()
             except trio.Cancelled:
@@ -161,6 +172,7 @@ class Transactions:
                     await self._until_ended_without_timers()
                 self._report_unended()
                 raise
+            self._times.txn_commit += self._clock() - began
 
     async def _commit(self) -> None:  # noqa: ASYNC910 -- what is not ended is waited for
         state, queues = self._state, self._accumulator.queues
@@ -198,10 +210,12 @@ class Transactions:
             self._sender.check()
             self._accumulator.end_transaction()
             self._state.abort()
+            began = self._clock()
             # A task that is cancelled already aborts it as well: the sender goes on.
-            self._sender.send_now(trio.current_time())
+            self._sender.send_now(began)
             await trio.lowlevel.checkpoint()
             await self._settle("the transaction")
+            self._times.txn_abort += self._clock() - began
 
     async def abort_at_once(self) -> None:  # noqa: ASYNC910 -- there may be nothing to wait for
         """Abort a transaction, or wait for its end, although the task may be cancelled.
@@ -215,9 +229,12 @@ class Transactions:
         with self._only("abort_transaction"):
             self._accumulator.end_transaction()
             state.abort()
+            began = self._clock()
             with trio.move_on_after(END_SECONDS, shield=True):
                 await self._until_ended_without_timers()
             self._report_unended()
+            if state.state is State.READY:
+                self._times.txn_abort += self._clock() - began
 
     async def _until_ended_without_timers(self) -> None:  # noqa: ASYNC910 -- as above
         state, sender = self._state, self._sender
@@ -279,6 +296,7 @@ class Transactions:
             await trio.lowlevel.checkpoint()
             return
         state.add_offsets(pending)
+        began = self._clock()
         try:
             await self._until(
                 lambda: state.offsets is not pending,
@@ -293,6 +311,7 @@ class Transactions:
             raise again(state.error)
         if not pending.is_done:
             raise LocalProtocolError("the transaction was aborted before its offsets were sent")
+        self._times.txn_send_offsets += self._clock() - began
 
     def _fail_with(self, pending: PendingOffsets, error: Exception) -> None:
         """Fail the transaction, unless it has these offsets or has ended in the meantime."""
