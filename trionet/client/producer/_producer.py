@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Final, TypeVar, final
 
 import trio
 
+from ..._util._raising import again
 from ...errors import (
     BufferExhaustedError,
     ConfigError,
     SendBatchError,
     TransactionAbortableError,
+    TransactionError,
 )
 from ...protocol.records._types import Headers
 from .._client_metrics import ClientStatistics
@@ -304,6 +306,8 @@ class Producer:
             RecordTooLargeError: a record exceeds a size limit of the producer; nothing was sent.
             SendBatchError: some records were not, or may not have been, written; the exception
                 lists these records and their errors.
+            TransactionAbortableError, ProducerFencedError: see :meth:`send`; raised if no record
+                is to blame.
             LocalProtocolError, BufferExhaustedError, MetadataTimeoutError, AuthenticationError,
             TrionetError, trio.ClosedResourceError: see :meth:`send`; records are withdrawn as on
                 cancellation.
@@ -328,7 +332,11 @@ class Producer:
             self._withdraw(deliveries)
             raise
         if failures := deliveries.failures():
-            raise SendBatchError(deliveries, failures)
+            error = SendBatchError(deliveries, failures)
+            first = failures[0][1]
+            if all(isinstance(each, TransactionError) for _, each in failures):
+                raise again(first) from error  # no record is to blame
+            raise error
         return deliveries
 
     async def enqueue_batch(

@@ -261,6 +261,22 @@ async def test_block_of_a_fenced_producer_says_so(
             await producer.begin_transaction()
 
 
+async def test_send_batch_fails_with_its_transaction(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    """SendBatchError is for records that are rejected themselves."""
+    async with leaders.producer(SETTINGS) as producer:
+        for code, error in (
+            (error_codes.INVALID_PRODUCER_EPOCH, trionet.TransactionAbortableError),
+            (error_codes.INVALID_RECORD, trionet.SendBatchError),
+        ):
+            await producer.begin_transaction()
+            leaders.answers = [refusal(code)]
+            with pytest.raises(error):
+                await producer.send_batch("t", [b"a", b"b"])
+            await producer.abort_transaction()
+
+
 async def test_leader_that_knows_the_newer_producer_fences_at_once(
     autojump_clock: MockClock, leaders: CoordinatedLeaders
 ) -> None:
