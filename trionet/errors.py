@@ -316,9 +316,10 @@ class ProducerFencedError(TransactionError):
     """A newer producer uses the same ``transactional.id``.
 
     (Kafka: ProducerFencedException.) This producer is finished: its open transaction was aborted,
-    and every further call raises this error. Close it, and leave the work to the newer one. Brokers
-    before Kafka 4.0 also fence the producer of a transaction that was open for too long; then open
-    another producer.
+    and every further call raises this error. Only a commit that was sent several times, because its
+    response was lost, may have succeeded before. Close the producer, and leave the work to the
+    newer one. Brokers before Kafka 4.0 also fence the producer of a transaction that was open for
+    too long; then open another producer.
     """
 
 
