@@ -135,7 +135,7 @@ class CoordinatedLeaders(Leaders):
         self._close(commits=False)
 
     def replace_producer(self) -> None:
-        """What InitProducerId of a newer producer does, as soon as the open transaction is aborted."""
+        """What InitProducerId of a newer producer does to an open transaction, and after it."""
         self.time_out()
         self.epoch, self.last_epoch, self.state = self.epoch + 1, -1, EMPTY
 

@@ -7,6 +7,7 @@ import trio
 from trio.testing import MockClock
 
 import trionet
+from trionet import TopicPartition
 from trionet.client.consumer import GroupMetadata
 from trionet.errors import BufferExhaustedError
 from trionet.testing import MemoryNetwork
@@ -116,7 +117,7 @@ def seconds_of_calls(producer: trionet.Producer) -> dict[str, float]:
 async def test_time_of_calls_for_transactions_is_reported(
     autojump_clock: MockClock, network: MemoryNetwork
 ) -> None:
-    """The names of KIP-761; each call counts what it waits for, and a begin not what it initializes."""
+    """KIP-761: each call counts what it waits for, and a begin not what it initializes."""
     async with (
         trionet.open_broker(network=network) as broker,
         trionet.open_producer(
@@ -136,7 +137,7 @@ async def test_time_of_calls_for_transactions_is_reported(
         assert {"txn-init": 1} == seconds_of_calls(producer)
         _ = await producer.enqueue("orders", VALUE, timestamp=0)
         await producer.flush()
-        await producer.send_offsets_to_transaction({trionet.TopicPartition("orders", 0): 1}, group)
+        await producer.send_offsets_to_transaction({TopicPartition("orders", 0): 1}, group)
         await producer.commit_transaction()
         committed = {"txn-init": 1, "flush": 2, "txn-send-offsets": 4, "txn-commit": 8}
         assert committed == seconds_of_calls(producer)

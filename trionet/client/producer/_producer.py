@@ -641,7 +641,7 @@ class Producer:
 
         Without an open transaction, this is a no-op; so it may be the ``on_revoked`` of a consumer.
         A transaction whose commit has been sent cannot be aborted: this waits for its outcome,
-        which another :meth:`commit_transaction` tells.
+        which another call of :meth:`commit_transaction` reports.
 
         Raises:
             CallTimedOutError: the coordinator did not respond within ``max.block.ms``; the producer

@@ -309,7 +309,7 @@ class Transactions:
             raise
         if state.error is not None:
             raise again(state.error)
-        if not pending.is_done:
+        if pending.left:
             raise LocalProtocolError("the transaction was aborted before its offsets were sent")
         self._times.txn_send_offsets += self._clock() - began
 
