@@ -191,6 +191,8 @@ class Transactions:
         self._sender.check()
         if state.state is State.COMMITTING:
             limit = f"within {self._max_block_seconds:g} s (max.block.ms): {self._why()}"
+            if self._sender.has_ended:
+                limit = "before the producer was closed"
             if state.is_end_sent:
                 state.is_in_doubt = True
                 raise TransactionOutcomeUnknownError(
@@ -271,6 +273,8 @@ class Transactions:
             await self._sender.run_until(is_done)
         self._sender.check()
         if not is_done():
+            if self._sender.has_ended:
+                raise trio.ClosedResourceError(f"{what} before the producer was closed")
             raise CallTimedOutError(
                 f"{what} within {self._max_block_seconds:g} s (max.block.ms): {self._why()};"
                 " the producer goes on trying"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import attrs
@@ -733,6 +733,28 @@ async def test_closed_producer_begins_no_transaction(
         with pytest.raises(trio.ClosedResourceError):
             await call()
     await producer.abort_transaction()
+
+
+async def test_call_that_outlives_its_producer_says_so(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    async def fail(call: Callable[[], Awaitable[None]], error: type[Exception]) -> None:
+        with pytest.raises(error, match="before the producer was closed"):
+            await call()
+
+    for lost, call, error in (
+        ("EndTxn", "commit_transaction", trionet.TransactionOutcomeUnknownError),
+        ("EndTxn", "abort_transaction", trio.ClosedResourceError),
+        ("InitProducerId", "init_transactions", trio.ClosedResourceError),
+    ):
+        leaders.faults.clear()
+        async with trio.open_nursery() as nursery, leaders.producer(SETTINGS) as producer:
+            if lost == "EndTxn":
+                await producer.begin_transaction()
+                await producer.send("t", b"a")
+            leaders.faults[lost] = [lose_request] * 1000
+            nursery.start_soon(fail, getattr(producer, call), error)
+            await trio.testing.wait_all_tasks_blocked()
 
 
 async def test_producer_without_an_id_has_no_transactions(
