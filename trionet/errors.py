@@ -316,9 +316,10 @@ class ProducerFencedError(TransactionError):
     """A newer producer uses the same ``transactional.id``.
 
     (Kafka: ProducerFencedException.) This producer is finished: its open transaction was aborted,
-    and every further call raises this error. Close it, and leave the work to the newer one. Brokers
-    before Kafka 4.0 also fence the producer of a transaction that was open for too long; then open
-    another producer.
+    and every further call raises this error. Only a commit that was sent several times, because its
+    response was lost, may have succeeded before. Close the producer, and leave the work to the
+    newer one. Brokers before Kafka 4.0 also fence the producer of a transaction that was open for
+    too long; then open another producer.
     """
 
 
@@ -328,7 +329,8 @@ class TransactionOutcomeUnknownError(TransactionError, TimeoutError):
     (Kafka: TimeoutException.) The transaction was or will be committed as a whole, or not at all.
     The producer continues to repeat the request until the coordinator responds, and only then
     begins the next transaction. Unlike after a :class:`TransactionAbortableError`, repeating the
-    work at once might do it twice.
+    work at once might do it twice. Another call of :meth:`.Producer.commit_transaction` waits for
+    the outcome.
     """
 
 

@@ -23,8 +23,7 @@ from bank.work import (
 )
 from support.bank import draw_transfer
 from trionet import Producer, open_producer
-from trionet.errors import ApiError, ProducerFencedError, TransactionAbortableError
-from trionet.protocol import error_codes
+from trionet.errors import ProducerFencedError, TransactionAbortableError
 
 
 class Changed(Exception):
@@ -49,11 +48,6 @@ async def transfer(producer: Producer, journal: Journal, rng: random.Random) -> 
                 raise Changed
             journal.write(ENDING, name)
     except (Changed, TransactionAbortableError):
-        journal.write(ABORTED, name)
-    except ApiError as error:
-        # A batch does not know whether a newer producer or a timeout has ended its transaction.
-        if error.error_code != error_codes.INVALID_PRODUCER_EPOCH:
-            raise
         journal.write(ABORTED, name)
     else:
         journal.write(COMMITTED, name)

@@ -14,7 +14,7 @@ from cancellations.scene import ADDRESS, PARTITIONS, Scene, UserError
 from support.bank import Books, draw_transfer
 from support.ledger import Violation
 from trionet import Consumer, Producer, open_consumer, open_producer
-from trionet.errors import ApiError, ProducerFencedError, TransactionAbortableError
+from trionet.errors import ProducerFencedError, TransactionAbortableError
 
 # How many transactions a program cuts.
 TRANSACTIONS = 3
@@ -235,13 +235,11 @@ async def make_sure_of_fencing(bank: Bank, producer: Producer) -> None:
     No record is acknowledged to the producer meanwhile.
     """
     transfer = bank.begin()
-    with suppress(ProducerFencedError, TransactionAbortableError, ApiError):
+    try:
         async with producer.transaction():
             await bank.fill(producer, transfer)
-    bank.abort(transfer)
-    try:
-        await producer.begin_transaction()
     except ProducerFencedError:
+        bank.abort(transfer)
         return
     raise Violation("the older producer is not fenced")
 

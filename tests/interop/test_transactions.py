@@ -1,10 +1,15 @@
-"""Transactions of our producer, by both protocols: what is committed is read, and nothing else."""
+"""Transactions of our producer, by both protocols: what is committed is read, and nothing else.
+
+It all holds with our own broker and with Apache Kafka, which shows that the tests are right.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from pathlib import Path
+from subprocess import Popen
 from typing import Literal, NamedTuple
 
 import pytest
@@ -12,16 +17,20 @@ import trio
 
 import trionet
 from support.cache import Unavailable
-from support.kafka_node import KafkaFolder, kafka_folder, kafka_node
+from support.kafka_node import kafka_folder, kafka_node
+from support.ports import free_ports
+from support.trionet_process import trionet_broker_process
 from trionet import Admin, OffsetAndMetadata, Producer, TopicPartition
 from trionet.client.admin import FeatureUpdate, NewTopic, UpgradeType
 from trionet.client.consumer import GroupMetadata
 from trionet.protocol import error_codes
+from trionet.testing import broker as trionet_broker
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 
 FEATURE = "transaction.version"
 SECONDS = 30
+BROKERS = ("trionet", "kafka")
 _names = (f"t{number}" for number in itertools.count(1))
 
 
@@ -32,11 +41,14 @@ class Target(NamedTuple):
     level: int
 
 
-@pytest.fixture(scope="module", params=["kafka"])
+@pytest.fixture(scope="module", params=BROKERS)
 def broker(request: pytest.FixtureRequest) -> Iterator[str]:
     with ExitStack() as stack:
         try:
-            yield stack.enter_context(kafka_node())[0]
+            if request.param == "kafka":
+                yield stack.enter_context(kafka_node())[0]
+            else:
+                yield stack.enter_context(trionet_broker()).bootstrap_servers
         except Unavailable as reason:
             pytest.skip(str(reason))
 
@@ -261,6 +273,30 @@ async def test_newer_producer_fences_the_older_one(target: Target, name: str) ->
     assert [b"newer", b"newer"] == await read(servers, name)
 
 
+async def test_leader_does_not_know_what_has_fenced_a_producer(target: Target, name: str) -> None:
+    """It only knows a newer epoch, which may be that of a timeout; the coordinator knows more."""
+    servers = target.bootstrap_servers
+
+    async def transact(older: Producer, newer: Producer) -> None:
+        async with older.transaction():
+            await older.send(name, b"older")
+            await newer.init_transactions()
+            with pytest.raises(trionet.TransactionAbortableError, match="INVALID_PRODUCER_EPOCH"):
+                await older.send(name, b"older")
+
+    async with (
+        trionet.open_producer(servers, transactional_id=name) as older,
+        trionet.open_producer(servers, transactional_id=name) as newer,
+    ):
+        with trio.fail_after(SECONDS):
+            with pytest.raises(trionet.ProducerFencedError, match=name):
+                await transact(older, newer)
+            async with newer.transaction():
+                await newer.send(name, b"newer")
+
+    assert [b"newer"] == await read(servers, name)
+
+
 async def test_transaction_that_is_open_for_too_long_is_aborted(target: Target, name: str) -> None:
     """With TV1 the producer cannot distinguish this from being fenced (KIP-890)."""
     servers = target.bootstrap_servers
@@ -307,7 +343,7 @@ async def test_record_that_its_topic_rejects_aborts_the_transaction(
         async def transact() -> None:
             async with producer.transaction():
                 await producer.send(name, b"small")
-                await producer.send_batch(name, [b"large" * 1000])
+                _ = await producer.enqueue(name, b"large" * 1000)
 
         with trio.fail_after(SECONDS):
             with pytest.raises(trionet.TransactionAbortableError) as caught:
@@ -364,24 +400,41 @@ async def test_open_transaction_is_aborted_when_its_producer_is_closed(
     assert [] == await read(servers, name)
 
 
-@pytest.fixture
-def folder() -> Iterator[KafkaFolder]:
+class Mortal(NamedTuple):
     """A broker that can be killed and started again."""
+
+    bootstrap_servers: str
+    running: Callable[[], AbstractContextManager[Popen[bytes]]]
+
+
+@contextmanager
+def _trionet_in(folder: Path, port: int) -> Iterator[Popen[bytes]]:
+    with trionet_broker_process(folder, port=port) as (_, process):
+        yield process
+
+
+@pytest.fixture(params=BROKERS)
+def mortal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Mortal]:
+    if request.param == "trionet":
+        (port,) = free_ports(1)
+        yield Mortal(f"127.0.0.1:{port}", lambda: _trionet_in(tmp_path, port))
+        return
     with ExitStack() as stack:
         try:
-            yield stack.enter_context(kafka_folder())
+            folder = stack.enter_context(kafka_folder())
+            yield Mortal(folder.bootstrap_servers, folder.broker)
         except Unavailable as reason:
             pytest.skip(str(reason))
 
 
 @pytest.mark.parametrize("level", [1, 2], ids=["TV1", "TV2"])
 async def test_transaction_survives_the_death_of_its_broker(
-    folder: KafkaFolder, name: str, level: int
+    mortal: Mortal, name: str, level: int
 ) -> None:
-    servers = folder.bootstrap_servers
+    servers = mortal.bootstrap_servers
     group = GroupMetadata(name, -1, "", None)
     with ExitStack() as stack:
-        process = await trio.to_thread.run_sync(stack.enter_context, folder.broker())
+        process = await trio.to_thread.run_sync(stack.enter_context, mortal.running())
         await finalize(servers, level)
         async with trionet.open_producer(servers, transactional_id=name) as producer:
             with trio.fail_after(4 * SECONDS):
@@ -390,7 +443,7 @@ async def test_transaction_survives_the_death_of_its_broker(
                     await tx.send_offsets({TopicPartition(name, 0): 1}, group)
                     process.kill()
                     await trio.to_thread.run_sync(process.wait)
-                    await trio.to_thread.run_sync(stack.enter_context, folder.broker())
+                    await trio.to_thread.run_sync(stack.enter_context, mortal.running())
                     await producer.send(name, b"after")
                 async with producer.transaction():
                     await producer.send(name, b"next")

@@ -134,6 +134,11 @@ class CoordinatedLeaders(Leaders):
         self.epoch += 1
         self._close(commits=False)
 
+    def replace_producer(self) -> None:
+        """What InitProducerId of a newer producer does to an open transaction, and after it."""
+        self.time_out()
+        self.epoch, self.last_epoch, self.state = self.epoch + 1, -1, EMPTY
+
     def _versions(self, node: ScriptedNode, _: Seen) -> ApiVersionsResponse:
         response = node.api_versions()
         response.finalized_features_epoch = self._features_epoch

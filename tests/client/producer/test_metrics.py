@@ -7,6 +7,8 @@ import trio
 from trio.testing import MockClock
 
 import trionet
+from trionet import TopicPartition
+from trionet.client.consumer import GroupMetadata
 from trionet.errors import BufferExhaustedError
 from trionet.testing import MemoryNetwork
 
@@ -101,3 +103,52 @@ async def test_who_waits_for_memory_is_counted(
 async def _exhaust(producer: trionet.Producer) -> None:
     with pytest.raises(BufferExhaustedError):
         (await producer.enqueue("orders", bytes(600))).result()
+
+
+TIMES = ("txn-init", "txn-begin", "txn-send-offsets", "txn-commit", "txn-abort", "flush")
+
+
+def seconds_of_calls(producer: trionet.Producer) -> dict[str, float]:
+    found = producer.statistics()
+    times = {each: found[f"{each}-time-ns-total"] / 1e9 for each in TIMES}
+    return {each: round(seconds, 3) for each, seconds in times.items() if seconds}
+
+
+async def test_time_of_calls_for_transactions_is_reported(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    """KIP-761: each call counts what it waits for, and a begin not what it initializes."""
+    async with (
+        trionet.open_broker(network=network) as broker,
+        trionet.open_producer(
+            broker.bootstrap_servers, network=network, transactional_id="x"
+        ) as producer,
+    ):
+        kit = trionet.testing.control(broker)
+        await kit.create_topic("orders")
+        group = GroupMetadata("g", -1, "", None)
+        assert {} == seconds_of_calls(producer)
+        kit.faults.delay("InitProducerId", 1)
+        kit.faults.delay("Produce", 2)
+        kit.faults.delay("TxnOffsetCommit", 4)
+        kit.faults.delay("EndTxn", 8, times=None)
+
+        await producer.begin_transaction()
+        assert {"txn-init": 1} == seconds_of_calls(producer)
+        _ = await producer.enqueue("orders", VALUE, timestamp=0)
+        await producer.flush()
+        await producer.send_offsets_to_transaction({TopicPartition("orders", 0): 1}, group)
+        await producer.commit_transaction()
+        committed = {"txn-init": 1, "flush": 2, "txn-send-offsets": 4, "txn-commit": 8}
+        assert committed == seconds_of_calls(producer)
+        await producer.begin_transaction()
+        await producer.send("orders", VALUE, timestamp=0)
+        await producer.abort_transaction()
+        assert {**committed, "txn-abort": 8} == seconds_of_calls(producer)
+
+        await producer.begin_transaction()
+        await producer.send("orders", VALUE, timestamp=0)
+        with trio.move_on_after(1):
+            await producer.commit_transaction()  # which waits for another 5 s
+        await producer.begin_transaction()
+        assert {**committed, "txn-abort": 8, "txn-begin": 2} == seconds_of_calls(producer)

@@ -1,7 +1,7 @@
 """Kafka's producer metrics: ``producer-metrics`` and ``producer-topic-metrics``.
 
-(Kafka: SenderMetricsRegistry, BufferPool, RecordAccumulator.) Metrics that would cost time for
-every record (``record-size-max``) are omitted, as are transaction metrics.
+(Kafka: SenderMetricsRegistry, KafkaProducerMetrics, BufferPool, RecordAccumulator.) Metrics that
+would cost time for every record (``record-size-max``) are omitted.
 """
 
 from __future__ import annotations
@@ -18,6 +18,25 @@ from .sending._counters import SenderCounters, TopicCounters
 _MS_OF_US = 1e-3
 
 
+class CallTimes:
+    """The total times of calls, in seconds (Kafka: KafkaProducerMetrics; KIP-761).
+
+    Calls that raise an exception are left out, except those of :meth:`.Producer.flush`.
+
+    Attributes:
+        flush: :meth:`.Producer.flush`.
+        txn_init: getting the producer id and epoch, whichever call needs it.
+        txn_begin: the rest of beginning a transaction.
+        txn_send_offsets: sending a consumer's offsets.
+        txn_commit: committing.
+        txn_abort: aborting.
+    """
+
+    def __init__(self) -> None:
+        self.flush = self.txn_init = self.txn_begin = 0.0
+        self.txn_send_offsets = self.txn_commit = self.txn_abort = 0.0
+
+
 class ProducerMetrics:
     """Collects the metrics of one producer.
 
@@ -26,6 +45,7 @@ class ProducerMetrics:
         counters: the sender's counters.
         pool: the buffer pool.
         waiters: the tasks waiting for memory.
+        times: the times of calls.
     """
 
     def __init__(
@@ -34,6 +54,7 @@ class ProducerMetrics:
         counters: SenderCounters,
         pool: BufferPool,
         waiters: BufferPoolWaiters,
+        times: CallTimes,
     ) -> None:
         group = client.metrics.group("producer-metrics")
         self._client = client
@@ -43,6 +64,7 @@ class ProducerMetrics:
         self._topics = _Records(client.metrics.group("producer-topic-metrics", *TOPIC))
         self._batches = _Batches(group)
         self._requests = _Requests(group)
+        self._times = _Times(group, times)
         self._metadata_age = group.gauge(
             "metadata-age", "Age of the cluster's metadata, in seconds."
         )
@@ -60,6 +82,7 @@ class ProducerMetrics:
         yield from self._topics.families(by_topic, now)
         yield from self._batches.families(counters, whole, now)
         yield from self._requests.families(counters, whole, now)
+        yield from self._times.families()
         yield gauges(self._metadata_age, {(): self._client.metadata.age(now)})
         yield gauges(self._in_flight, {(): self._client.in_flight_count()})
 
@@ -197,3 +220,28 @@ class _Requests:
             yield from share.families({(): (part, of)}, now)
         yield from self._latency_max.families({(): counters.longest_latency_us}, now)
         yield from self._throttle_max.families({(): counters.longest_throttle_ms}, now)
+
+
+class _Times:
+    """The metrics of the time that tasks spent in calls."""
+
+    def __init__(self, group: MetricGroup, times: CallTimes) -> None:
+        self._totals: tuple[tuple[Metric, Callable[[], float]], ...] = tuple(
+            (group.total(f"{name}-time-ns-total", f"Total time of {what}, in ns."), seconds)
+            for name, what, seconds in (
+                ("flush", "flush()", lambda: times.flush),
+                ("txn-init", "getting a producer id for transactions", lambda: times.txn_init),
+                ("txn-begin", "beginning transactions after that", lambda: times.txn_begin),
+                (
+                    "txn-send-offsets",
+                    "sending offsets in transactions",
+                    lambda: times.txn_send_offsets,
+                ),
+                ("txn-commit", "committing transactions", lambda: times.txn_commit),
+                ("txn-abort", "aborting transactions", lambda: times.txn_abort),
+            )
+        )
+
+    def families(self) -> Iterator[Family]:
+        for metric, seconds in self._totals:
+            yield gauges(metric, {(): int(seconds() * 1e9)})

@@ -17,7 +17,7 @@ from ..network._open_client import open_kafka_client
 from ..security._settings import TokenProvider
 from ._hooks import AcknowledgementHook, OnAcknowledgement, OnSend, SendHook, UnseenFailures
 from ._metadata import MetadataWaiter, ProducerMetadata
-from ._metrics import ProducerMetrics
+from ._metrics import CallTimes, ProducerMetrics
 from ._producer import Producer
 from ._settings import ProducerSettings, producer_settings
 from ._transactions import END_SECONDS, Transactions
@@ -143,6 +143,7 @@ class _Parts:
             transaction_manager,
             rng,
         )
+        times = CallTimes()
         self.transactions: Transactions | None = None
         if transaction is not None and self.sender.transaction_requests is not None:
             self.transactions = Transactions(
@@ -151,9 +152,12 @@ class _Parts:
                 self.accumulator,
                 self.sender,
                 settings.max_block_seconds,
+                times,
             )
         counters, pool, waiters = completion.counters, self.accumulator.pool, self.waiters
-        client.metrics.register(lambda: ProducerMetrics(client, counters, pool, waiters).collect)
+        client.metrics.register(
+            lambda: ProducerMetrics(client, counters, pool, waiters, times).collect
+        )
         self.producer = Producer._create(  # noqa: SLF001 -- of this package
             self.accumulator,
             self.sender,
@@ -161,6 +165,7 @@ class _Parts:
             self.waiters,
             network.now_ms,
             settings.max_block_seconds,
+            times,
             None if on_send is None else SendHook(on_send),
             self.transactions,
         )

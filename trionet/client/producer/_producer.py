@@ -9,13 +9,21 @@ from typing import TYPE_CHECKING, Final, TypeVar, final
 
 import trio
 
-from ...errors import BufferExhaustedError, ConfigError, SendBatchError
+from ..._util._raising import again
+from ...errors import (
+    BufferExhaustedError,
+    ConfigError,
+    SendBatchError,
+    TransactionAbortableError,
+    TransactionError,
+)
 from ...protocol.records._types import Headers
 from .._client_metrics import ClientStatistics
 from ._deliveries import Deliveries
 from ._delivery import Delivery, RecordMetadata
 from ._hooks import SendHook
 from ._metadata import MetadataWaiter
+from ._metrics import CallTimes
 from ._record_appender import RecordAppender
 from ._transactions import END_SECONDS, Offsets, Transaction, Transactions
 from .batching._accumulator import RecordAccumulator
@@ -50,6 +58,7 @@ class Producer:
     _waiters: BufferPoolWaiters
     _now_ms: Callable[[], int]
     _max_block_seconds: float
+    _times: CallTimes
     _clock: Callable[[], float]
 
     def __init__(self) -> None:
@@ -64,6 +73,7 @@ class Producer:
         waiters: BufferPoolWaiters,
         now_ms: Callable[[], int],
         max_block_seconds: float,
+        times: CallTimes,
         hook: SendHook | None = None,
         transactions: Transactions | None = None,
     ) -> Producer:
@@ -76,6 +86,7 @@ class Producer:
             waiters: the tasks waiting for ``buffer.memory``.
             now_ms: returns the wall-clock time in milliseconds since the epoch.
             max_block_seconds: ``max.block.ms``.
+            times: take the times of calls.
             hook: applied to each record before it is appended; None for no hook.
             transactions: the transactions; None without ``transactional.id``.
         """
@@ -92,6 +103,7 @@ class Producer:
         self._waiters = waiters
         self._now_ms = now_ms
         self._max_block_seconds = max_block_seconds
+        self._times = times
         self._clock = trio.lowlevel.current_clock().current_time
         return self
 
@@ -124,13 +136,17 @@ class Producer:
             TypeError: a field has the wrong type; the message names it.
             ValueError: the partition or the timestamp is negative, the topic name is too long, or
                 a string cannot be encoded as UTF-8.
-            LocalProtocolError: the timestamp is too large for the record format.
+            LocalProtocolError: the timestamp is too large for the record format, or a producer with
+                a ``transactional.id`` has no open transaction.
             BufferExhaustedError: ``buffer.memory`` had no space for the record within
                 ``max.block.ms``.
             MetadataTimeoutError: no metadata for the topic or the partition arrived within
                 ``max.block.ms``.
             DeliveryTimeoutError: the record was not acknowledged within ``delivery.timeout.ms``.
             ApiError: the brokers rejected the record.
+            TransactionAbortableError: the brokers no longer accept the transaction, or another of
+                its records or offsets has failed.
+            ProducerFencedError: a newer producer uses the same ``transactional.id``.
             AuthenticationError: the brokers rejected the client's credentials.
             TrionetError: the producer has failed.
             trio.ClosedResourceError: the producer is closed.
@@ -290,6 +306,8 @@ class Producer:
             RecordTooLargeError: a record exceeds a size limit of the producer; nothing was sent.
             SendBatchError: some records were not, or may not have been, written; the exception
                 lists these records and their errors.
+            TransactionAbortableError, ProducerFencedError: see :meth:`send`; raised if no record
+                is to blame.
             LocalProtocolError, BufferExhaustedError, MetadataTimeoutError, AuthenticationError,
             TrionetError, trio.ClosedResourceError: see :meth:`send`; records are withdrawn as on
                 cancellation.
@@ -314,7 +332,11 @@ class Producer:
             self._withdraw(deliveries)
             raise
         if failures := deliveries.failures():
-            raise SendBatchError(deliveries, failures)
+            error = SendBatchError(deliveries, failures)
+            first = failures[0][1]
+            if all(isinstance(each, TransactionError) for _, each in failures):
+                raise again(first) from error  # no record is to blame
+            raise error
         return deliveries
 
     async def enqueue_batch(
@@ -482,7 +504,11 @@ class Producer:
 
         Cancellation: stops the wait; the records are still sent.
         """
-        await self._flush()
+        began = self._clock()
+        try:
+            await self._flush()
+        finally:
+            self._times.flush += self._clock() - began
         self._sender.check()
 
     async def _drain(self) -> None:
@@ -527,12 +553,13 @@ class Producer:
             TransactionAbortableError: at the exit: the transaction was aborted, since a record was
                 rejected, or not acknowledged within ``delivery.timeout.ms``; another transaction
                 may succeed.
+            ProducerFencedError: also at the exit, in place of a TransactionAbortableError: the
+                abort has shown that a newer producer uses the same ``transactional.id``.
             TransactionOutcomeUnknownError: at the exit: the coordinator did not respond to the
                 commit within ``max.block.ms``.
             LocalProtocolError: a transaction is open already.
-            ConfigError, CallTimedOutError, ProducerFencedError, ApiError, UnsupportedVersionError,
-            AuthenticationError, TrionetError, trio.ClosedResourceError: see
-                :meth:`init_transactions`.
+            ConfigError, CallTimedOutError, ApiError, UnsupportedVersionError, AuthenticationError,
+            TrionetError, trio.ClosedResourceError: see :meth:`init_transactions`.
 
         Cancellation: aborts the transaction, unless its commit has been sent. In both cases the
         block waits for the coordinator's response for at most five seconds, even though the task is
@@ -546,10 +573,13 @@ class Producer:
             yield transaction
             if transaction.is_open:
                 await transactions.commit()
-        except BaseException:
+        except BaseException as error:
             if transaction.is_open:
                 with trio.move_on_after(END_SECONDS, shield=True):
                     await transactions.abort_at_once()
+            if isinstance(error, TransactionAbortableError):
+                # A leader does not know why an epoch is too old, but the coordinator does.
+                transactions.check()
             raise
 
     async def init_transactions(self) -> None:
@@ -594,7 +624,8 @@ class Producer:
             TransactionAbortableError: a record was rejected, or not acknowledged within
                 ``delivery.timeout.ms``; call :meth:`abort_transaction`.
             TransactionOutcomeUnknownError: the coordinator did not respond to the commit within
-                ``max.block.ms``.
+                ``max.block.ms``. Call this again to wait for the outcome: it returns if the
+                transaction was committed, and raises TransactionAbortableError if not.
             LocalProtocolError: no transaction is open.
             ConfigError: the producer has no ``transactional.id``.
             ProducerFencedError, ApiError, AuthenticationError, TrionetError,
@@ -609,6 +640,8 @@ class Producer:
         """Abort the transaction: drop the records that have not been sent, and hide all others.
 
         Without an open transaction, this is a no-op; so it may be the ``on_revoked`` of a consumer.
+        A transaction whose commit has been sent cannot be aborted: this waits for its outcome,
+        which another call of :meth:`commit_transaction` reports.
 
         Raises:
             CallTimedOutError: the coordinator did not respond within ``max.block.ms``; the producer

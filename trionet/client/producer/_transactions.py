@@ -23,6 +23,7 @@ from ...errors import (
 )
 from .._argument_checks import offsets_to_commit
 from .._topic_partition import OffsetAndMetadata, TopicPartition
+from ._metrics import CallTimes
 from .batching._accumulator import RecordAccumulator
 from .sending._sender import Sender
 from .transactions._transaction_requests import TransactionRequests
@@ -64,6 +65,7 @@ class Transactions:
         accumulator: takes records only inside of a transaction.
         sender: sends records and requests.
         max_block_seconds: ``max.block.ms``.
+        times: take the times of calls.
     """
 
     def __init__(
@@ -73,12 +75,15 @@ class Transactions:
         accumulator: RecordAccumulator,
         sender: Sender,
         max_block_seconds: float,
+        times: CallTimes,
     ) -> None:
         self._state = state
         self._requests = requests
         self._accumulator = accumulator
         self._sender = sender
         self._max_block_seconds = max_block_seconds
+        self._times = times
+        self._clock = trio.lowlevel.current_clock().current_time
         self._call = ""
 
     @property
@@ -86,8 +91,12 @@ class Transactions:
         """The number of the open transaction; 0 if none is open."""
         return self._state.number if self._state.is_open else 0
 
+    def check(self) -> None:
+        """Raise the error that has ended the producer, if it has failed."""
+        self._sender.check()
+
     def _check(self) -> None:
-        """Raise the error that has ended the producer, if it has ended."""
+        """Raise the error that has ended the producer, or that it is closed."""
         self._sender.check()
         if self._accumulator.is_closed:
             raise trio.ClosedResourceError("the producer is closed")
@@ -116,10 +125,11 @@ class Transactions:
 
     async def _initialize(self) -> None:  # noqa: ASYNC910 -- its callers have made a checkpoint
         state, requests = self._state, self._requests
-        if state.is_ending:  # a call was cancelled, or has timed out
-            await self._until_ended("the last transaction")
+        if state.is_ending or state.is_in_doubt:  # a call was cancelled, or has timed out
+            await self._settle("the last transaction")
         if state.is_open or not (state.needs_epoch or state.is_v2 != requests.speaks_v2):
             return  # noqa: ASYNC910 -- as above
+        began = self._clock()
         state.needs_epoch = True
         state.initialize()
         await self._until(
@@ -129,6 +139,7 @@ class Transactions:
         error = requests.lasting_error
         if state.state is State.INITIALIZING and error is not None:
             raise again(error)
+        self._times.txn_init += self._clock() - began
 
     async def begin(self) -> None:
         """See :meth:`.Producer.begin_transaction`."""
@@ -136,9 +147,12 @@ class Transactions:
             # A full checkpoint would cost as much as a record, and a commit is one.
             await trio.lowlevel.checkpoint_if_cancelled()
             self._check()
+            times = self._times
+            began, initialized = self._clock(), times.txn_init
             await self._initialize()
             self._state.begin()
             self._accumulator.begin_transaction()
+            times.txn_begin += self._clock() - began - (times.txn_init - initialized)
 
     # End.
 
@@ -148,17 +162,22 @@ class Transactions:
             self._check()
             self._state.commit()
             self._accumulator.end_transaction()
+            began = self._clock()
             try:
                 await self._commit()
             except trio.Cancelled:
                 self._state.abort()  # unless its commit has been sent
+                self._state.is_in_doubt = self._state.state is not State.ABORTING
                 with trio.move_on_after(END_SECONDS, shield=True):
                     await self._until_ended_without_timers()
                 self._report_unended()
                 raise
+            self._times.txn_commit += self._clock() - began
 
     async def _commit(self) -> None:  # noqa: ASYNC910 -- what is not ended is waited for
         state, queues = self._state, self._accumulator.queues
+        if not (state.is_started or queues.has_incomplete):  # no request follows
+            await trio.lowlevel.checkpoint()
         queues.begin_flush()
         try:
             # Records have their own limit, delivery.timeout.ms.
@@ -172,7 +191,10 @@ class Transactions:
         self._sender.check()
         if state.state is State.COMMITTING:
             limit = f"within {self._max_block_seconds:g} s (max.block.ms): {self._why()}"
+            if self._sender.has_ended:
+                limit = "before the producer was closed"
             if state.is_end_sent:
+                state.is_in_doubt = True
                 raise TransactionOutcomeUnknownError(
                     f"the transaction of {state.transactional_id!r} may have been committed; no"
                     f" response came {limit}"
@@ -190,10 +212,12 @@ class Transactions:
             self._sender.check()
             self._accumulator.end_transaction()
             self._state.abort()
+            began = self._clock()
             # A task that is cancelled already aborts it as well: the sender goes on.
-            self._sender.send_now(trio.current_time())
+            self._sender.send_now(began)
             await trio.lowlevel.checkpoint()
-            await self._until_ended("the transaction")
+            await self._settle("the transaction")
+            self._times.txn_abort += self._clock() - began
 
     async def abort_at_once(self) -> None:  # noqa: ASYNC910 -- there may be nothing to wait for
         """Abort a transaction, or wait for its end, although the task may be cancelled.
@@ -207,9 +231,12 @@ class Transactions:
         with self._only("abort_transaction"):
             self._accumulator.end_transaction()
             state.abort()
+            began = self._clock()
             with trio.move_on_after(END_SECONDS, shield=True):
                 await self._until_ended_without_timers()
             self._report_unended()
+            if state.state is State.READY:
+                self._times.txn_abort += self._clock() - began
 
     async def _until_ended_without_timers(self) -> None:  # noqa: ASYNC910 -- as above
         state, sender = self._state, self._sender
@@ -228,6 +255,13 @@ class Transactions:
 
     # Waiting.
 
+    async def _settle(self, what: str) -> None:
+        """Wait until the transaction has ended, and abort it if its commit in doubt has failed."""
+        await self._until_ended(what)
+        if self._state.is_in_doubt and self._state.is_open:
+            self._state.abort()
+            await self._until_ended(what)
+
     async def _until_ended(self, what: str) -> None:
         await self._until(
             lambda: not self._state.is_ending,
@@ -239,6 +273,8 @@ class Transactions:
             await self._sender.run_until(is_done)
         self._sender.check()
         if not is_done():
+            if self._sender.has_ended:
+                raise trio.ClosedResourceError(f"{what} before the producer was closed")
             raise CallTimedOutError(
                 f"{what} within {self._max_block_seconds:g} s (max.block.ms): {self._why()};"
                 " the producer goes on trying"
@@ -264,6 +300,7 @@ class Transactions:
             await trio.lowlevel.checkpoint()
             return
         state.add_offsets(pending)
+        began = self._clock()
         try:
             await self._until(
                 lambda: state.offsets is not pending,
@@ -276,8 +313,9 @@ class Transactions:
             raise
         if state.error is not None:
             raise again(state.error)
-        if not pending.is_done:
+        if pending.left:
             raise LocalProtocolError("the transaction was aborted before its offsets were sent")
+        self._times.txn_send_offsets += self._clock() - began
 
     def _fail_with(self, pending: PendingOffsets, error: Exception) -> None:
         """Fail the transaction, unless it has these offsets or has ended in the meantime."""

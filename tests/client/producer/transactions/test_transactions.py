@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 import attrs
 import pytest
@@ -222,9 +223,92 @@ async def test_rejected_batch_makes_the_transaction_abortable(
         async with producer.transaction():
             await producer.send("t", b"c")
 
-    assert delivery.error is caught.value.__cause__
+    if code == error_codes.TOPIC_AUTHORIZATION_FAILED:  # which is about the record
+        assert delivery.error is caught.value.__cause__
+    else:
+        assert isinstance(delivery.error, trionet.TransactionAbortableError)
+    cause = caught.value.__cause__
+    assert isinstance(cause, trionet.ApiError)
+    assert code == cause.error_code
     assert [b"c"] == leaders.values_committed()
     assert [(0, 0), (1, 0)] == leaders.numbers()
+
+
+@pytest.mark.parametrize("is_awaited", [True, False], ids=["send", "enqueue"])
+async def test_block_of_a_fenced_producer_says_so(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders, is_awaited: bool
+) -> None:
+    """The leader only knows a newer epoch; to begin again would fence the newer producer."""
+
+    async def transact(producer: trionet.Producer) -> None:
+        async with producer.transaction():
+            await producer.send("t", b"a")
+            leaders.replace_producer()
+            if not is_awaited:
+                _ = await producer.enqueue("t", b"b")
+                return
+            with pytest.raises(
+                trionet.TransactionAbortableError, match="INVALID_PRODUCER_EPOCH"
+            ) as caught:
+                await producer.send("t", b"b")
+            raise caught.value
+
+    async with leaders.producer(SETTINGS) as producer:
+        with pytest.raises(trionet.ProducerFencedError, match="'x'") as caught:
+            await transact(producer)
+        assert isinstance(caught.value.__context__, trionet.TransactionAbortableError)
+        with pytest.raises(trionet.ProducerFencedError):
+            await producer.begin_transaction()
+
+
+async def test_send_batch_fails_with_its_transaction(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    """SendBatchError is for records that are rejected themselves."""
+    async with leaders.producer(SETTINGS) as producer:
+        for code, error in (
+            (error_codes.INVALID_PRODUCER_EPOCH, trionet.TransactionAbortableError),
+            (error_codes.INVALID_RECORD, trionet.SendBatchError),
+        ):
+            await producer.begin_transaction()
+            leaders.answers = [refusal(code)]
+            with pytest.raises(error):
+                await producer.send_batch("t", [b"a", b"b"])
+            await producer.abort_transaction()
+
+
+async def test_leader_that_knows_the_newer_producer_fences_at_once(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    async with leaders.producer(SETTINGS) as producer:
+        await producer.begin_transaction()
+        leaders.answers = [refusal(error_codes.PRODUCER_FENCED)]
+        delivery = await producer.enqueue("t", b"a")
+        for call in (
+            producer.commit_transaction,
+            partial(producer.send, "t", b"b"),
+            producer.abort_transaction,
+            producer.begin_transaction,
+        ):
+            with pytest.raises(trionet.ProducerFencedError, match="'x'"):
+                await call()
+        assert isinstance(delivery.error, trionet.ProducerFencedError)
+
+
+async def test_error_of_the_users_own_is_not_replaced(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    async def transact(producer: trionet.Producer) -> None:
+        async with producer.transaction():
+            await producer.send("t", b"a")
+            leaders.replace_producer()
+            raise KeyError
+
+    async with leaders.producer(SETTINGS) as producer:
+        with pytest.raises(KeyError):
+            await transact(producer)
+        with pytest.raises(trionet.ProducerFencedError):
+            await producer.begin_transaction()
 
 
 async def test_batch_that_expires_makes_the_transaction_abortable(
@@ -339,6 +423,78 @@ async def test_commit_without_response_has_an_unknown_outcome_until_there_is_one
             await producer.send("t", b"b")
 
     assert [b"a", b"b"] == leaders.values_committed()
+
+
+@pytest.mark.parametrize("seconds", [0, 20])
+async def test_commit_in_doubt_may_be_repeated_to_learn_its_outcome(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders, seconds: float
+) -> None:
+    """As in Kafka. An abort only waits for it: the commit has been sent."""
+    settings = attrs.evolve(SETTINGS, max_block_seconds=10.0)
+    async with leaders.producer(settings) as producer:
+        await producer.begin_transaction()
+        await producer.send("t", b"a")
+        leaders.faults["EndTxn"] = [lose_request] * 1000
+        for _ in range(2):
+            with pytest.raises(trionet.TransactionOutcomeUnknownError):
+                await producer.commit_transaction()
+        leaders.faults.clear()
+        await trio.sleep(seconds)
+        await producer.abort_transaction()
+        with trio.testing.assert_checkpoints():
+            await producer.commit_transaction()
+        assert [b"a"] == leaders.values_committed()
+
+        await producer.begin_transaction()
+        await producer.abort_transaction()
+        with pytest.raises(trionet.LocalProtocolError, match="no transaction"):
+            await producer.commit_transaction()
+
+
+@pytest.mark.parametrize("seconds", [0, 20])
+@pytest.mark.parametrize("call", ["commit", "abort", "begin"])
+async def test_commit_in_doubt_may_turn_out_to_be_an_abort(
+    autojump_clock: MockClock, network: MemoryNetwork, call: str, seconds: float
+) -> None:
+    """The coordinator has aborted the transaction after its timeout; the next one begins."""
+    leaders = CoordinatedLeaders(network, level=2)
+    settings = attrs.evolve(SETTINGS, max_block_seconds=10.0)
+
+    async def transact(producer: trionet.Producer) -> None:
+        async with producer.transaction():
+            await producer.send("t", b"a")
+            leaders.faults["EndTxn"] = [lose_request] * 1000
+
+    async with leaders.producer(settings) as producer:
+        with pytest.raises(trionet.TransactionOutcomeUnknownError):
+            await transact(producer)
+        leaders.time_out()
+        leaders.faults.clear()
+        await trio.sleep(seconds)
+        if call == "commit":
+            with pytest.raises(trionet.TransactionAbortableError, match="INVALID_TXN_STATE"):
+                await producer.commit_transaction()
+        elif call == "abort":
+            await producer.abort_transaction()
+            with pytest.raises(trionet.LocalProtocolError, match="no transaction"):
+                await producer.commit_transaction()
+        async with producer.transaction():
+            await producer.send("t", b"b")
+
+    assert [b"b"] == leaders.values_committed()
+
+
+async def test_empty_commit_is_a_checkpoint(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    """A loop whose transactions are all empty must not block the other tasks."""
+    async with leaders.producer(SETTINGS) as producer:
+        async with producer.transaction():
+            await producer.send("t", b"a")
+        await trio.sleep(1)  # then the sending task waits for the network
+        await producer.begin_transaction()
+        with trio.testing.assert_checkpoints():
+            await producer.commit_transaction()
 
 
 async def test_outcome_is_found_while_nobody_waits(
@@ -577,6 +733,28 @@ async def test_closed_producer_begins_no_transaction(
         with pytest.raises(trio.ClosedResourceError):
             await call()
     await producer.abort_transaction()
+
+
+async def test_call_that_outlives_its_producer_says_so(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    async def fail(call: Callable[[], Awaitable[None]], error: type[Exception]) -> None:
+        with pytest.raises(error, match="before the producer was closed"):
+            await call()
+
+    for lost, call, error in (
+        ("EndTxn", "commit_transaction", trionet.TransactionOutcomeUnknownError),
+        ("EndTxn", "abort_transaction", trio.ClosedResourceError),
+        ("InitProducerId", "init_transactions", trio.ClosedResourceError),
+    ):
+        leaders.faults.clear()
+        async with trio.open_nursery() as nursery, leaders.producer(SETTINGS) as producer:
+            if lost == "EndTxn":
+                await producer.begin_transaction()
+                await producer.send("t", b"a")
+            leaders.faults[lost] = [lose_request] * 1000
+            nursery.start_soon(fail, getattr(producer, call), error)
+            await trio.testing.wait_all_tasks_blocked()
 
 
 async def test_producer_without_an_id_has_no_transactions(

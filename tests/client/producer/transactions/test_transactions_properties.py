@@ -9,12 +9,13 @@ from typing import NamedTuple
 import attrs
 import pytest
 import trio
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
 import trionet
 from support.scripted_coordinator import (
+    ONGOING,
     CoordinatedLeaders,
     Fault,
     lose_request,
@@ -78,6 +79,9 @@ class Transact(NamedTuple):
         fates: of the next batches.
         faults: what becomes of the next requests, by API.
         finalized: another level of the cluster.
+        is_silent: whether no request to end it arrives while its block is run.
+        times_out: whether the coordinator then aborts it, if it is still open (only TV2, since TV1
+            fences its producer).
     """
 
     records: int
@@ -87,6 +91,8 @@ class Transact(NamedTuple):
     fates: list[str]
     faults: dict[str, list[Fault]]
     finalized: int
+    is_silent: bool
+    times_out: bool
 
 
 TRANSACTIONS = st.builds(
@@ -100,6 +106,8 @@ TRANSACTIONS = st.builds(
         st.sampled_from(APIS), st.lists(st.sampled_from(FAULTS), max_size=3), max_size=3
     ),
     finalized=st.sampled_from([0, 0, 0, 1, 2]),
+    is_silent=st.sampled_from([False, False, False, True]),
+    times_out=st.booleans(),
 )
 
 
@@ -166,13 +174,18 @@ async def transact(
 async def play(level: int, plans: list[Transact]) -> None:
     leaders = CoordinatedLeaders(MemoryNetwork(), level, topics={"t": 2})
     outcomes: list[tuple[Outcome, list[bytes]]] = []
+    is_always_v2 = level == 2 and not any(plan.finalized for plan in plans)
     async with leaders.producer(SETTINGS) as producer:
         for number, plan in enumerate(plans, 1):
             leaders.answers = [fate(leaders, each) for each in plan.fates]
             leaders.faults = {name: list(each) for name, each in plan.faults.items()}
             if plan.finalized:
                 leaders.finalize(plan.finalized)
+            if plan.is_silent:
+                leaders.faults["EndTxn"] = [lose_request] * 1000
             outcomes.append(await transact(producer, number, plan))
+            if plan.times_out and is_always_v2 and leaders.state == ONGOING:
+                leaders.time_out()
         leaders.answers, leaders.faults = [], {}
         async with producer.transaction():
             await producer.send("t", b"last", partition=0)
@@ -199,7 +212,22 @@ async def play(level: int, plans: list[Transact]) -> None:
     assert leaders.offsets.get(("g", SOURCE), 0) in {max(certain, default=0), *possible}
 
 
+# A commit in doubt, which the coordinator then aborts.
+IN_DOUBT = Transact(
+    records=1,
+    has_offsets=False,
+    raises=False,
+    cancelled_at=0,
+    fates=[],
+    faults={},
+    finalized=0,
+    is_silent=True,
+    times_out=True,
+)
+
+
 @given(st.sampled_from([1, 2]), st.lists(TRANSACTIONS, min_size=1, max_size=4))
+@example(2, [IN_DOUBT, IN_DOUBT])
 def test_transactions_are_visible_as_a_whole_or_not_at_all(
     level: int, plans: list[Transact]
 ) -> None:

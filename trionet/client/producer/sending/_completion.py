@@ -41,7 +41,7 @@ from .._settings import ProducerSettings
 from ..batching._batch import ProducerBatch
 from ..batching._batch_queues import BatchQueues
 from ..transactions._transaction_manager import TransactionManager
-from ..transactions._verdicts import abortable, fenced
+from ..transactions._verdicts import abortable, of_record
 from ._counters import SenderCounters
 from ._produce_requests import UNKNOWN, WRITTEN, PartitionResponse, partition_responses
 
@@ -275,19 +275,17 @@ class Completion:
     # Failures.
 
     def _refuse(self, batch: ProducerBatch, response: PartitionResponse) -> None:
-        code = response.error_code
+        manager = self._transaction_manager
         error = _error(batch, response)
+        if manager is not None and manager.transaction is not None and isinstance(error, ApiError):
+            error = of_record(manager.transaction.transactional_id, error)
+        if manager is not None and manager.is_fatal(response.error_code):
+            manager.fail(error)
         of_records = _record_errors(batch, response)
         if of_records:
             batch.outcome.fail(batch.failure(_beside(batch)), of_records)
         self._fail(batch, error)
         self._queues.deallocate(batch)
-        manager = self._transaction_manager
-        if manager is not None and manager.is_fatal(code):
-            transaction = manager.transaction
-            if transaction is not None and code == error_codes.PRODUCER_FENCED:
-                error = fenced(transaction.transactional_id, error)
-            manager.fail(error)
 
     def aborted(self, batches: Sequence[ProducerBatch]) -> None:
         """Report aborted batches to the acknowledgement hook."""
@@ -298,7 +296,7 @@ class Completion:
 
     def _fail(self, batch: ProducerBatch, error: TrionetError) -> None:
         manager = self._transaction_manager
-        if manager is not None and manager.transaction is not None:
+        if manager is not None and manager.transaction is not None and manager.error is None:
             manager.transaction.fail(abortable(error))
         failure = batch.failure(error)
         batch.outcome.fail(failure)

@@ -103,6 +103,8 @@ class TransactionState:
         is_started: whether the coordinator may know of the open transaction, which must then be
             ended by a request.
         is_end_sent: whether the request that ends the transaction has been sent.
+        is_in_doubt: whether the call that committed the last transaction has ended without knowing
+            whether it was committed; the call may be repeated.
         number: the number of transactions begun so far.
         offsets: the offsets that are being sent; None if there are none.
         added: the partitions that the coordinator has added (TV1).
@@ -117,6 +119,7 @@ class TransactionState:
         self.needs_epoch: bool = True
         self.is_started: bool = False
         self.is_end_sent: bool = False
+        self.is_in_doubt: bool = False
         self.number: int = 0
         self.offsets: PendingOffsets | None = None
         self.added: set[TopicPartition] = set()
@@ -184,6 +187,7 @@ class TransactionState:
         if self.state is not State.READY or self.needs_epoch:
             raise LocalProtocolError(f"{self.transactional_id!r} is not initialized")
         self.number += 1
+        self.is_in_doubt = False
         self.state = _IN_TRANSACTION
 
     def add_partition(self, partition: TopicPartition) -> None:
@@ -214,10 +218,14 @@ class TransactionState:
     def commit(self) -> None:
         """Commit the transaction as soon as all of its records are acknowledged.
 
+        If the outcome of the last commit is in doubt, this asks for the same again.
+
         Raises:
             LocalProtocolError: no transaction is open.
             TransactionAbortableError: the transaction has failed.
         """
+        if self.is_in_doubt and not self.is_open:
+            return
         if self.state is not _IN_TRANSACTION:
             raise self.refusal()
         self.state = _COMMITTING
@@ -226,6 +234,7 @@ class TransactionState:
         """Abort the transaction, unless its end has been sent; no transaction is a no-op."""
         if self.is_open or (self.state is _COMMITTING and not self.is_end_sent):
             self.state = _ABORTING
+            self.is_in_doubt = False
             self.offsets = None
             self.to_add.clear()
 

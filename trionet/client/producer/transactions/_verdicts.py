@@ -10,7 +10,7 @@ import enum
 from collections.abc import Iterable
 from typing import Final
 
-from ....errors import ProducerFencedError, TransactionAbortableError
+from ....errors import ApiError, ProducerFencedError, TransactionAbortableError, TrionetError
 from ....protocol import error_codes
 from ._transaction_state import Step
 
@@ -43,6 +43,17 @@ _ABORTABLE: Final = frozenset(
         error_codes.GROUP_AUTHORIZATION_FAILED,
         error_codes.OPERATION_NOT_ATTEMPTED,
         error_codes.INVALID_TOPIC_EXCEPTION,
+    }
+)
+# With these, a leader rejects whatever the transaction sends.
+_NOT_OF_RECORDS: Final = frozenset(
+    {
+        error_codes.INVALID_PRODUCER_EPOCH,
+        error_codes.INVALID_PRODUCER_ID_MAPPING,
+        error_codes.INVALID_TXN_STATE,
+        error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        error_codes.TRANSACTION_ABORTABLE,
+        error_codes.UNKNOWN_PRODUCER_ID,
     }
 )
 # Kafka's producer treats other errors of offsets, such as too long metadata, as fatal. Here they
@@ -89,6 +100,19 @@ def worst(step: Step, codes: Iterable[int]) -> int | None:
     )
 
 
+def of_record(transactional_id: str, error: ApiError) -> TrionetError:
+    """Return the error of a record for which a leader returned an error code.
+
+    Codes that are about the transaction or its producer, rather than the record, become the error
+    that ends these. INVALID_PRODUCER_EPOCH is abortable, as in Kafka: the leader does not know
+    whether a newer producer or ``transaction.timeout.ms`` has raised the epoch. The coordinator
+    does, and fences the producer when the transaction is aborted.
+    """
+    if error.error_code == error_codes.PRODUCER_FENCED:
+        return fenced(transactional_id, error)
+    return abortable(error) if error.error_code in _NOT_OF_RECORDS else error
+
+
 def fenced(transactional_id: str, cause: Exception) -> ProducerFencedError:
     """Return the error of a producer that a coordinator no longer accepts."""
     error = ProducerFencedError(
@@ -102,6 +126,8 @@ def fenced(transactional_id: str, cause: Exception) -> ProducerFencedError:
 
 def abortable(cause: Exception) -> TransactionAbortableError:
     """Return the error of a transaction that cannot be committed."""
+    if isinstance(cause, TransactionAbortableError):
+        return cause
     error = TransactionAbortableError(f"the transaction must be aborted: {cause}")
     error.__cause__ = cause
     return error
