@@ -27,8 +27,6 @@ from ._nodes import Place
 
 _NONE: Final = -1
 _ID_NOT_FOUND: Final = error_codes.TRANSACTIONAL_ID_NOT_FOUND
-# Fencing needs no transaction; Kafka's own client uses the same timeout.
-_FENCING_TIMEOUT_MS: Final = 1
 _FENCING_RETRIED: Final = frozenset({error_codes.CONCURRENT_TRANSACTIONS})
 
 
@@ -342,8 +340,9 @@ class TransactionCalls(AdminCalls):
 
         async def send(node: Node, keys: Sequence[str]) -> Outcomes[str, FencedProducer]:
             [key] = keys  # an InitProducerId request has only one
+            # The coordinator also uses it as a limit for storing the new epoch (KAFKA-16047).
             body = InitProducerIdRequest(
-                transactional_id=key, transaction_timeout_ms=_FENCING_TIMEOUT_MS
+                transactional_id=key, transaction_timeout_ms=self._calls.timeout_ms
             )
             response: InitProducerIdResponse = await self._request(node, body)
             fenced = FencedProducer(response.producer_id, response.producer_epoch)

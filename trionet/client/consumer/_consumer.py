@@ -290,6 +290,11 @@ class Consumer:
         """
         return self._member().group_metadata
 
+    @property
+    def commits_automatically(self) -> bool:
+        """Whether the consumer commits the offsets of its group by itself (enable.auto.commit)."""
+        return self._coordinator is not None and self._coordinator.commits_automatically
+
     # Positions.
 
     def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:

@@ -118,6 +118,7 @@ class _Parts:
         on_acknowledgement: OnAcknowledgement | None,
     ) -> None:
         self._undelivered = UnseenFailures()
+        self._has_aborted = False
         rng = network.rng
         name = settings.transactional_id
         transaction = None if name is None else TransactionState(name)
@@ -176,9 +177,10 @@ class _Parts:
         self.waiters.wake_all()
 
     async def abort_transaction(self) -> None:  # noqa: ASYNC910 -- there may be none
-        """Abort an open transaction, which takes a bounded time."""
-        if self.transactions is not None:
+        """Abort an open transaction, which takes a bounded time, and is not tried again then."""
+        if self.transactions is not None and not self._has_aborted:
             await self.transactions.abort_at_once()
+            self._has_aborted = True
 
     @contextmanager
     def reporting_failures(self) -> Iterator[None]:

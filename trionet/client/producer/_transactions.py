@@ -18,6 +18,7 @@ import trio
 from ..._util._raising import again
 from ...errors import (
     CallTimedOutError,
+    ConfigError,
     LocalProtocolError,
     TransactionOutcomeUnknownError,
 )
@@ -46,6 +47,9 @@ _TURN_SECONDS: Final = 0.05
 
 class OffsetSource(Protocol):
     """What :meth:`Transaction.send_offsets` needs of a :class:`.Consumer`."""
+
+    @property
+    def commits_automatically(self) -> bool: ...
 
     def positions(self) -> Mapping[TopicPartition, OffsetAndMetadata]: ...
 
@@ -268,7 +272,9 @@ class Transactions:
             f"{what} of {self._state.transactional_id!r} was not ended",
         )
 
-    async def _until(self, is_done: Callable[[], bool], what: str) -> None:
+    async def _until(
+        self, is_done: Callable[[], bool], what: str, then: str = "; the producer goes on trying"
+    ) -> None:
         with trio.move_on_after(self._max_block_seconds):
             await self._sender.run_until(is_done)
         self._sender.check()
@@ -276,8 +282,7 @@ class Transactions:
             if self._sender.has_ended:
                 raise trio.ClosedResourceError(f"{what} before the producer was closed")
             raise CallTimedOutError(
-                f"{what} within {self._max_block_seconds:g} s (max.block.ms): {self._why()};"
-                " the producer goes on trying"
+                f"{what} within {self._max_block_seconds:g} s (max.block.ms): {self._why()}{then}"
             )
 
     def _why(self) -> str:
@@ -305,6 +310,7 @@ class Transactions:
             await self._until(
                 lambda: state.offsets is not pending,
                 f"the offsets of group {pending.group.group_id!r} were not accepted",
+                then="",
             )
         except CallTimedOutError as error:
             self._fail_with(pending, error)
@@ -330,9 +336,19 @@ def _pending(offsets: Offsets, group_metadata: GroupMetadata | None) -> PendingO
                 "offsets need the group for which they are committed; pass consumer"
                 ".group_metadata(), or the consumer in place of the offsets"
             )
+        if not isinstance(group_metadata, tuple):
+            raise TypeError(
+                "group_metadata: pass the result of consumer.group_metadata(), not"
+                f" {type(group_metadata).__name__}"
+            )
         return PendingOffsets(group_metadata, offsets_to_commit(offsets))
     if group_metadata is not None:
         raise TypeError("a consumer knows its group; leave group_metadata out")
+    if offsets.commits_automatically:
+        raise ConfigError(
+            "the consumer commits its offsets by itself, those of an aborted transaction, too;"
+            " open it with enable.auto.commit=false"
+        )
     return PendingOffsets(offsets.group_metadata(), offsets.positions())
 
 
@@ -363,8 +379,7 @@ class Transaction:
     ) -> None:
         """Commit offsets of a consumer together with the transaction (KIP-98, KIP-447).
 
-        They become visible when the transaction is committed, and never if it is aborted. The
-        consumer needs ``enable.auto.commit = false``.
+        They become visible when the transaction is committed, and never if it is aborted.
 
         Args:
             offsets: the consumer, whose positions after all records returned so far are committed;
@@ -377,7 +392,7 @@ class Transaction:
                 has lost its partitions to another member; or no coordinator accepted them within
                 ``max.block.ms``.
             LocalProtocolError: the transaction has ended, or another task is sending offsets.
-            ConfigError: the consumer has no ``group.id``.
+            ConfigError: the consumer has no ``group.id``, or ``enable.auto.commit`` is true.
             TypeError, ValueError: an argument is of the wrong type, or an offset is negative.
             ProducerFencedError, ApiError, AuthenticationError, TrionetError: the producer has
                 failed.

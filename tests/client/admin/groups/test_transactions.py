@@ -34,8 +34,10 @@ async def test_producers_of_many_ids_are_fenced_at_the_same_time(
         with trio.move_on_after(1):
             await admin.fence_producers(IDS)
 
-    asked = [seen.body.transactional_id for seen in node.seen if seen.name == "InitProducerId"]
-    assert IDS == sorted(asked)
+    asked = [seen.body for seen in node.seen if seen.name == "InitProducerId"]
+    assert IDS == sorted(each.transactional_id for each in asked)
+    # As Kafka's: request.timeout.ms.
+    assert {30_000} == {each.transaction_timeout_ms for each in asked}
     assert 1 == node.names().count("FindCoordinator")
 
 

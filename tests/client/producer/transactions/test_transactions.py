@@ -735,6 +735,87 @@ async def test_closed_producer_begins_no_transaction(
     await producer.abort_transaction()
 
 
+async def test_producer_waits_for_its_last_abort_once(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with leaders.producer(SETTINGS) as producer:
+        await producer.begin_transaction()
+        await producer.send("t", b"a")
+        leaders.faults["EndTxn"] = [lose_request] * 1000
+        began = trio.current_time()
+
+    assert 5.0 == pytest.approx(trio.current_time() - began, abs=0.1)
+    assert 1 == caplog.text.count("was not ended within 5 s")
+
+
+async def test_error_of_offsets_names_the_partition(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    async with (
+        trionet.open_broker(network=network) as broker,
+        trionet.open_producer(
+            broker.bootstrap_servers, network=network, transactional_id="x", max_block_ms=500
+        ) as producer,
+    ):
+        await producer.begin_transaction()
+        with pytest.raises(
+            trionet.TransactionAbortableError,
+            match=r"group 'g' were not .* within 0\.5 s .* 'g', in-7: UNKNOWN_TOPIC_OR_PARTITION$",
+        ):
+            await producer.send_offsets_to_transaction({TopicPartition("in", 7): 1}, GROUP)
+
+
+async def test_timeout_that_brokers_do_not_allow_is_named(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    async with (
+        trionet.open_broker(network=network) as broker,
+        trionet.open_producer(
+            broker.bootstrap_servers,
+            network=network,
+            transactional_id="x",
+            transaction_timeout_ms=900_001,
+        ) as producer,
+    ):
+        with pytest.raises(
+            trionet.ApiError, match=r"than 900001 \(transaction\.max\.timeout\.ms\): INVALID_TRANS"
+        ):
+            await producer.begin_transaction()
+
+
+async def test_consumer_that_commits_by_itself_is_refused(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    """Otherwise it would commit the offsets of an aborted transaction, at the latest at its end."""
+    async with (
+        trionet.open_broker(network=network) as broker,
+        trionet.open_producer(
+            broker.bootstrap_servers, network=network, transactional_id="x"
+        ) as producer,
+        trionet.open_consumer(broker.bootstrap_servers, network=network, group_id="g") as one,
+        trionet.open_consumer(broker.bootstrap_servers, network=network) as no_member,
+    ):
+        assert one.commits_automatically
+        assert not no_member.commits_automatically
+        async with producer.transaction() as tx:
+            with pytest.raises(trionet.ConfigError, match=r"enable\.auto\.commit=false"):
+                await tx.send_offsets(one)
+            with pytest.raises(trionet.ConfigError, match=r"group\.id"):
+                await tx.send_offsets(no_member)
+            with pytest.raises(TypeError, match=r"consumer\.group_metadata\(\), not str"):
+                await tx.send_offsets({SOURCE: 1}, "g")  # type: ignore[arg-type]
+
+
+async def test_transaction_that_still_ends_is_no_warning(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with leaders.producer(SETTINGS) as producer, producer.transaction():
+        leaders.answers = [refusal(error_codes.CONCURRENT_TRANSACTIONS)] * 3
+        await producer.send("t", b"a")
+
+    assert "CONCURRENT_TRANSACTIONS" not in caplog.text
+
+
 async def test_call_that_outlives_its_producer_says_so(
     autojump_clock: MockClock, leaders: CoordinatedLeaders
 ) -> None:

@@ -143,6 +143,11 @@ class ConsumerCoordinator:
         )
 
     @property
+    def commits_automatically(self) -> bool:
+        """Whether offsets are committed at an interval and at the end (enable.auto.commit)."""
+        return self._settings.auto_commit_seconds is not None
+
+    @property
     def group_metadata(self) -> GroupMetadata:
         """This consumer's current identity in its group."""
         generation, member_id, _ = self._member.generation

@@ -266,8 +266,14 @@ class Completion:
     def _retry(self, batch: ProducerBatch, response: PartitionResponse, now: float) -> None:
         why = _text(response)
         self._last_errors[batch.topic_partition] = why
-        logger.warning(
-            "%s: %s; retrying %s", batch.topic_partition, why, counted(batch.record_count, "record")
+        # The last transaction is still being ended, which is the usual course of things.
+        is_usual = response.error_code == error_codes.CONCURRENT_TRANSACTIONS
+        logger.log(
+            logging.DEBUG if is_usual else logging.WARNING,
+            "%s: %s; retrying %s",
+            batch.topic_partition,
+            why,
+            counted(batch.record_count, "record"),
         )
         self._queues.reenqueue(batch, now)
         self.counters.retried(batch)

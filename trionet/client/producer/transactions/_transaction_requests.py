@@ -78,6 +78,16 @@ _PARTITIONS_MAX: Final = 3  # newer versions are for brokers
 _IDENTITY_VERSION: Final = 3  # of InitProducerId: the first that keeps the producer id (KIP-360)
 _MEMBER_VERSION: Final = 3  # of TxnOffsetCommit: the first that fences members (KIP-447)
 
+# Errors of single partitions, which a message must name; others are about a group or a transaction.
+_OF_PARTITIONS: Final = frozenset(
+    {
+        error_codes.INVALID_TOPIC_EXCEPTION,
+        error_codes.OFFSET_METADATA_TOO_LARGE,
+        error_codes.TOPIC_AUTHORIZATION_FAILED,
+        error_codes.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+
 #: A request, and the oldest and the newest version in which it may be sent.
 _Request = tuple[Message, int, int | None]
 
@@ -307,31 +317,26 @@ class TransactionRequests:
                 self._coordinators.pop(key, None)
             self._without_response(response.error)
             return
-        code = self._failure(step, response.body)
-        if code is not None:
-            self._fail(step, key, api_error(code, f"{step.value}: {self._about(step)}"))
+        error = self._failure(step, response.body)
+        if error is not None:
+            self._fail(step, key, error)
             return
         self._failures = 0
         self.problem = ""
         self._succeeded(step, response.request, response.body)
 
-    def _failure(self, step: Step, body: Any) -> int | None:
+    def _failure(self, step: Step, body: Any) -> ApiError | None:
         """Return the most serious error of a response, after recording what succeeded."""
-        if step is Step.ADD_PARTITIONS:
-            added: AddPartitionsToTxnResponse = body
-            topics = added.results_by_topic_v3_and_below
-            codes = [each.partition_error_code for t in topics for each in t.results_by_partition]
-            return worst(step, codes)
+        results = _results(step, body)
         if step is Step.COMMIT_OFFSETS:
-            committed: TxnOffsetCommitResponse = body
-            results = {
-                TopicPartition(topic.name, each.partition_index): each.error_code
-                for topic in committed.topics
-                for each in topic.partitions
-            }
-            self._transaction.offsets_accepted([each for each in results if not results[each]])
-            return worst(step, results.values())
-        return worst(step, [body.error_code])
+            self._transaction.offsets_accepted(
+                [each for each in results if each and not results[each]]
+            )
+        code = worst(step, results.values())
+        if code is None:
+            return None
+        rejected = next(each for each in results if results[each] == code)
+        return api_error(code, f"{step.value}: {self._about(step, code, rejected)}")
 
     def _succeeded(self, step: Step, request: Any, body: Any) -> None:
         state = self._transaction
@@ -369,11 +374,17 @@ class TransactionRequests:
         else:
             self._try_later(str(error))
 
-    def _about(self, step: Step) -> str:
+    def _about(self, step: Step, code: int, rejected: TopicPartition | None) -> str:
         state = self._transaction
+        what = f"transactional id {state.transactional_id!r}"
         if step is Step.COMMIT_OFFSETS and state.offsets is not None:
-            return f"offsets of group {state.offsets.group.group_id!r}"
-        return f"transactional id {state.transactional_id!r}"
+            what = f"offsets of group {state.offsets.group.group_id!r}"
+        if code == error_codes.INVALID_TRANSACTION_TIMEOUT:
+            return (
+                f"{what}: the brokers allow a lower transaction.timeout.ms than"
+                f" {self._timeout_ms} (transaction.max.timeout.ms)"
+            )
+        return f"{what}, {rejected}" if rejected and code in _OF_PARTITIONS else what
 
     def _fail(self, step: Step, key: tuple[int, str], error: ApiError) -> None:
         """Do what an error demands that a coordinator, or the search for it, has returned."""
@@ -398,6 +409,25 @@ class TransactionRequests:
                 state.ended()
             else:
                 state.fail(_abortable(error, state, step))
+
+
+def _results(step: Step, body: Any) -> dict[TopicPartition | None, int]:
+    """Return the error codes in a response by partition; one of the whole has None."""
+    if step is Step.ADD_PARTITIONS:
+        added: AddPartitionsToTxnResponse = body
+        return {
+            TopicPartition(topic.name, each.partition_index): each.partition_error_code
+            for topic in added.results_by_topic_v3_and_below
+            for each in topic.results_by_partition
+        }
+    if step is Step.COMMIT_OFFSETS:
+        committed: TxnOffsetCommitResponse = body
+        return {
+            TopicPartition(topic.name, each.partition_index): each.error_code
+            for topic in committed.topics
+            for each in topic.partitions
+        }
+    return {None: body.error_code}
 
 
 def _offset(pending: PendingOffsets, partition: TopicPartition) -> TxnOffsetCommitRequestPartition:
