@@ -13,6 +13,7 @@ from ..._util._raising import again
 from ...errors import (
     BufferExhaustedError,
     ConfigError,
+    ProducerFencedError,
     SendBatchError,
     TransactionAbortableError,
     TransactionError,
@@ -577,8 +578,9 @@ class Producer:
             if transaction.is_open:
                 with trio.move_on_after(END_SECONDS, shield=True):
                     await transactions.abort_at_once()
-            if isinstance(error, TransactionAbortableError):
-                # A leader does not know why an epoch is too old, but the coordinator does.
+            if isinstance(error, TransactionAbortableError | ProducerFencedError):
+                # A leader does not know why an epoch is too old, but the coordinator does. What is
+                # raised here is not raised again when the producer is closed.
                 transactions.check()
             raise
 

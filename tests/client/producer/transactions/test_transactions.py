@@ -261,6 +261,38 @@ async def test_block_of_a_fenced_producer_says_so(
             await producer.begin_transaction()
 
 
+async def test_fenced_block_is_the_last_to_say_so(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    """The end of the producer raises only what nothing has raised before."""
+
+    async def transact(producer: trionet.Producer) -> None:
+        async with producer.transaction():
+            leaders.answers = [refusal(error_codes.PRODUCER_FENCED)]
+            await producer.send("t", b"a")
+
+    async with leaders.producer(SETTINGS) as producer:
+        with pytest.raises(trionet.ProducerFencedError, match="'x'"):
+            await transact(producer)
+
+
+async def test_request_of_the_transaction_may_take_the_last_place_of_a_connection(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    """With TV1: a partition is added just when records of another one could be sent."""
+    leaders = CoordinatedLeaders(network, 1, topics={"t": 2})
+    requests = attrs.evolve(SETTINGS.client.requests, in_flight_max=1)
+    client = attrs.evolve(SETTINGS.client, requests=requests)
+    settings = attrs.evolve(SETTINGS, client=client, linger_seconds=0.05, batch_bytes=100)
+    async with leaders.producer(settings) as producer, producer.transaction():
+        await producer.send("t", b"a", partition=0)
+        _ = await producer.enqueue("t", b"b", partition=0)
+        # It lingers, and would go with the next batch, which does not: that is full.
+        _ = await producer.enqueue("t", bytes(1000), partition=1)
+
+    assert {("t", 0): [b"a", b"b"], ("t", 1): [bytes(1000)]} == leaders.committed
+
+
 async def test_send_batch_fails_with_its_transaction(
     autojump_clock: MockClock, leaders: CoordinatedLeaders
 ) -> None:

@@ -326,7 +326,8 @@ class Sender:
             self._queues.topics.update_node_latency(leader, now, can_drain=is_ready)
             if is_ready:
                 at = self._prepare(now)
-                if self.error is None:
+                # A request of the transaction may have taken the connection's last place.
+                if self.error is None and (self._transaction is None or self._client.ready(node)):
                     self._drain({leader: node}, now)
                 if self._queues.has_undrained:
                     self.send_now(now)
