@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import random
-import sys
 from contextlib import closing, suppress
 
 from bank.copying import LOOK_SECONDS, SESSION_MS, copy_of
-from bank.transferring_confluent import CALL_SECONDS, Aborted, Fenced, GivenUp, Transactor, kafka
+from bank.transferring_confluent import (
+    CALL_SECONDS,
+    Aborted,
+    Fenced,
+    GivenUp,
+    Transactor,
+    end,
+    kafka,
+)
 from bank.work import (
     ABORTED_PERCENT,
     BANK,
     COPIES,
-    FENCED,
-    GIVEN_UP,
     GROUP,
     PARTITIONS,
     READY,
@@ -70,9 +75,5 @@ def live(work: Work) -> None:
 if __name__ == "__main__":
     try:
         live(Work.from_arguments())
-    except Fenced as error:
-        print(error.__cause__, file=sys.stderr)
-        sys.exit(FENCED)
-    except GivenUp as error:
-        print(error.__cause__, file=sys.stderr)
-        sys.exit(GIVEN_UP)
+    except (Fenced, GivenUp) as error:
+        end(error)
