@@ -70,6 +70,7 @@ LONG = (
     "test_old_java.py",
     "test_old_kafka_python.py",
     "test_security_matrix.py",
+    "test_transaction_rules_long.py",
     "test_transactions.py",
     "test_transactions_java.py",
     "test_transactions_streams.py",

@@ -6,13 +6,14 @@ whether that is still so.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import pytest
 import trio
 
 from support.brokers import broker_and_client
-from support.transaction_rules.rules import SCENARIOS, SETTINGS, play_all, recorded
+from support.transaction_rules.rules import LONG, SCENARIOS, SETTINGS, play_all, recorded
 
 Deviation = tuple[str, str]
 """What Kafka responds, and what our broker responds."""
@@ -106,8 +107,10 @@ DEVIATIONS: Final[dict[str, list[Deviation]]] = {
 """By scenario: the parts of lines in which our broker differs on purpose."""
 
 
-# Requests while markers are being written, which our broker does at once.
-_SCENARIOS: Final = [name for name in SCENARIOS if not name.startswith("while a transaction ends")]
+# Requests while markers are being written, which our broker does at once; and what takes long, in
+# test_transaction_rules_long.py.
+_LEFT_OUT: Final = {name for name in SCENARIOS if name.startswith("while a transaction ends")}
+_SCENARIOS: Final = [name for name in SCENARIOS if name not in _LEFT_OUT and name not in LONG]
 
 
 def test_the_file_has_all_scenarios_and_no_others() -> None:
@@ -118,21 +121,22 @@ def test_the_file_has_all_scenarios_and_no_others() -> None:
 @pytest.fixture(scope="module")
 def played() -> dict[str, list[str]]:
     """What a new broker responds to the scenarios."""
+    return trio.run(play, _SCENARIOS)
 
-    async def play() -> dict[str, list[str]]:
-        async with broker_and_client(SETTINGS) as (broker, _):
-            return await play_all(broker.bootstrap_servers, _SCENARIOS)
 
-    return trio.run(play)
+async def play(names: Iterable[str]) -> dict[str, list[str]]:
+    """What a new broker responds to some scenarios."""
+    async with broker_and_client(SETTINGS) as (broker, _):
+        return await play_all(broker.bootstrap_servers, names)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", _SCENARIOS)
 def test_our_broker_responds_as_kafka_does(name: str, played: dict[str, list[str]]) -> None:
-    assert _expected(name) == played[name]
+    assert expected(name) == played[name]
 
 
-def _expected(name: str) -> list[str]:
+def expected(name: str) -> list[str]:
     """What Kafka responds, but for the deviations, each of which must apply."""
     text = "\n".join(recorded()[name])
     for theirs, ours in DEVIATIONS.get(name, ()):
