@@ -139,7 +139,7 @@ def live(work: Work) -> None:
 def end(error: Fenced | GivenUp) -> NoReturn:
     """End this process without the destructor of the producer.
 
-    librdkafka 2.16 has corrupted the heap there now and then, if a fenced producer had records left.
+    librdkafka 2.16 has corrupted the heap there now and then if a fenced producer had records left.
     """
     print(error.__cause__, file=sys.stderr, flush=True)
     os._exit(FENCED if isinstance(error, Fenced) else GIVEN_UP)
