@@ -23,7 +23,7 @@ DESCRIPTION = f"""\
 transactions; {len(COPIERS)} members of a group copy all records exactly once; {READERS} readers of
 committed records look on. Each producer and the broker are processes, which are killed and started
 again, while leaders and coordinators move. After each round nothing may be missing, in part, there
-twice, or open.
+twice, or open. Rounds with odd seeds have the older protocol of transactions.
 """
 
 

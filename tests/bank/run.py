@@ -36,7 +36,14 @@ from support.bank import Place
 from support.ports import free_neighbours
 from support.processes import SAME_TRIONET
 from trionet import TopicPartition
-from trionet.client.admin import Admin, CommittedOffset, NewTopic, OffsetSpec
+from trionet.client.admin import (
+    Admin,
+    CommittedOffset,
+    FeatureUpdate,
+    NewTopic,
+    OffsetSpec,
+    UpgradeType,
+)
 
 #: Which program has each transactional id.
 PRODUCERS: Final = {
@@ -130,6 +137,9 @@ class Bank:
                 configs = {"internal.segment.bytes": "20000"}
                 topics = [NewTopic(each, PARTITIONS, configs=configs) for each in (BANK, COPIES)]
                 (await admin.create_topics(topics)).checked()
+                if self._seed % 2:  # trionet's producers speak the older protocol in these rounds
+                    level = FeatureUpdate(1, UpgradeType.SAFE_DOWNGRADE)
+                    (await admin.update_features({"transaction.version": level})).checked()
                 await self._live(seconds, admin)
         finally:
             for process in self._processes:
