@@ -160,7 +160,7 @@ class Course:
                 assert batch is self.leader.log[offset]
 
 
-@settings(max_examples=500)
+@settings(max_examples=150)
 @given(st.data())
 def test_leader_takes_every_batch_once_and_in_order(data: st.DataObject) -> None:
     """D20: whatever is refused, lost, appended in between or forgotten at a restart."""
@@ -173,7 +173,7 @@ def test_leader_takes_every_batch_once_and_in_order(data: st.DataObject) -> None
     assert records == [each for each in course.leader.log if each is not None]
 
 
-@settings(max_examples=500)
+@settings(max_examples=150)
 @given(st.data())
 def test_batch_is_not_acknowledged_for_another_by_a_leader_that_forgets(
     data: st.DataObject,

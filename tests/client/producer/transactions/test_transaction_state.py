@@ -297,5 +297,5 @@ class Transacting(RuleBasedStateMachine):
         assert (self.state.state is State.ABORTABLE_ERROR) <= (self.state.error is not None)
 
 
-Transacting.TestCase.settings = settings(max_examples=200, stateful_step_count=40)
+Transacting.TestCase.settings = settings(max_examples=100, stateful_step_count=40)
 TestTransacting = Transacting.TestCase
