@@ -35,15 +35,9 @@ from ordeal.run import in_words
 from support.bank import Place
 from support.ports import free_neighbours
 from support.processes import SAME_TRIONET
+from support.protocol_level import finalize
 from trionet import TopicPartition
-from trionet.client.admin import (
-    Admin,
-    CommittedOffset,
-    FeatureUpdate,
-    NewTopic,
-    OffsetSpec,
-    UpgradeType,
-)
+from trionet.client.admin import Admin, CommittedOffset, NewTopic, OffsetSpec
 
 #: Which program has each transactional id.
 PRODUCERS: Final = {
@@ -138,8 +132,7 @@ class Bank:
                 topics = [NewTopic(each, PARTITIONS, configs=configs) for each in (BANK, COPIES)]
                 (await admin.create_topics(topics)).checked()
                 if self._seed % 2:  # trionet's producers speak the older protocol in these rounds
-                    level = FeatureUpdate(1, UpgradeType.SAFE_DOWNGRADE)
-                    (await admin.update_features({"transaction.version": level})).checked()
+                    await finalize(admin, 1)
                 await self._live(seconds, admin)
         finally:
             for process in self._processes:

@@ -13,8 +13,8 @@ from cancellations.cut import Cut, Lag
 from cancellations.scene import ADDRESS, BROKER_HOST, Program, Scene
 from support.complaints import no_faults_logged
 from support.ledger import Violation
+from support.protocol_level import finalize
 from trionet import open_admin, open_broker
-from trionet.client.admin import FeatureUpdate, UpgradeType
 from trionet.testing import MemoryNetwork, NetworkFaults, control, run_virtual
 
 PROGRAMS: dict[str, Program] = {
@@ -127,8 +127,7 @@ async def live(
     async with open_broker(SETTINGS, network=network) as broker:
         if random.Random(f"protocol {seed}").random() < TV1_SHARE:
             async with open_admin(ADDRESS, network=network) as admin:
-                level = FeatureUpdate(1, UpgradeType.SAFE_DOWNGRADE)
-                (await admin.update_features({"transaction.version": level})).checked()
+                await finalize(admin, 1)
         kit = control(broker)
         for _ in range(SCHEDULES_PER_BROKER if left is None else min(left, SCHEDULES_PER_BROKER)):
             progress.at += 1

@@ -19,16 +19,16 @@ import trionet
 from support.cache import Unavailable
 from support.kafka_node import kafka_folder, kafka_node
 from support.ports import free_ports
+from support.protocol_level import finalize
 from support.trionet_process import trionet_broker_process
 from trionet import Admin, OffsetAndMetadata, Producer, TopicPartition
-from trionet.client.admin import FeatureUpdate, NewTopic, UpgradeType
+from trionet.client.admin import NewTopic
 from trionet.client.consumer import GroupMetadata
 from trionet.protocol import error_codes
 from trionet.testing import broker as trionet_broker
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 
-FEATURE = "transaction.version"
 SECONDS = 30
 BROKERS = ("trionet", "kafka")
 _names = (f"t{number}" for number in itertools.count(1))
@@ -55,7 +55,7 @@ def broker(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture(params=[1, 2], ids=["TV1", "TV2"])
 async def target(broker: str, request: pytest.FixtureRequest) -> Target:
-    await finalize(broker, request.param)
+    await speak(broker, request.param)
     return Target(broker, request.param)
 
 
@@ -65,16 +65,10 @@ def name() -> str:
     return next(_names)
 
 
-async def finalize(servers: str, level: int) -> None:
+async def speak(servers: str, level: int) -> None:
     """Let the cluster speak TV1 or TV2."""
     async with trionet.open_admin(servers) as admin:
-        now = (await admin.describe_features()).finalized.get(FEATURE, 0)
-        if now != level:
-            kind = UpgradeType.UPGRADE if level > now else UpgradeType.SAFE_DOWNGRADE
-            (await admin.update_features({FEATURE: FeatureUpdate(level, kind)})).checked()
-            with trio.fail_after(SECONDS):
-                while (await admin.describe_features()).finalized.get(FEATURE, 0) != level:
-                    await trio.lowlevel.checkpoint()
+        await finalize(admin, level)
 
 
 Isolation = Literal["read_committed", "read_uncommitted"]
@@ -435,7 +429,7 @@ async def test_transaction_survives_the_death_of_its_broker(
     group = GroupMetadata(name, -1, "", None)
     with ExitStack() as stack:
         process = await trio.to_thread.run_sync(stack.enter_context, mortal.running())
-        await finalize(servers, level)
+        await speak(servers, level)
         async with trionet.open_producer(servers, transactional_id=name) as producer:
             with trio.fail_after(4 * SECONDS):
                 async with producer.transaction() as tx:
@@ -454,13 +448,13 @@ async def test_transaction_survives_the_death_of_its_broker(
 
 async def test_protocol_changes_between_two_transactions(broker: str, name: str) -> None:
     """KIP-890: also in the middle of a transaction, whose end then keeps to its protocol."""
-    await finalize(broker, 1)
+    await speak(broker, 1)
     async with trionet.open_producer(broker, transactional_id=name) as producer:
         with trio.fail_after(2 * SECONDS):
             for level in (2, 1, 2):
                 async with producer.transaction():
                     await producer.send(name, b"%d" % level)
-                    await finalize(broker, level)
+                    await speak(broker, level)
                     await producer.send(name, b"%d" % level)
                 async with producer.transaction():
                     await producer.send(name, b"next")

@@ -581,7 +581,7 @@ class Producer:
             if isinstance(error, TransactionAbortableError | ProducerFencedError):
                 # A leader does not know why an epoch is too old, but the coordinator does. What is
                 # raised here is not raised again when the producer is closed.
-                transactions.check()
+                self._sender.check()
             raise
 
     async def init_transactions(self) -> None:

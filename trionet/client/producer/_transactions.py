@@ -95,10 +95,6 @@ class Transactions:
         """The number of the open transaction; 0 if none is open."""
         return self._state.number if self._state.is_open else 0
 
-    def check(self) -> None:
-        """Raise the error that has ended the producer, if it has failed."""
-        self._sender.check()
-
     def _check(self) -> None:
         """Raise the error that has ended the producer, or that it is closed."""
         self._sender.check()
