@@ -19,6 +19,10 @@ PROGRAMS = {
     "faults": ("disturb a server in every way at once, for five minutes", "faults"),
     "conformance": ("which lines of Kafka's network layer have tests", "conformance"),
     "suites": ("other projects' own integration tests; names as arguments", "suites"),
+    "compaction": (
+        "clean random logs as Kafka does, and kill a broker at each step of its cleaner",
+        "compaction",
+    ),
     "churn": ("members of a group come, leave and crash, for five minutes", "churn"),
     "bank": ("transactions of real processes, which are killed at random", "bank"),
     "telemetry": ("a pipeline that is killed counts every request once", "telemetry"),
@@ -69,6 +73,7 @@ COMPILED_TESTS = [
     "tests/broker/api",
     "tests/broker/handlers/test_fetch*.py",
     "tests/broker/handlers/test_produce*.py",
+    "tests/broker/log/compaction",
     "tests/broker/log/files",
     "tests/broker/log/folder",
     "tests/broker/log/recovery",

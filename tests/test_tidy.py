@@ -37,7 +37,13 @@ class Rule(NamedTuple):
 
 RULES = [
     Rule("asyncio", "trio: the package runs on one loop of one kind", ("trionet",)),
-    Rule("time.sleep", "wait for the event itself", ("trionet", "tests"), ("tests/bench",)),
+    Rule(
+        "time.sleep",
+        "wait for the event itself",
+        ("trionet", "tests"),
+        # A rate has no event.
+        ("tests/bench", "trionet/broker/log/compaction"),
+    ),
     Rule("time.time", "a `now` parameter, or trio.current_time() where trio runs", ("trionet",)),
     Rule("datetime.now", "a `now` parameter", ("trionet",), ("trionet/cli", "trionet/dashboard")),
     Rule("print", "logging, or return the text", ("trionet",), ("trionet/cli",)),

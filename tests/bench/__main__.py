@@ -26,6 +26,7 @@ BENCHMARKS = (
     "join",
     "start",
     "folders",
+    "compaction",
     "fixture",
     "lag",
     "times",

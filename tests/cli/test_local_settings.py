@@ -118,7 +118,7 @@ def test_a_brokers_settings_are_shown(run: Run, tmp_path: Path) -> None:
             [("error", "num.io.threads"), ("error", "num.partition")],
         ),
         ("node.id=1\nbroker.id=2\n", [("error", "")]),
-        ("node.id=1\nlog.cleaner.threads=3\n", [("note", "log.cleaner.threads")]),
+        ("node.id=1\nlog.preallocate=true\n", [("note", "log.preallocate")]),
         ("node.id=1\ncontroller.quorum.voters=1@h:1\n", [("note", "controller.quorum.voters")]),
     ],
 )

@@ -94,6 +94,28 @@ def test_a_topic_is_described(run: Run, b: list[str]) -> None:
     assert ["orders", "orders"] == [row["topic"] for row in rows]
 
 
+def test_how_a_compacted_topic_is_cleaned_is_described(
+    trionet_broker: Broker, run: Run, b: list[str]
+) -> None:
+    run("topics", "create", "table", "-c", "cleanup.policy=compact", *b)
+    run("topics", "create", "orders", *b)
+    trionet_broker.seed("table", [{"key": "k", "value": f"{number}"} for number in range(10)])
+    trionet_broker.compact("table")
+
+    text = run("topics", "describe", "table", *b)
+    both = {each["name"]: each for each in run("topics", "describe", "--json", *b).json}
+
+    assert "BYTES-BEFORE" in text.out
+    assert [] == both["orders"]["compaction"]
+    [cleaned] = both["table"]["compaction"]
+    assert (0, 0, 10, 1, None) == tuple(
+        cleaned[name]
+        for name in ("partition", "dirty_ratio", "records_before", "records_after", "uncleanable")
+    )
+    assert cleaned["bytes_after"] < cleaned["bytes_before"]
+    assert cleaned["cleaned"].startswith("20")
+
+
 def test_all_settings_are_shown_if_asked_for(run: Run, b: list[str]) -> None:
     run("topics", "create", "orders", *b)
 

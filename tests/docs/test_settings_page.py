@@ -39,7 +39,6 @@ def test_the_settings_of_a_topic_that_are_applied_are_named() -> None:
         field
         for name in TOPIC_KEYS
         if (field := name.replace(".", "_")) in LogConfig.__annotations__
-        and name != "cleanup.policy"  # only "delete" is
     }
     paragraph = section("The settings that are applied").partition("A topic has settings")[2]
 

@@ -57,6 +57,7 @@ LONG = (
     "test_client_security.py",
     "test_client_telemetry.py",
     "test_cluster.py",
+    "test_compaction.py",
     "test_dashboard.py",
     "test_first_batches.py",
     "test_java_configs.py",
@@ -73,7 +74,7 @@ LONG = (
     "test_transaction_rules_long.py",
     "test_transactions.py",
     "test_transactions_java.py",
-    "test_transactions_streams.py",
+    "test_streams.py",
 )
 # What kfake does otherwise than Kafka, by a part of the test's name.
 KFAKE_LACKS = {

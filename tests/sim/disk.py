@@ -194,6 +194,9 @@ class SimDirectory:
         self._existing(name)
         return None
 
+    def set_modified_ms(self, name: str, modified_ms: int) -> None:
+        pass
+
     def write(self, name: str, position: int, data: Buffer) -> None:
         self._life.check()
         file = self._folder.files.get(name) or self._new_file(name)
@@ -203,9 +206,7 @@ class SimDirectory:
         draft = self.create(name + ".tmp")
         draft.write_at(0, [data])
         draft.sync()
-        self._folder.files[name] = self._folder.files.pop(name + ".tmp")
-        number = self._folder.number
-        self._life.operations.append(Move(number, name + ".tmp", number, name))
+        self.rename(name + ".tmp", name)
         self.sync()
 
     def reserve(self, name: str, size: int) -> None:
@@ -218,6 +219,13 @@ class SimDirectory:
         self._life.check()
         if self._folder.files.pop(name, None) is not None:
             self._life.operations.append(Unlink(self._folder.number, name))
+
+    def rename(self, name: str, new_name: str) -> None:
+        self._life.check()
+        self._existing(name)
+        self._folder.files[new_name] = self._folder.files.pop(name)
+        number = self._folder.number
+        self._life.operations.append(Move(number, name, number, new_name))
 
     def sync_file(self, name: str) -> None:
         self.open(name).sync()

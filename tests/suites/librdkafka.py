@@ -1,4 +1,4 @@
-"""librdkafka's tests of transactions, in C and C++, with its own producer and the Java one.
+"""librdkafka's tests of transactions and compacted topics, in C and C++, partly beside Java.
 
 They are built once, in the folder of the source. Their topics have three replicas, so there are
 three nodes. Other packages here bring librdkafka without its tests, so the version stands here.
@@ -22,6 +22,7 @@ from suites.source import call, clone
 from suites.suite import KAFKA_VERSION
 from support.cache import Unavailable, cache_folder, made_once, require_program
 from support.kafka_jars import java, kafka_jars
+from support.kafka_tools import TOPICS
 from trionet.testing import broker
 
 NAME = "librdkafka"
@@ -31,9 +32,12 @@ _REPOSITORY = "https://github.com/confluentinc/librdkafka.git"
 _RAPIDJSON = ("python-rapidjson", "1.25")
 _SETTINGS = {"group.initial.rebalance.delay.ms": "0", "num.partitions": "4"}
 _SECONDS_MAX = 900
-#: Those with a transactional producer and a broker; others have a broker of librdkafka's own.
+#: Those with a transactional producer or a compacted topic, and a broker; others have a broker of
+#: librdkafka's own.
 _TESTS = (
+    "0011",  # records without a key in a compacted topic
     "0061",  # the lag of a consumer
+    "0077",  # tombstones, and tables that are compacted
     "0098",  # transactions that end in every way, by the Java producer, too
     "0103",  # transactions
     "0129",  # aborted records
@@ -77,6 +81,7 @@ def run_librdkafka(checkout: Path | None) -> Report:
             errors="replace",
             env={
                 **os.environ,
+                "BROKERS": running.bootstrap_servers,
                 "KAFKA_PATH": scratch,
                 "LD_LIBRARY_PATH": "../src:../src-cpp",
                 "RDKAFKA_TEST_CONF": str(conf),
@@ -134,12 +139,13 @@ def _fetch_rapidjson(folder: Path) -> None:
 
 
 def _write_kafka(folder: Path) -> None:
-    """Create what the tests use of a Kafka installation: jars, and a script that runs a class."""
+    """Create what the tests use of a Kafka installation: jars, and scripts that run a class."""
     (folder / "bin").mkdir()
     (folder / "libs").symlink_to(kafka_jars()[0].parent)
-    script = folder / "bin" / "kafka-run-class.sh"
-    script.write_text(f'#!/bin/sh\nexec {java()} -cp "$CLASSPATH:{folder}/libs/*" "$@"\n')
-    script.chmod(0o755)
+    for name, main in (("kafka-run-class.sh", ""), ("kafka-topics.sh", f"{TOPICS} ")):
+        script = folder / "bin" / name
+        script.write_text(f'#!/bin/sh\nexec {java()} -cp "$CLASSPATH:{folder}/libs/*" {main}"$@"\n')
+        script.chmod(0o755)
 
 
 def outcomes(said: str, wanted: Sequence[str]) -> list[Outcome]:

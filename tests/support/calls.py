@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import pytest
+
 from support.client import Client
+from trionet.broker.model import _topic_registry as topic_registry
 from trionet.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -54,9 +57,11 @@ TIMESTAMP = 1_700_000_000_000
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 
 
-def batch(*values: bytes, timestamp: int = TIMESTAMP, **fields: Any) -> bytes:
+def batch(
+    *values: bytes, timestamp: int = TIMESTAMP, key: bytes | None = None, **fields: Any
+) -> bytes:
     """One batch of records with these values; ``fields`` are those of ``encode_batch``."""
-    return encode_batch([(timestamp, None, value, ()) for value in values], **fields)
+    return encode_batch([(timestamp, key, value, ()) for value in values], **fields)
 
 
 def bytes_of(data: PartitionData) -> bytes:
@@ -223,6 +228,16 @@ async def create_topic(
     assert isinstance(result, CreatableTopicResult)
     assert (0, None) == (result.error_code, result.error_message)
     return result
+
+
+async def create_reserved_topic(client: Client, name: str) -> None:
+    """Create a topic with the name of one of Kafka's, as versions did that did not reserve them.
+
+    The broker must run in this process.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(topic_registry, "_INTERNAL", frozenset())
+        await create_topic(client, name)
 
 
 async def delete_topic(client: Client, name: str) -> None:

@@ -125,6 +125,9 @@ class FaultyDirectory:
     def modified_ms(self, name: str) -> int | None:
         return self.inner.modified_ms(name)
 
+    def set_modified_ms(self, name: str, modified_ms: int) -> None:
+        self._faults.call(lambda: self.inner.set_modified_ms(name, modified_ms))
+
     def write(self, name: str, position: int, data: Buffer) -> None:
         self._faults.call(lambda: self.inner.write(name, position, data))
 
@@ -139,6 +142,9 @@ class FaultyDirectory:
 
     def remove(self, name: str) -> None:
         self._faults.call(lambda: self.inner.remove(name))
+
+    def rename(self, name: str, new_name: str) -> None:
+        self._faults.call(lambda: self.inner.rename(name, new_name))
 
     def sync_file(self, name: str) -> None:
         self._faults.call(lambda: self.inner.sync_file(name))

@@ -18,10 +18,10 @@ def batch(
     codec: int = 0,
     transactional: bool = False,
 ) -> bytes:
-    """A batch of equal records; ``producer`` is id, epoch and base sequence."""
+    """A batch of equal records with an empty key; ``producer`` is id, epoch and base sequence."""
     producer_id, producer_epoch, base_sequence = producer
     return encode_batch(
-        [(timestamp, None, value, [])] * count,
+        [(timestamp, b"", value, [])] * count,
         codec=codec,
         producer_id=producer_id,
         producer_epoch=producer_epoch,

@@ -259,3 +259,12 @@ def test_nothing_is_put_anywhere_if_a_line_is_wrong(tmp_path: Path) -> None:
             broker.load(file)
 
         assert {} == broker.topics()
+
+
+def test_records_for_a_compacted_topic_need_a_key_or_none_is_stored() -> None:
+    with trionet.testing.broker() as broker:
+        broker.create_topic("table", 2, cleanup_policy="compact")
+        with pytest.raises(ValueError, match="record 1 has no key, but topic table is compacted"):
+            broker.seed("table", [("k", "a"), "b"])
+
+        assert [] == broker.records("table")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from .log.compaction._cleaner import LastCleaning
 from .run._broker import Broker, BrokerStatistics, open_broker
 from .storage._disk import SYSTEM_DISK, Disk
 
-__all__ = ["SYSTEM_DISK", "Broker", "BrokerStatistics", "Disk", "open_broker"]
+__all__ = ["SYSTEM_DISK", "Broker", "BrokerStatistics", "Disk", "LastCleaning", "open_broker"]

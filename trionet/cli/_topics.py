@@ -24,6 +24,7 @@ from .arguments._values import (
     changes,
     is_natural,
     key_value,
+    time_text,
 )
 from .clients._admin import (
     ADMIN_ARGUMENTS,
@@ -37,7 +38,9 @@ from .clients._admin import (
 from .terminal._output import YES, Table, confirmed, facts, print_message, write_results
 
 if TYPE_CHECKING:
+    from trionet.client._topic_partition import TopicPartition
     from trionet.client.admin._admin import Admin
+    from trionet.client.admin._cluster import Compaction
     from trionet.client.admin._configs import ConfigEntry
     from trionet.client.admin._topics import NewTopic, PartitionDescription, TopicDescription
     from trionet.errors import TrionetError
@@ -72,13 +75,24 @@ _FIELDS: Final = (
     "start_offset",
     "end_offset",
 )
+_COMPACTION_FIELDS: Final = (
+    "partition",
+    "dirty_ratio",
+    "cleaned",
+    "seconds",
+    "bytes_before",
+    "bytes_after",
+    "records_before",
+    "records_after",
+    "uncleanable",
+)
 _ALL: Final = "all"
 _MIN_IN_SYNC: Final = "min.insync.replicas"
 
 
 @COMMANDS.command(
     "describe",
-    "show settings, partitions, leaders and offsets of topics",
+    "show settings, partitions, leaders and offsets of topics, and how they are compacted",
     *ALL_TOPICS,
     flag("-c, --configs", "show all settings (default: only those set on the topic)"),
     option(
@@ -117,6 +131,7 @@ async def _describe(arguments: Namespace, admin: Admin) -> int:
         if part.leader >= 0
     ]
     offsets, failed = await start_and_end(admin, led)
+    compactions = await _compactions(admin, topics, selected, configs)
     tables: list[Table] = []
     documents, all_rows = [], []
     for topic in topics:
@@ -126,8 +141,11 @@ async def _describe(arguments: Namespace, admin: Admin) -> int:
             for part in selected[topic.name]
         ]
         partitions = Table(_FIELDS, rows).without_first_column()
+        compaction = _compaction_table(topic, selected[topic.name], compactions)
         tables += _tables(topic, entries, partitions)
-        documents.append(_document(topic, entries, partitions))
+        if compaction.rows:
+            tables.append(compaction)
+        documents.append(_document(topic, entries, partitions, compaction))
         all_rows += rows
     errors += failed
     return write_results(arguments, tables, errors, documents, as_csv=Table(_FIELDS, all_rows))
@@ -142,6 +160,70 @@ async def _configs(
     results = await admin.describe_configs(resources)
     errors += results.errors.values()
     return {each.name: entries for each, entries in results.items() if isinstance(entries, dict)}
+
+
+async def _compactions(
+    admin: Admin,
+    topics: list[TopicDescription],
+    selected: dict[str, list[PartitionDescription]],
+    configs: dict[str, dict[str, ConfigEntry]],
+) -> dict[TopicPartition, Compaction]:
+    """Return how partitions of compacted topics are cleaned, which only trionet brokers report.
+
+    Brokers that deny it, or that do not respond, are left out, like those of Kafka.
+    """
+    from trionet.client._topic_partition import TopicPartition
+
+    leaders = {
+        TopicPartition(topic.name, part.number): part.leader
+        for topic in topics
+        if "compact" in _value(configs.get(topic.name, {}), "cleanup.policy")
+        for part in selected[topic.name]
+        if part.leader >= 0
+    }
+    if not leaders:
+        return {}
+    found = await admin.describe_log_dirs(sorted(set(leaders.values())), list(leaders))
+    return {
+        partition: replica.compaction
+        for broker, log_dirs in found.items()
+        if isinstance(log_dirs, dict)
+        for log_dir in log_dirs.values()
+        if not isinstance(log_dir, Exception)
+        for partition, replica in log_dir.replicas.items()
+        if leaders.get(partition) == broker and replica.compaction is not None
+    }
+
+
+def _value(entries: dict[str, ConfigEntry], key: str) -> str:
+    entry = entries.get(key)
+    return "" if entry is None else entry.value or ""
+
+
+def _compaction_table(
+    topic: TopicDescription,
+    parts: list[PartitionDescription],
+    compactions: dict[TopicPartition, Compaction],
+) -> Table:
+    from trionet.client._topic_partition import TopicPartition
+
+    rows: list[tuple[Any, ...]] = []
+    for part in parts:
+        found = compactions.get(TopicPartition(topic.name, part.number))
+        if found is None:
+            continue
+        last: tuple[Any, ...] = (None,) * 6
+        if found.cleaned_ms is not None:
+            last = (
+                time_text(found.cleaned_ms),
+                found.cleaning_seconds,
+                found.bytes_before,
+                found.bytes_after,
+                found.records_before,
+                found.records_after,
+            )
+        rows.append((part.number, round(found.dirty_ratio, 3), *last, found.uncleanable))
+    return Table(_COMPACTION_FIELDS, rows)
 
 
 def _is_selected(only: str, part: PartitionDescription, entries: dict[str, ConfigEntry]) -> bool:
@@ -202,7 +284,7 @@ def _tables(topic: TopicDescription, entries: list[ConfigEntry], partitions: Tab
 
 
 def _document(
-    topic: TopicDescription, entries: list[ConfigEntry], partitions: Table
+    topic: TopicDescription, entries: list[ConfigEntry], partitions: Table, compaction: Table
 ) -> dict[str, Any]:
     return {
         "name": topic.name,
@@ -212,6 +294,7 @@ def _document(
             entry.name: {"value": entry.value, "source": entry.source.name} for entry in entries
         },
         "partitions": partitions.documents(),
+        "compaction": compaction.documents(),
     }
 
 

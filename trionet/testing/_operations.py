@@ -19,7 +19,16 @@ from ..protocol import error_codes
 from ..protocol.messages.consumer_protocol_assignment import MESSAGES
 from ._internals import BrokerInternals
 from ._names import NO_TRANSACTION
-from ._records import NewRecord, Record, Seed, append, assign_partitions, new_record, read_records
+from ._records import (
+    NewRecord,
+    Record,
+    Seed,
+    append,
+    assign_partitions,
+    check_keys,
+    new_record,
+    read_records,
+)
 
 Topics = Mapping[str, int | Mapping[str, object] | None] | Iterable[str]
 """Names; or a dict that maps each name to a number of partitions or to a dict of ``partitions`` and
@@ -293,6 +302,8 @@ async def load(inside: BrokerInternals, path: str | os.PathLike[str]) -> dict[st
 async def _store(inside: BrokerInternals, name: str, records: list[NewRecord]) -> list[Record]:
     state = inside.nodes[0].state
     topic = await inside.cluster.get_or_create_topic(name)
+    if inside.cluster.log_config(topic.configs).is_compacted:
+        check_keys(name, records)
     stored: list[Record] = []
     for index, assigned in sorted(assign_partitions(records, topic.partitions).items()):
         log = state.get_log(name, index)

@@ -127,6 +127,20 @@ def _headers(value: object) -> tuple[tuple[str, bytes | None], ...]:
     return tuple(headers)
 
 
+def check_keys(topic: str, records: Iterable[NewRecord]) -> None:
+    """Check that all records for a compacted topic have a key.
+
+    Raises:
+        ValueError: a record has no key.
+    """
+    for number, record in enumerate(records):
+        if record.key is None:
+            raise ValueError(
+                f"record {number} has no key, but topic {topic} is compacted (cleanup.policy);"
+                " give every record a key"
+            )
+
+
 def assign_partitions(records: Iterable[NewRecord], partitions: int) -> dict[int, list[NewRecord]]:
     """Assign records to partitions.
 

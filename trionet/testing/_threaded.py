@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 import attrs
 import trio
 
-from ..broker import Broker, BrokerStatistics, open_broker
+from ..broker import Broker, BrokerStatistics, LastCleaning, open_broker
 from ..errors import LocalProtocolError
 from ..metrics._log_ring import LogRing
 from . import _operations as operations
@@ -191,6 +191,14 @@ class ThreadedBroker(Controls):
     def elect_preferred_leaders(self) -> None:
         """Make each partition's first replica its leader, wherever that replica is running."""
         self._loop.run(self._broker.elect_preferred_leaders)
+
+    def compact(self, topic: str) -> dict[int, LastCleaning]:
+        """Clean a compacted topic now; see :meth:`trionet.Broker.compact`.
+
+        Raises:
+            ValueError: the topic does not exist, or is not compacted.
+        """
+        return self._loop.run(self._broker.compact, topic)
 
     def stop(self, node: int) -> None:
         """Stop a node; see :meth:`trionet.Broker.stop`.

@@ -205,7 +205,8 @@ def test_a_response_may_be_held_back_for_less(idle_ms: int) -> None:
 def test_settings_of_features_that_are_not_there_are_listed() -> None:
     config = BrokerConfig.from_settings(
         {
-            "log.cleanup.policy": "compact",
+            "log.preallocate": True,
+            "log.cleanup.policy": "compact",  # applied
             "group.max.size": 10,  # applied
             "group.consumer.max.size": 10,
             "delegation.token.secret.key": "hush",
@@ -218,7 +219,7 @@ def test_settings_of_features_that_are_not_there_are_listed() -> None:
     )
 
     assert config.not_applied == (
-        "log.cleanup.policy=compact",
+        "log.preallocate=true",
         "group.consumer.max.size=10",
         "delegation.token.secret.key=[hidden]",
         "unstable.api.versions.enable=true",
@@ -231,9 +232,9 @@ def test_settings_of_features_that_are_not_there_are_listed() -> None:
 def test_defaults_and_values_that_ask_for_nothing_are_not_listed() -> None:
     config = BrokerConfig.from_settings(
         {
-            "log.cleanup.policy": "delete",
+            "log.preallocate": False,
             "offsets.retention.minutes": 10080,
-            "log.cleaner.enable": False,
+            "metric.reporters": "",
             "group.initial.rebalance.delay.ms": 0,
             "max.connections": 2**31 - 1,
         }

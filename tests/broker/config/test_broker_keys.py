@@ -143,10 +143,7 @@ def test_a_key_is_in_the_table_of_applied_ones_if_and_only_if_something_reads_it
     later = {row[0] for row in (*NOT_APPLIED, *INTERNAL)}
 
     assert applied - read == set()
-    assert read & later == {
-        "authorizer.class.name",  # read to refuse it
-        "log.cleanup.policy",  # the log deletes, but does not compact
-    }
+    assert read & later == {"authorizer.class.name"}  # read to refuse it
 
 
 def test_values_that_ask_for_nothing_are_of_keys_not_applied_and_allowed() -> None:

@@ -150,6 +150,7 @@ def test_settings_of_features_that_are_not_there_are_listed() -> None:
         DEFAULTS,
         [
             ("cleanup.policy", "compact"),
+            ("min.cleanable.dirty.ratio", "0.1"),
             ("remote.log.copy.disable", "true"),
             ("preallocate", "true"),
             ("segment.ms", "1000"),
@@ -161,7 +162,6 @@ def test_settings_of_features_that_are_not_there_are_listed() -> None:
     )
 
     assert topic_keys_not_applied(overrides) == (
-        "cleanup.policy=compact",
         "remote.log.copy.disable=true",
         "preallocate=true",
     )

@@ -27,6 +27,7 @@ from support.calls import (
     records_of,
     values_of,
 )
+from support.cleaned import cleaned_file
 from support.client import Client, connect
 from support.page_cache import drop_from_cache, slow_disk
 from support.transactions import abort, commit, send
@@ -265,6 +266,38 @@ async def test_records_that_are_deleted_during_a_cold_read_are_not_sent(tmp_path
 
         assert error_codes.OFFSET_OUT_OF_RANGE == data.error_code
         assert 0 == size_of(data)
+
+
+async def test_a_cold_read_of_segments_that_are_replaced_meanwhile_starts_again(
+    tmp_path: Path,
+) -> None:
+    """The range of the old segment has aborted records that the new index does not know."""
+    began, may_go_on = threading.Event(), threading.Event()
+    pread = os.pread
+
+    def slow(descriptor: int, count: int, offset: int, /) -> bytes:
+        if threading.current_thread() is not threading.main_thread() and not began.is_set():
+            began.set()
+            may_go_on.wait()
+        return pread(descriptor, count, offset)
+
+    async with cold_transactions(tmp_path) as (log, client):
+        log.roll(0)
+        await log.flush()
+        segments = log.old_segments
+        cleaned, file = cleaned_file(segments, lambda header: header.producer_id != 7)
+        for segment in segments:
+            drop_from_cache(tmp_path / "t-0" / segment.name("log"))
+        with slow_disk(), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "pread", slow)
+            await client.send(fetch_request({"t": {0: 0}}, isolation_level=1), 12)
+            await trio.to_thread.run_sync(began.wait)
+            assert await log.replace_segments(segments, cleaned, file)
+            may_go_on.set()
+            data = only_partition(await client.receive())
+
+        assert [] == data.aborted_transactions
+        assert [b"plain", b"committed"] == values_of(data)[:2]
 
 
 @asynccontextmanager

@@ -176,6 +176,17 @@ async def test_a_fetch_waits_no_longer_than_it_says(
     assert [b"a"] == values_of(data)
 
 
+async def test_a_fetch_of_an_old_segment_does_not_wait_for_appends(client: Client) -> None:
+    await create_topic(client, "t", segment_bytes=1048576)
+    large = batch(bytes(900_000))
+    for _ in range(2):
+        await produce(client, "t", large)
+
+    data = await fetch(client, "t", max_wait_ms=FOREVER_MS, min_bytes=len(large) + 1)
+
+    assert [bytes(900_000)] == values_of(data)
+
+
 @pytest.mark.parametrize("limits", [{"max_wait_ms": 0}, {"min_bytes": 0, "max_wait_ms": 5000}])
 async def test_a_fetch_that_wants_no_wait_gets_a_response_at_once(
     autojump_clock: trio.testing.MockClock, client: Client, limits: dict[str, int]

@@ -17,6 +17,7 @@ from support.calls import (
     TIMESTAMP,
     append,
     batch,
+    create_reserved_topic,
     create_topic,
     describe_topics,
     fetch,
@@ -29,10 +30,12 @@ from support.calls import (
 )
 from support.calls import batch as batch_of
 from support.client import Client, connect
+from support.hostile_batches import changed
 from support.transactions import commit
 from support.trionet_process import trionet_broker_process
 from trionet import Broker, open_broker
 from trionet.protocol import error_codes
+from trionet.protocol._partition_compaction import TAGS_SINCE, PartitionCompaction, decode_tags
 from trionet.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -55,6 +58,7 @@ from trionet.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from trionet.protocol.records.compression._codecs import GZIP
 
 EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6
 
@@ -503,8 +507,8 @@ async def test_what_is_not_there_cannot_be_deleted(client: Client) -> None:
 async def test_records_of_a_compacted_topic_stay(client: Client) -> None:
     await create_topic(client, "t", cleanup_policy="compact")
     await create_topic(client, "both", cleanup_policy="compact,delete")
-    await append(client, b"a")
-    await append(client, b"a", topic="both")
+    for topic in ("t", "both"):
+        await produce(client, topic, batch(b"a", key=b"k"))
 
     assert (error_codes.POLICY_VIOLATION, -1) == await delete(client, 1)
     assert [b"a"] == values_of(await fetch(client, "t"))
@@ -512,7 +516,7 @@ async def test_records_of_a_compacted_topic_stay(client: Client) -> None:
 
 
 async def test_records_of_an_internal_topic_stay(client: Client) -> None:
-    await create_topic(client, "__consumer_offsets")
+    await create_reserved_topic(client, "__consumer_offsets")
 
     assert (error_codes.INVALID_TOPIC_EXCEPTION, -1) == await delete(
         client, 0, topic="__consumer_offsets"
@@ -665,3 +669,65 @@ async def test_only_what_was_asked_for_and_is_there(client: Client) -> None:
     assert {("a", 2): 0, ("a", 0): 0} == sizes(result)
     assert [2] == [len(topic.partitions) for topic in result.topics]
     assert {} == sizes(await ask_dirs(client, {}))
+
+
+def compactions(result: DescribeLogDirsResult) -> dict[tuple[str, int], PartitionCompaction | None]:
+    return {
+        (topic.name, each.partition_index): decode_tags(each.unknown_tags)
+        for topic in result.topics
+        for each in topic.partitions
+    }
+
+
+async def test_how_partitions_of_compacted_topics_are_cleaned(
+    broker: Broker, client: Client
+) -> None:
+    await create_topic(client, "t")
+    await create_topic(client, "table", partitions=2, cleanup_policy="compact")
+    for _ in range(10):
+        await produce(client, "table", batch(b"v", key=b"k"))
+
+    before = compactions(await ask_dirs(client))
+    await broker.compact("table")
+    after = compactions(await ask_dirs(client))
+
+    size = 10 * len(batch(b"v", key=b"k"))
+    never = PartitionCompaction()
+    assert {("t", 0): None, ("table", 0): never, ("table", 1): never} == before
+    cleaned = after["table", 0]
+    assert cleaned is not None
+    assert 1_700_000_000_000 < cleaned.cleaned_ms
+    assert (size, 10, 1, None) == (
+        cleaned.bytes_read,
+        cleaned.records_read,
+        cleaned.records_written,
+        cleaned.uncleanable,
+    )
+    assert 0 < cleaned.bytes_written < size
+
+
+async def test_why_a_partition_is_not_cleaned_any_more(broker: Broker, client: Client) -> None:
+    await create_topic(client, "table", cleanup_policy="compact")
+    cluster = broker._cluster
+    log = cluster.folder.logs["table", 0]
+    no_gzip = changed(batch(b"v", key=b"k"), attributes=GZIP)
+    log.append(no_gzip, cluster.now_ms(), keys_are_checked=True)  # as if it were damaged
+    log.roll(cluster.now_ms())
+    await cluster.cleaner.sweep()
+
+    found = compactions(await ask_dirs(client))["table", 0]
+
+    assert found is not None
+    assert 1.0 == found.dirty_ratio
+    assert "gzip" in (found.uncleanable or "")
+
+
+@pytest.mark.parametrize("version", range(5))
+async def test_versions_without_tagged_fields_say_nothing_about_cleaning(
+    client: Client, version: int
+) -> None:
+    await create_topic(client, "table", cleanup_policy="compact")
+
+    result = await ask_dirs(client, version=version)
+
+    assert (version >= TAGS_SINCE) == (compactions(result)["table", 0] is not None)

@@ -10,7 +10,13 @@ import pytest
 import trio
 
 from support.brokers import broker_client
-from support.calls import batch, create_topic, describe_topics, produce
+from support.calls import (
+    batch,
+    create_reserved_topic,
+    create_topic,
+    describe_topics,
+    produce,
+)
 from support.client import Client, connect
 from trionet import Broker, open_broker
 from trionet.broker.config._broker_config import BrokerConfig
@@ -226,13 +232,33 @@ async def test_many_who_want_the_same_new_topic_get_the_same_one(broker: Broker)
     assert (20, 1) == (len(ids), len(set(ids)))
 
 
-@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state"])
+RESERVED = pytest.mark.parametrize(
+    "name", ["__consumer_offsets", "__transaction_state", "__share_group_state"]
+)
+
+
+@RESERVED
 async def test_topics_of_kafkas_own_are_said_to_be_internal(client: Client, name: str) -> None:
-    await create_topic(client, name)
+    await create_reserved_topic(client, name)
 
     [topic] = await describe_topics(client, name)
 
     assert topic.is_internal
+
+
+@RESERVED
+@pytest.mark.parametrize("is_ready_at_once", [False, True])
+async def test_kafkas_own_topics_are_absent_and_not_created(
+    name: str, is_ready_at_once: bool
+) -> None:
+    """An ordinary topic of that name would look like one of Kafka's without any content."""
+    async with broker_client(auto_create_topics_ready_at_once=is_ready_at_once) as client:
+        [read] = await describe_topics(client, name)
+        [wanted] = await describe_topics(client, name, allow_auto_topic_creation=True)
+
+        assert error_codes.UNKNOWN_TOPIC_OR_PARTITION == read.error_code
+        assert error_codes.INVALID_TOPIC_EXCEPTION == wanted.error_code
+        assert [] == await describe_topics(client)
 
 
 @pytest.mark.parametrize("version", [8, 9, 10])

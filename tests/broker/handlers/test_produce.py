@@ -17,6 +17,7 @@ from support.calls import (
     PRODUCE_BY_ID,
     TIMESTAMP,
     batch,
+    create_reserved_topic,
     create_topic,
     fetch,
     produce,
@@ -135,6 +136,19 @@ async def test_a_field_holds_one_batch(client: Client, version: int) -> None:
 
     assert (error_codes.INVALID_RECORD, -1) == (answer.error_code, answer.base_offset)
     assert 0 == (await fetch(client, "t")).high_watermark
+
+
+async def test_topic_that_an_earlier_version_made_with_a_name_of_kafkas_takes_no_records(
+    client: Client,
+) -> None:
+    """Kafka: ReplicaManager.appendToLocalLog."""
+    await create_reserved_topic(client, "__consumer_offsets")
+
+    answer = await produce(client, "__consumer_offsets", batch(b"a"))
+
+    assert (error_codes.INVALID_TOPIC_EXCEPTION, -1) == (answer.error_code, answer.base_offset)
+    assert "reserved for an internal topic of Kafka" in (answer.error_message or "")
+    assert [] == values_of(await fetch(client, "__consumer_offsets"))
 
 
 @pytest.mark.parametrize("version", range(3))

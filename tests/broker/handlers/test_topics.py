@@ -106,6 +106,7 @@ async def test_minus_1_stands_for_the_brokers_defaults() -> None:
         (wanted("a b"), error_codes.INVALID_TOPIC_EXCEPTION),
         (wanted(".."), error_codes.INVALID_TOPIC_EXCEPTION),
         (wanted("x" * 250), error_codes.INVALID_TOPIC_EXCEPTION),
+        (wanted("__consumer_offsets"), error_codes.INVALID_TOPIC_EXCEPTION),
         (wanted("there"), error_codes.TOPIC_ALREADY_EXISTS),
         (wanted("a_b"), error_codes.INVALID_TOPIC_EXCEPTION),
         (wanted("t", 0), error_codes.INVALID_PARTITIONS),
@@ -174,10 +175,10 @@ async def test_a_topic_that_is_in_the_request_twice_is_in_the_response_once_and_
 async def test_what_a_topic_asks_for_and_does_not_get_is_logged(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
-    [result] = await create(client, wanted("t", configs={"cleanup.policy": "compact"}))
+    [result] = await create(client, wanted("t", configs={"preallocate": "true"}))
 
     assert 0 == result.error_code
-    assert "topic t: not applied by this version: cleanup.policy=compact" in caplog.text
+    assert "topic t: not applied by this version: preallocate=true" in caplog.text
 
 
 async def test_a_topic_whose_folder_cannot_be_made_does_not_stay(tmp_path: Path) -> None:

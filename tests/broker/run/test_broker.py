@@ -73,13 +73,13 @@ async def test_settings_without_effect_are_named_once_at_the_start(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO", "trionet.broker")
-    settings = {"num.replica.fetchers": 4, "log.cleanup.policy": "compact"}
+    settings = {"num.replica.fetchers": 4, "log.preallocate": True}
 
     async with open_broker(settings):
         pass
 
     assert 1 == caplog.text.count("settings without effect on a single node: num.replica.fetchers")
-    assert 1 == caplog.text.count("not applied by this version: log.cleanup.policy=compact")
+    assert 1 == caplog.text.count("not applied by this version: log.preallocate=true")
 
 
 async def test_every_listener_is_served() -> None:
@@ -134,8 +134,9 @@ async def test_a_restart_keeps_what_producers_have_sent(tmp_path: Path) -> None:
     now_ms = time.time_ns() // 1_000_000  # a producer is as old as its newest record
 
     def numbered(sequence: int) -> bytes:
-        fields = {"producer_id": 9, "producer_epoch": 0, "base_sequence": sequence}
-        return batch(b"x", timestamp=now_ms, **fields)
+        return batch(
+            b"x", timestamp=now_ms, producer_id=9, producer_epoch=0, base_sequence=sequence
+        )
 
     async with broker_and_client(log_dirs=str(tmp_path)) as (_, client):
         await create_topic(client, "t")

@@ -105,7 +105,7 @@ async def test_the_next_append_has_another_kind_of_timestamp(client: Client) -> 
 
 
 async def test_every_key_that_a_log_reads_reaches_it(broker: Broker, client: Client) -> None:
-    values: dict[str, str | int] = {
+    values: dict[str, str | int | float] = {
         "segment_bytes": 2_000_000,
         "segment_ms": 2,
         "segment_jitter_ms": 3,
@@ -119,6 +119,10 @@ async def test_every_key_that_a_log_reads_reaches_it(broker: Broker, client: Cli
         "flush_ms": 10,
         "retention_bytes": 11,
         "retention_ms": 12,
+        "min_cleanable_dirty_ratio": 0.25,
+        "min_compaction_lag_ms": 13,
+        "max_compaction_lag_ms": 14,
+        "delete_retention_ms": 15,
     }
     await put(client, TOPIC, "t", **values, cleanup_policy="compact")
 
@@ -130,18 +134,18 @@ async def test_every_key_that_a_log_reads_reaches_it(broker: Broker, client: Cli
         client, TOPIC, "t", *(name.replace("_", ".") for name in [*values, "cleanup_policy"])
     )
 
-    assert LogConfig(cleanup_policy="('delete',)") == log_of(broker).config
+    assert LogConfig() == log_of(broker).config
 
 
 async def test_a_topics_settings_without_effect_are_reported_once(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "trionet.broker")
-    await put(client, TOPIC, "t", cleanup_policy="compact")
+    await put(client, TOPIC, "t", preallocate="true")
     await put(client, TOPIC, "t", retention_ms=5)
 
     told = [each.getMessage() for each in caplog.records]
-    assert ["topic t: not applied by this version: cleanup.policy=compact"] == told
+    assert ["topic t: not applied by this version: preallocate=true"] == told
 
 
 # The broker's settings as the defaults of topics.
@@ -213,13 +217,13 @@ async def test_what_is_altered_is_logged_without_secrets_and_what_has_no_effect_
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "trionet.broker")
-    await put(client, BROKER, "1", log_retention_ms=5, log_cleaner_threads=2)
+    await put(client, BROKER, "1", log_retention_ms=5, log_preallocate="true")
     await put(client, BROKER, "", num_replica_fetchers=2)
     await delete(client, BROKER, "1", "log.retention.ms")
 
     assert [
-        "altered settings of broker 1: log.retention.ms=5, log.cleaner.threads=2",
-        "settings not applied by this version: log.cleaner.threads=2",
+        "altered settings of broker 1: log.retention.ms=5, log.preallocate=true",
+        "settings not applied by this version: log.preallocate=true",
         "altered settings of all brokers: num.replica.fetchers=2",
         "settings without effect on a single node: num.replica.fetchers",
         "altered settings of broker 1: log.retention.ms deleted",
@@ -367,6 +371,23 @@ async def test_too_many_threads_at_once_change_nothing(broker: Broker, client: C
 
     assert (2, 4) == (processors(broker), len(broker._server._handlers or ()))
     assert 1_048_588 == broker.config.integer("message.max.bytes")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_allowed"),
+    [(4, 2, True), (4, 8, True), (4, 1, False), (4, 9, False), (1, 0, False), (0, 1, False)],
+)
+async def test_cleanings_at_the_same_time_at_most_halve_or_double(
+    before: int, after: int, *, is_allowed: bool
+) -> None:
+    """Kafka: LogCleaner.validateReconfiguration."""
+    async with broker_and_client(log_cleaner_threads=before) as (broker, client):
+        code, message = await alter(client, BROKER, "", *sets(log_cleaner_threads=after))
+        await put(client, BROKER, "", log_cleaner_backoff_ms=7)
+
+        assert is_allowed == (code == 0) == ("cannot change from" not in message)
+        assert (after if is_allowed else before) == broker.config.integer("log.cleaner.threads")
+        assert 7 == broker.config.integer("log.cleaner.backoff.ms")
 
 
 # Connections.

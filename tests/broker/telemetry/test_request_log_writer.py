@@ -299,6 +299,14 @@ async def test_rows_have_the_codec_of_the_topic(autojump_clock: MockClock) -> No
         assert ["CreateTopics"] == names(await rows(client))
 
 
+async def test_topic_of_the_log_is_not_compacted_by_default(autojump_clock: MockClock) -> None:
+    """Its records have no keys, so that a compacted topic would take none of them."""
+    async with opened(log_cleanup_policy="compact") as (_, client, _):
+        await create_topic(client, "t")
+        await trio.sleep(1)
+        assert ["CreateTopics"] == names(await rows(client))
+
+
 async def test_a_fetch_that_waited_for_who_has_gone_is_a_row(autojump_clock: MockClock) -> None:
     async with opened(connections_max_idle_ms=3000) as (broker, _, network):
         async with connect_in_memory(network, broker.bootstrap_servers) as other:

@@ -8,7 +8,7 @@ from support.shown import Shown, wanted_by
 from trionet.client.consumer import ConsumerRecord
 from trionet.dashboard.model._figures import History
 from trionet.dashboard.model._model import Model
-from trionet.dashboard.model._rows import PartitionRow, TopicRow
+from trionet.dashboard.model._rows import CompactionRow, PartitionRow, TopicRow
 from trionet.dashboard.ui._view import Act
 
 
@@ -52,6 +52,35 @@ def test_enter_shows_the_partitions_of_a_topic(model: Model) -> None:
     )
     assert "payments" not in shown.text
     assert "12,345 records" in shown.text
+
+
+def test_compacted_topic_shows_how_it_is_cleaned(model: Model) -> None:
+    cleaned = CompactionRow(0.25, 1_700_000_000_000, 4096, 1024, None)
+    failed = CompactionRow(0.75, None, 0, 0, "a record is malformed")
+    rows = [
+        PartitionRow("table", 0, 1, 0, (1,), (1,), (), 0, 40, 1024, 0.0, cleaned),
+        PartitionRow("table", 1, 1, 0, (1,), (1,), (), 0, 40, 4096, 0.0, failed),
+    ]
+    topic = TopicRow("table", "CCCC", False, 2, 1, 0, 0, 5120, 80, dirty_ratio=0.75, uncleanable=1)
+    model.topics.update({"table": topic}, 1.0)
+    model.partitions.update({(row.topic, row.number): row for row in rows}, 1.0)
+    shown = Shown(model, "topics", width=160)
+
+    assert ["table", "2", "1", "0", "0", "1", "75", "%", "80"] == shown.line("table")[:9]
+    shown.press("/")
+    shown.type("table")
+    shown.press("enter")
+    assert "UNCLEANABLE" in shown.text
+    assert "4.0 KiB to 1.0 KiB" in shown.text
+    assert "a record is malformed" in shown.text
+
+
+def test_other_topics_have_no_columns_about_cleaning(model: Model) -> None:
+    shown = Shown(model, "topics", width=160)
+
+    shown.press("enter")
+
+    assert "UNCLEANABLE" not in shown.text
 
 
 def test_enter_once_more_follows_a_partition_and_f_the_topic(model: Model) -> None:

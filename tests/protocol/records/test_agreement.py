@@ -25,11 +25,20 @@ from trionet.protocol.records._records import (
     decode_columns,
     decode_values,
     encode_batch,
+    open_batch,
+    read_to_end,
 )
 from trionet.protocol.records._types import NewRecord
 
 NOW = 1_700_000_000_000
-DECODERS = (decode_batch, decode_columns, decode_values)
+
+
+def null_keys(batch: bytes) -> list[int]:
+    header, body, start, end = open_batch(batch, 0)
+    return read_to_end(implementation.reader.read_null_keys, end, body, start, header.count)
+
+
+DECODERS = (decode_batch, decode_columns, decode_values, null_keys)
 
 
 def outcome(batch: bytes, reader: ModuleType) -> list[object]:

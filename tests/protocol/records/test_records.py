@@ -28,7 +28,9 @@ from trionet.protocol.records._records import (
     encode_batch,
     encode_columns,
     encode_marker,
+    open_batch,
     read_marker,
+    read_to_end,
 )
 from trionet.protocol.records._types import Headers, NewRecord
 from trionet.protocol.records.compression._codecs import GZIP, NAMES
@@ -130,6 +132,15 @@ def test_log_append_time_is_every_records_time() -> None:
 
     assert read_header(batch).timestamp_type == 1
     assert [record[1] for record in decode_batch(batch)] == [NOW + 10**6] * len(SAMPLE)
+
+
+def test_records_without_a_key_are_found() -> None:
+    batch = encode_batch([*SAMPLE, (NOW, None, None, ())])
+    header, body, start, end = open_batch(batch, 0)
+
+    assert [1, 4] == read_to_end(
+        implementation.reader.read_null_keys, end, body, start, header.count
+    )
 
 
 def test_offsets_may_have_gaps_after_compaction() -> None:

@@ -60,9 +60,9 @@ _REMOVED = ("zookeeper.", "inter.broker.protocol.version", "log.message.format.v
 class BrokerConfig:
     """An immutable, validated configuration; ``config[key]`` reads a value by Kafka's dotted key.
 
-    The typed accessors :meth:`integer`, :meth:`flag`, :meth:`text` and :meth:`names` raise
-    ``TypeError`` if the value has another type or is ``None``. Like ``config[key]``, they raise
-    ``KeyError`` if the key is neither known nor set.
+    The typed accessors :meth:`integer`, :meth:`real`, :meth:`flag`, :meth:`text` and :meth:`names`
+    raise ``TypeError`` if the value has another type or is ``None``. Like ``config[key]``, they
+    raise ``KeyError`` if the key is neither known nor set.
     """
 
     originals: Mapping[str, Value]
@@ -151,6 +151,13 @@ class BrokerConfig:
         if isinstance(value, int) and not isinstance(value, bool):
             return value
         raise _wrong_type(key, value, "an integer")
+
+    def real(self, key: str) -> float:
+        """Return the value of a numeric key that may have a fraction."""
+        value = self[key]
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return float(value)
+        raise _wrong_type(key, value, "a number")
 
     def flag(self, key: str) -> bool:
         """Return the value of a boolean key."""

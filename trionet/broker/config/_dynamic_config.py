@@ -107,6 +107,18 @@ THREADS = (
 )
 """The thread counts, which one change may at most halve or double (Kafka: DynamicThreadPool)."""
 
+CLEANER = frozenset(
+    (
+        "log.cleaner.backoff.ms",
+        "log.cleaner.dedupe.buffer.size",
+        "log.cleaner.io.buffer.load.factor",
+        "log.cleaner.io.buffer.size",
+        "log.cleaner.io.max.bytes.per.second",
+        "log.cleaner.threads",
+    )
+)
+"""The keys of the log cleaner itself (Kafka: LogCleaner.RECONFIGURABLE_CONFIGS)."""
+
 STORES = frozenset(
     key for key in BROKER_KEYS if key.startswith(("ssl.key.", "ssl.keystore.", "ssl.truststore."))
 )
@@ -149,12 +161,6 @@ _OTHERS = frozenset(
         "group.coordinator.cached.buffer.max.bytes",
         "group.share.assignment.interval.ms",
         "group.streams.assignment.interval.ms",
-        "log.cleaner.backoff.ms",
-        "log.cleaner.dedupe.buffer.size",
-        "log.cleaner.io.buffer.load.factor",
-        "log.cleaner.io.buffer.size",
-        "log.cleaner.io.max.bytes.per.second",
-        "log.cleaner.threads",
         "max.connections.per.ip",
         "max.connections.per.ip.overrides",
         "producer.id.expiration.ms",
@@ -176,6 +182,7 @@ DYNAMIC = frozenset().union(
     TOPIC_DEFAULTS,
     LISTENER_LIMITS,
     THREADS,
+    CLEANER,
     STORES,
     _OF_NEW_LISTENERS,
     _CLASSES,

@@ -114,10 +114,21 @@ class _Reader:
         results: the results by partition, in the order in which the partitions were read.
         size: the total size of the records, in bytes.
         has_error: whether a partition has an error.
+        reads_old_segments: whether records are from a segment before the active one, so that more
+            follow without any append.
         cold_partitions: the partitions whose records are not in the page cache, with their logs.
     """
 
-    __slots__ = ("_broker", "_call", "_request", "cold_partitions", "has_error", "results", "size")
+    __slots__ = (
+        "_broker",
+        "_call",
+        "_request",
+        "cold_partitions",
+        "has_error",
+        "reads_old_segments",
+        "results",
+        "size",
+    )
 
     def __init__(self, broker: BrokerState, request: FetchRequest, call: Call) -> None:
         self._broker = broker
@@ -126,6 +137,7 @@ class _Reader:
         self.results: dict[FetchedPartition, PartitionData] = {}
         self.size = 0
         self.has_error = False
+        self.reads_old_segments = False
         self.cold_partitions: list[tuple[FetchedPartition, Log]] = []
 
     def read(self, partitions: list[FetchedPartition]) -> None:
@@ -154,19 +166,9 @@ class _Reader:
         """Read the cold partitions in a worker thread."""
         for partition, log in self.cold_partitions:
             data = self.results[partition]
-            # Updated, so that the offsets match the records in the response.
-            self._describe(log, data)
             try:
                 with storage_errors():
-                    read = await log.directory.in_thread(
-                        partial(
-                            log.read_warm,
-                            partition.fetch_offset,
-                            self._limit(partition),
-                            not self.size or self._call.version < WHOLE_MESSAGE_SINCE,
-                            self._up_to(data),
-                        )
-                    )
+                    read = await self._read_warm(partition, log, data)
                 if partition.fetch_offset < log.start_offset:
                     # Together with its segment, the index of its aborted transactions has gone.
                     raise ApiError(
@@ -179,6 +181,26 @@ class _Reader:
             data.records = read.records
             self.size += len(read.records)
             self._add_aborted(partition, log, read, data)
+
+    async def _read_warm(
+        self, partition: FetchedPartition, log: Log, data: PartitionData
+    ) -> LogRead:
+        while True:
+            # Updated, so that the offsets match the records in the response.
+            self._describe(log, data)
+            read = await log.directory.in_thread(
+                partial(
+                    log.read_warm,
+                    partition.fetch_offset,
+                    self._limit(partition),
+                    not self.size or self._call.version < WHOLE_MESSAGE_SINCE,
+                    self._up_to(data),
+                )
+            )
+            # Compaction takes the index entries of aborted transactions away together with their
+            # records, which this range may still have.
+            if data.aborted_transactions is None or not read.segment.is_replaced:
+                return read
 
     async def _convert(self) -> None:
         """Convert batches to message sets (Kafka: KafkaApis.maybeConvertFetchedData)."""
@@ -275,6 +297,8 @@ class _Reader:
             return
         data.records = _copy_if_small(read.records)
         self.size += len(read.records)
+        if read.records.count and not log.is_active(read.segment):
+            self.reads_old_segments = True
         self._add_aborted(partition, log, read, data)
 
     def _limit(self, partition: FetchedPartition) -> int:
@@ -318,6 +342,9 @@ class _Fetch:
         """Whether too few bytes were read, and nothing requires an immediate response."""
         reader, request = self.reader, self._request
         if reader.has_error or reader.cold_partitions or request.max_wait_ms <= 0:
+            return False
+        # A range ends with its segment (Kafka: DelayedFetch, case F).
+        if reader.reads_old_segments:
             return False
         self._bytes_missing = request.min_bytes - reader.size
         return self._bytes_missing > 0 and bool(self._context.partitions)

@@ -7,19 +7,21 @@ DescribeLogDirs returns disk space and replica sizes.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from math import inf
 from typing import TypeVar
 
 from ...errors import ApiError
 from ...protocol import api_keys, error_codes
+from ...protocol._partition_compaction import TAGS_SINCE, PartitionCompaction, encode_tag
 from ...protocol.messages import delete_records, list_offsets
 from ...protocol.messages import describe_log_dirs as log_dirs
 from ...protocol.messages import offset_for_leader_epoch as leader_epoch
 from ..api._call import Call
 from ..api._dispatch import serves
 from ..log import Log, OffsetAndTimestamp
+from ..log.compaction._cleaner import LogCleaner
 from ..log.files._directory import run_blocking
 from ..model._broker_state import BrokerState
 from ..model._topic_registry import is_internal
@@ -289,6 +291,8 @@ async def _delete_before(broker: BrokerState, topic: str, partition: int, offset
 
 
 IN_MEMORY = "memory"
+# An error may quote what it found in a file.
+REASON_CHARS_MAX = 500
 NOT_KNOWN = -1
 
 
@@ -299,7 +303,8 @@ async def handle_describe_log_dirs(
     """Handle DescribeLogDirs, versions 0 to 4, which returns disk space and replica sizes.
 
     (KIP-113, KIP-827.) A broker that keeps its data in memory reports a directory named ``memory``
-    with an unknown amount of disk space.
+    with an unknown amount of disk space. Partitions of compacted topics have a tagged field of
+    trionet's own, which says how they are cleaned; see :class:`.PartitionCompaction`.
 
     Gap: there is a single directory, so replicas never move between directories.
     """
@@ -339,6 +344,8 @@ async def _replicas(
                     await call.pause()
                 if (requested.topic, partition) in logs:
                     keys[requested.topic, partition] = None
+    cleaner = broker.cluster.cleaner
+    uncleanable = cleaner.uncleanable
     topics: dict[str, log_dirs.DescribeLogDirsTopic] = {}
     for name, partition in keys:
         if call.must_pause():
@@ -348,9 +355,26 @@ async def _replicas(
         if log is None or broker.node_id not in replicas:
             continue
         topic = topics.setdefault(name, log_dirs.DescribeLogDirsTopic(name=name))
-        topic.partitions.append(
-            log_dirs.DescribeLogDirsPartition(
-                partition_index=partition, partition_size=log.size, offset_lag=0
-            )
+        described = log_dirs.DescribeLogDirsPartition(
+            partition_index=partition, partition_size=log.size, offset_lag=0
         )
+        if log.config.is_compacted and call.version >= TAGS_SINCE:
+            described.unknown_tags = (encode_tag(_compaction(cleaner, log, uncleanable)),)
+        topic.partitions.append(described)
     return list(topics.values())
+
+
+def _compaction(
+    cleaner: LogCleaner, log: Log, uncleanable: Mapping[tuple[str, int], str]
+) -> PartitionCompaction:
+    key = log.topic, log.partition
+    state = PartitionCompaction(dirty_ratio=cleaner.dirty_ratio(log) or 0.0)
+    last = cleaner.last_cleanings.get(key)
+    if last is not None:
+        state.cleaned_ms, state.cleaning_ms = last.ended_ms, round(last.seconds * 1000)
+        state.bytes_read, state.bytes_written = last.bytes_read, last.bytes_written
+        state.records_read, state.records_written = last.messages_read, last.messages_written
+    reason = uncleanable.get(key)
+    if reason is not None:
+        state.uncleanable = reason[:REASON_CHARS_MAX]
+    return state

@@ -17,7 +17,7 @@ from ..api._call import Call
 from ..api._dispatch import serves
 from ..model._broker_state import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, BrokerState
 from ..model._leadership import NO_LEADER, Leadership
-from ..model._topic_registry import check_topic_name, is_internal
+from ..model._topic_registry import check_not_internal, check_topic_name, is_internal
 from ..model._topic_store import Topic
 
 logger = logging.getLogger("trionet.broker")
@@ -129,12 +129,15 @@ async def _create(
     broker: BrokerState, request: metadata.MetadataRequest, name: str
 ) -> Topic | metadata.MetadataResponseTopic:
     """Create a topic if allowed; return it, or the error that Kafka returns during creation."""
+    may_create = request.allow_auto_topic_creation and broker.auto_create_topics
     try:
         check_topic_name(name)
+        if may_create:
+            check_not_internal(name)
     except ApiError as error:
         return metadata.MetadataResponseTopic(name=name, error_code=error.error_code)
     error_code = error_codes.UNKNOWN_TOPIC_OR_PARTITION
-    if request.allow_auto_topic_creation and broker.auto_create_topics:
+    if may_create:
         try:
             created = await broker.cluster.get_or_create_topic(name)
         except ApiError as error:

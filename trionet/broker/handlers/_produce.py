@@ -5,9 +5,10 @@ must be converted, recompressed or flushed. A slow request must not occupy a han
 requests of a connection must be processed in order.
 
 The choice: :class:`_Produce`, which is structured like Fetch, performs fast steps in the handler
-and slow steps in one task. The steps are always the same: convert, append, recompress, flush if
-required, respond. The order of requests is kept, since a connection has only one request in
-progress. A task per request was rejected, since starting a task takes as long as an append.
+and slow steps in one task. The steps are always the same: convert, append, check keys and
+recompress where that is slow, flush if required, respond. The order of requests is kept, since a
+connection has only one request in progress. A task per request was rejected, since starting a task
+takes as long as an append.
 
 * The response is sent once the batches are in the log, and on disk if ``flush.messages``
   requires it. All replicas share one log, so ``acks=all`` is the same as ``acks=1``, except that it
@@ -17,6 +18,9 @@ progress. A task per request was rejected, since starting a task takes as long a
 * A records field must contain exactly one batch.
 * Versions 0 to 2 contain message sets, which are converted to batches before they are stored.
 * A batch whose codec is not the topic's ``compression.type`` is recompressed.
+* A topic with the name of one of Kafka's internal topics takes no records.
+* A batch for a compacted topic is rejected as a whole if any of its records has no key; the
+  response lists these records (KIP-467).
 * A transactional batch is appended only if the transaction coordinator allows it, which is a plain
   call. From version 12 on, that also adds the partition to the transaction (KIP-890).
 """
@@ -37,6 +41,7 @@ from ...net.wire._close_reason import CloseReason
 from ...protocol import api_keys, error_codes
 from ...protocol._wire import new
 from ...protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionProduceData,
@@ -53,9 +58,15 @@ from ..api._call import Call
 from ..api._dispatch import serves
 from ..log import Appended, Log
 from ..log.files._directory import Buffer
+from ..log.validation._keys import (
+    RecordsRejectedError,
+    check_keys_in_steps,
+    must_check_before,
+)
 from ..log.validation._recompression import must_recompress, recompress
 from ..model._broker_state import BrokerState
 from ..model._purgatory import AT_ONCE_MAX
+from ..model._topic_registry import check_not_internal
 from ..storage._record_conversion import is_message_set, to_batches
 from ._current_leader import CurrentLeaders, error_code_for, has_current_leader
 
@@ -76,8 +87,8 @@ TOPIC_ID_SINCE: Final = 13
 _unpack_length: Final = struct.Struct(">8xi").unpack_from
 
 _Append = tuple[PartitionProduceResponse, Log, Appended]
-# A batch to be recompressed.
-_Recompression = tuple[PartitionProduceResponse, TopicProduceData, PartitionProduceData]
+# A batch whose keys must be checked in steps, or that must be recompressed, or both.
+_Delayed = tuple[PartitionProduceResponse, TopicProduceData, PartitionProduceData]
 
 
 @serves(api_keys.PRODUCE, 0, 13, never_waits=True, quick_elements=QUICK_PARTITIONS)
@@ -95,17 +106,18 @@ async def handle_produce(
         await produced.append_paused()
     else:
         produced.append()
-    if produced.recompressions:
-        broker.nursery.start_soon(produced.recompress_and_respond, name="produce-codec")
+    if produced.delayed:
+        broker.nursery.start_soon(produced.append_delayed_and_respond, name="produce-delayed")
         return None
     return produced.finish()
 
 
 class _Produce:
-    """A Produce call: its results, its appends, and the batches to recompress.
+    """A Produce call: its results, its appends, and the batches to append later.
 
     Attributes:
-        recompressions: the batches that must be recompressed before they are appended.
+        delayed: the batches whose keys must be checked, or that must be recompressed, before they
+            are appended, which takes too long for a handler.
     """
 
     __slots__ = (
@@ -115,7 +127,7 @@ class _Produce:
         "_has_one_producer",
         "_request",
         "_topics",
-        "recompressions",
+        "delayed",
     )
 
     def __init__(self, broker: BrokerState, request: ProduceRequest, call: Call) -> None:
@@ -125,7 +137,7 @@ class _Produce:
         self._topics: list[TopicProduceResponse] = []
         self._appends: list[_Append] = []
         self._has_one_producer = True
-        self.recompressions: list[_Recompression] = []
+        self.delayed: list[_Delayed] = []
 
     # Slow steps, which run in tasks.
 
@@ -143,14 +155,14 @@ class _Produce:
         except Exception as error:  # boundary: one call, in a task of its own
             call.fail(error)
         else:
-            await self.recompress_and_respond()
+            await self.append_delayed_and_respond()
 
-    async def recompress_and_respond(self) -> None:
-        """Recompress and append the remaining batches, then respond."""
+    async def append_delayed_and_respond(self) -> None:
+        """Check, recompress and append the remaining batches, then respond."""
         call = self._call
         try:
-            for entry in self.recompressions:
-                await self._recompress(entry)
+            for entry in self.delayed:
+                await self._append_delayed(entry)
             response = self.finish()
             if response is not None:
                 _respond(call, response)
@@ -191,7 +203,7 @@ class _Produce:
                 try:
                     batches, count = await to_batches(partition.records, log.config)
                 except ApiError as error:
-                    _fail(call, result, error)
+                    self._fail(result, error)
                     results.append((len(topics), result))
                     continue
                 if not batches:  # Kafka appends nothing, and reports success
@@ -208,7 +220,7 @@ class _Produce:
     # Appending.
 
     def append(self) -> None:
-        """Append all batches that need no recompression."""
+        """Append all batches except :attr:`delayed` ones, which this finds."""
         if self._request.transactional_id is not None:
             producers = set(_transactional_producers(self._request)) - {None}
             self._has_one_producer = len(producers) <= 1
@@ -250,6 +262,7 @@ class _Produce:
         try:
             _check_request(request)
             log = self._find_log(topic, partition)
+            check_not_internal(log.topic)
             records = partition.records
             if records is None:
                 raise ApiError(error_codes.INVALID_RECORD, "the records are null")
@@ -259,41 +272,56 @@ class _Produce:
                 _check_codecs(records)
             if broker.has_replicas and request.acks == ALL:
                 broker.check_replicas(log)
-            if log.config.recompresses and must_recompress(records, log.config):
-                self.recompressions.append((result, topic, partition))
+            if (log.config.is_compacted and must_check_before(records)) or (
+                log.config.recompresses and must_recompress(records, log.config)
+            ):
+                self.delayed.append((result, topic, partition))
             else:
                 self._append(result, log, records)
         except ApiError as error:
-            _fail(call, result, error)
+            self._fail(result, error)
         return result
 
-    async def _recompress(self, entry: _Recompression) -> None:
+    async def _append_delayed(self, entry: _Delayed) -> None:
         result, topic, partition = entry
         broker = self._broker
+        records: Buffer = partition.records or b""
         try:
             log = self._find_log(topic, partition)
             # Whether the transaction takes the batch is checked when it is appended.
             version = NO_TRANSACTION_VERSION if self._request.transactional_id is None else 0
-            records = await recompress(
-                partition.records or b"", log.config, log.directory, broker.now_ms(), version
-            )
+            config, now_ms = log.config, broker.now_ms()
+            if config.is_compacted:
+                name = f"{log.topic}-{log.partition}"
+                await check_keys_in_steps(records, config, log.directory, name, now_ms, version)
+            if config.recompresses and must_recompress(records, config):
+                records = await recompress(records, config, log.directory, now_ms, version)
             # Looked up again, since the topic or its leader may have changed.
             log = self._find_log(topic, partition)
             if broker.has_replicas and self._request.acks == ALL:
                 broker.check_replicas(log)
-            self._append(result, log, records)
+            self._append(result, log, records, keys_are_checked=config.is_compacted)
         except ApiError as error:
-            _fail(self._call, result, error)
+            self._fail(result, error)
 
     def _find_log(self, topic: TopicProduceData, partition: PartitionProduceData) -> Log:
         name = topic.topic_id if self._call.version >= TOPIC_ID_SINCE else topic.name
         return self._broker.find_log(name, partition.index)
 
-    def _append(self, result: PartitionProduceResponse, log: Log, records: Buffer) -> None:
+    def _append(
+        self,
+        result: PartitionProduceResponse,
+        log: Log,
+        records: Buffer,
+        *,
+        keys_are_checked: bool = False,
+    ) -> None:
         version = NO_TRANSACTION_VERSION
         if self._request.transactional_id is not None:
             version = self._check_transaction(log, records)
-        appended = log.append(records, self._broker.now_ms(), version)
+        appended = log.append(
+            records, self._broker.now_ms(), version, keys_are_checked=keys_are_checked
+        )
         result.base_offset = appended.first_offset
         result.log_append_time_ms = appended.log_append_time_ms
         result.log_start_offset = appended.log_start_offset
@@ -332,6 +360,21 @@ class _Produce:
 
     # Responding.
 
+    def _fail(self, result: PartitionProduceResponse, error: ApiError) -> None:
+        self._call.has_errors = True
+        result.error_code = error_code_for(self._call, error.error_code)
+        result.error_message = error.message or None
+        result.base_offset = -1
+        result.log_append_time_ms = -1
+        result.log_start_offset = -1
+        if isinstance(error, RecordsRejectedError):
+            self._broker.records_without_key += error.count
+            text = error.record_message
+            result.record_errors = [
+                BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
+                for index in error.indexes
+            ]
+
     def finish(self) -> ProduceResponse | NoOp | CloseConnection | None:
         """Return the response, or None if a task sends it after a flush."""
         call = self._call
@@ -365,7 +408,7 @@ class _Produce:
         try:
             await log.flush(appended.last_offset + 1)
         except ApiError as error:
-            _fail(self._call, result, error)
+            self._fail(result, error)
             return
         if appended.size:
             self._broker.appended(log, appended.size)
@@ -438,15 +481,6 @@ def _partition_response(index: int) -> PartitionProduceResponse:
     response.current_leader = None
     response.unknown_tags = ()
     return response
-
-
-def _fail(call: Call, result: PartitionProduceResponse, error: ApiError) -> None:
-    call.has_errors = True
-    result.error_code = error_code_for(call, error.error_code)
-    result.error_message = error.message or None
-    result.base_offset = -1
-    result.log_append_time_ms = -1
-    result.log_start_offset = -1
 
 
 def _failures(response: ProduceResponse) -> Iterator[tuple[str, PartitionProduceResponse]]:

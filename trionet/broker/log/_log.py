@@ -18,7 +18,7 @@ import logging
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Mapping
 from operator import attrgetter
-from typing import Final
+from typing import Final, TypeVar
 
 import trio
 
@@ -33,13 +33,16 @@ from ...protocol.error_codes import (
 from ...protocol.records._records import EndTransactionMarker, encode_marker
 from ._durability import Durability
 from .files._checkpoint_files import Extent
-from .files._directory import Buffer, Directory, run_blocking
+from .files._directory import Buffer, Directory, LogFile, run_blocking
 from .recovery._log_loader import LastShutdown, LogLoader
 from .segments import _reading as reading
+from .segments import _swap as swap
+from .segments._aborted_transactions import AbortedTransaction
+from .segments._cleaned_file import CleanedFile
 from .segments._log_batches import BatchPlace, file_name
 from .segments._log_config import LogConfig
 from .segments._reading import LogRead, OffsetAndTimestamp
-from .segments._segment import Segment
+from .segments._segment import Segment, SegmentReplaced
 from .segments._segments import Segments, count_aborted, remove_segments, start_offset_due
 from .state._leader_epochs import LEADER_EPOCH_FILE, EpochEnd, LeaderEpochs
 from .state._open_transactions import OpenTransactions
@@ -50,6 +53,7 @@ from .state._producer_state import (
     with_marker,
     write_snapshot,
 )
+from .validation._keys import check_keys
 from .validation._validation import (
     Appended,
     Assignment,
@@ -61,6 +65,8 @@ from .validation._validation import (
 )
 
 logger = logging.getLogger("trionet.broker.log")
+
+T = TypeVar("T")
 
 #: Creates a named tuple without the keyword handling of its class, which takes most of the time.
 _tuple: Final = tuple.__new__
@@ -93,6 +99,7 @@ class Log:
         parent: see :class:`.Durability`.
         limiter: see :class:`.Durability`.
         save_start: saves the start offset; None if it is not saved.
+        save_extent: saves the extent; None if it is not saved.
 
     Raises:
         MissingRecordsError: records are missing, and ``last_shutdown`` does not allow that.
@@ -113,6 +120,9 @@ class Log:
             here; -1 if none has. Those of expired producers may be missing.
         stable: the key under which fetches with ``read_committed`` wait for
             :meth:`take_stable_bytes`.
+        cleaned_to: the offset below which compaction may have left gaps between offsets, whatever
+            the topic's policy is now; 0 if nothing was cleaned.
+        replacements: changes whenever :attr:`extent` changes because of :meth:`replace_segments`.
     """
 
     def __init__(
@@ -128,6 +138,7 @@ class Log:
         parent: Directory | None = None,
         limiter: trio.CapacityLimiter | None = None,
         save_start: Callable[[], Awaitable[None]] | None = None,
+        save_extent: Callable[[Log], Awaitable[None]] | None = None,
     ) -> None:
         self.topic = topic
         self.partition = partition
@@ -153,7 +164,15 @@ class Log:
         self._removals = 0  # running calls of delete_before() that remove segments
         self._unsettled: Assignment | None = None  # the append that has started and not ended
         self._is_rolling = False  # the file of the next segment may exist already
+        self.cleaned_to: int = loaded.cleaned_to
+        self.replacements = 0
+        # By how much a replacement of segments that may already be on disk shrinks the log, in
+        # bytes and in aborted transactions.
+        self._shrink = 0, 0
+        # Held while segments below the active one are removed or replaced.
+        self._changing_segments = trio.Lock()
         self._save_start = save_start
+        self._save_extent = save_extent
         self._durability = Durability(
             directory,
             parent,
@@ -168,7 +187,14 @@ class Log:
 
     # Appending
 
-    def append(self, records: Buffer, now_ms: int, transaction_version: int = -1) -> Appended:
+    def append(
+        self,
+        records: Buffer,
+        now_ms: int,
+        transaction_version: int = -1,
+        *,
+        keys_are_checked: bool = False,
+    ) -> Appended:
         """Append all batches in the records field of a produce request, or none of them.
 
         Assigns offsets to the records. Does not wait or sync: if :attr:`must_flush` is true
@@ -180,8 +206,12 @@ class Log:
             transaction_version: the version of the transaction protocol if the request names a
                 transactional id: 0 or 1, or from 2 on (KIP-890) a producer that is not known here
                 must begin with sequence 0. By default, the batches must not be transactional.
+            keys_are_checked: whether :func:`.check_keys_in_steps` has accepted the records, so that
+                they are not checked again if the log is compacted.
 
         Raises:
+            RecordsRejectedError: nothing was appended: records have no key, and the log is
+                compacted.
             ApiError: nothing was appended: UNSUPPORTED_FOR_MESSAGE_FORMAT, CORRUPT_MESSAGE,
                 MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_RECORD, INVALID_TIMESTAMP,
                 TRANSACTIONAL_ID_AUTHORIZATION_FAILED (the batches are transactional, and the
@@ -197,6 +227,8 @@ class Log:
         self._now_ms = now_ms
         config = self.config
         headers = check_batches(records, config, now_ms, transaction_version)
+        if config.is_compacted and not keys_are_checked:
+            check_keys(records, headers, self._name)
         append_time_ms = now_ms if config.stamps_append_time else -1
         assignment = assign(
             headers, self._producers, self.end_offset, append_time_ms, transaction_version
@@ -370,6 +402,23 @@ class Log:
         self._is_rolling = False
         return segment
 
+    def roll(self, now_ms: int) -> None:
+        """Start a new segment, unless the active one is empty; the next flush does the slow work.
+
+        Raises:
+            ApiError: KAFKA_STORAGE_ERROR if the new segment cannot be created.
+        """
+        if self._offline_reason is not None or self._durability.failure is not None:
+            self._raise_offline()
+        if not self._segments.active.size:
+            return
+        try:
+            self._settle()
+            self._roll(now_ms)
+        except OSError as error:
+            text = f"{self._name}: cannot create a new segment: {error}"
+            raise_from(ApiError(KAFKA_STORAGE_ERROR, text), error)
+
     def _settle_roll(self) -> None:
         # If the last segment grew past the base offset of this empty file, the next startup would
         # take that file for the end of the log.
@@ -458,18 +507,18 @@ class Log:
                 break
         return found
 
+    def is_active(self, segment: Segment) -> bool:
+        """Whether a segment is the one to which records are appended."""
+        return segment is self._segments.active
+
     def end_of(self, read: LogRead) -> int:
         """Return an offset at or above which no record is in a range that was read.
 
         It is not always the lowest one, because only the offset index is asked, and only if it is
         in memory (Kafka: LogSegment.fetchUpperBoundOffset).
         """
-        segments = self._segments.all
-        found = bisect_right(segments, read.segment_base_offset, key=_base_offset) - 1
-        if found < 0:
-            return self.start_offset
         records = read.records
-        return segments[found].end_of(records.offset + records.count)
+        return read.segment.end_of(records.offset + records.count)
 
     def read(
         self, offset: int, max_bytes: int, *, min_one_message: bool = True, up_to: int | None = None
@@ -538,17 +587,31 @@ class Log:
         segments = self._segments
         active = segments.active  # read once: while this runs in a thread, the log may roll
         is_new = offset >= active.base_offset
-        read = reading.read_range(
-            [active] if is_new else segments.all,
-            offset,
-            max_bytes,
-            up_to,
-            min_one_message=min_one_message,
-            cached_only=cached_only,
-        )
-        if read is not None and not is_new:
-            segments.note_use(read.segment_base_offset)
-        return read
+        while True:
+            try:
+                read = reading.read_range(
+                    [active] if is_new else segments.all,
+                    offset,
+                    max_bytes,
+                    up_to,
+                    min_one_message=min_one_message,
+                    cached_only=cached_only,
+                )
+            except SegmentReplaced:
+                # In a thread, even the active segment may have been rolled and cleaned meanwhile.
+                is_new = False
+                continue
+            if read is not None and not is_new:
+                segments.note_use(read.segment)
+            return read
+
+    def _search(self, search: Callable[[list[Segment]], T]) -> T:
+        """Call ``search`` with all segments; repeat it if compaction replaces some. Thread-safe."""
+        while True:
+            try:
+                return search(self._segments.all)
+            except SegmentReplaced:
+                pass
 
     def offset_for_timestamp(
         self, timestamp: int, up_to: int | None = None
@@ -567,7 +630,9 @@ class Log:
         """
         visible = self.high_watermark
         limit = visible if up_to is None else min(up_to, visible)
-        found = reading.first_at_or_after(self._segments.all, timestamp, self.start_offset, limit)
+        found = self._search(
+            lambda every: reading.first_at_or_after(every, timestamp, self.start_offset, limit)
+        )
         self._segments.release_idle()
         return found
 
@@ -580,8 +645,10 @@ class Log:
         ``timestamp`` is infinity.
         """
         visible = self.high_watermark
-        offsets = reading.beginnings_before(
-            self._segments.all, self.start_offset, self.end_offset, timestamp, now_ms
+        offsets = self._search(
+            lambda every: reading.beginnings_before(
+                every, self.start_offset, self.end_offset, timestamp, now_ms
+            )
         )
         if offsets and offsets[0] > visible:
             return [visible, *(offset for offset in offsets if offset <= visible)]
@@ -595,7 +662,7 @@ class Log:
         Raises:
             ApiError: CORRUPT_MESSAGE if the bytes on disk are not a batch.
         """
-        found = reading.newest(self._segments.all, self.start_offset)
+        found = self._search(lambda every: reading.newest(every, self.start_offset))
         self._segments.release_idle()
         return found
 
@@ -666,15 +733,19 @@ class Log:
     def extent(self) -> Extent:
         """The part of the log that is on disk, with which the next startup compares the files."""
         base_offset, position = self._durability.stored_position
+        fewer_bytes, fewer_aborted = self._shrink
         return Extent(
             self.topic_id,
             self.start_offset,
             self._durability.stored_recovery_point,
             base_offset,
             position,
-            sum(each.size for each in self._segments.all if each.base_offset < base_offset),
+            sum(each.size for each in self._segments.all if each.base_offset < base_offset)
+            - fewer_bytes,
             self.leader_epoch,
-            count_aborted(self._segments.all, self._durability.stored_recovery_point),
+            count_aborted(self._segments.all, self._durability.stored_recovery_point)
+            - fewer_aborted,
+            self.cleaned_to,
         )
 
     @property
@@ -757,8 +828,10 @@ class Log:
     def retention_due(self, now_ms: int) -> int | None:
         """Return the log start offset that retention requires now; None if nothing is due."""
         self._now_ms = now_ms
-        return start_offset_due(
-            self._segments.all, self.config, self.start_offset, self.high_watermark, now_ms
+        return self._search(
+            lambda every: start_offset_due(
+                every, self.config, self.start_offset, self.high_watermark, now_ms
+            )
         )
 
     async def delete_before(self, offset: int) -> None:
@@ -783,26 +856,26 @@ class Log:
                 OFFSET_OUT_OF_RANGE,
                 f"{self._name}: offset {offset} is above the high watermark {self.high_watermark}",
             )
-        if offset == self.end_offset and self._segments.active.size and not self.is_offline:
-            try:
-                self._settle()
-                self._roll(self._now_ms)
-            except OSError as error:
-                text = f"{self._name}: cannot create a new segment: {error}"
-                raise_from(ApiError(KAFKA_STORAGE_ERROR, text), error)
+        if offset == self.end_offset and not self.is_offline:
+            self.roll(self._now_ms)
         self.start_offset = max(self.start_offset, offset)
         self.epochs.remove_below(self.start_offset)
+        # Bounded: the end of a replacement of segments, one fsync that may still be writing their
+        # index files, one for the file of the start offsets, and some unlinks.
+        with trio.CancelScope(shield=True):
+            async with self._changing_segments:
+                await self._remove_segments()
+
+    async def _remove_segments(self) -> None:
+        """Remove the segments that lie entirely below the start offset."""
         removed = self._segments.remove_below(self.start_offset)
         self._removals += bool(removed)
         self._durability.forget_before(self._segments.all[0].base_offset, self.start_offset)
-        # Bounded: one fsync that may still be writing their index files, one for the file of the
-        # start offsets, and some unlinks.
-        with trio.CancelScope(shield=True):
-            await self._durability.idle()
-            if removed:
-                await self._save_start_offset()
-                await self.directory.in_thread(lambda: remove_segments(self.directory, removed))
-                self._removals -= 1
+        await self._durability.idle()
+        if removed:
+            await self._save_start_offset()
+            await self.directory.in_thread(lambda: remove_segments(self.directory, removed))
+            self._removals -= 1
 
     async def _save_start_offset(self) -> None:
         """Save the start offset, or the next startup would report deleted records as missing."""
@@ -818,6 +891,139 @@ class Log:
         """Remove the idempotent producers that have been idle for ``producer.id.expiration.ms``."""
         remove_expired(self._producers, now_ms, self.config.producer_id_expiration_ms)
 
+    # Compaction
+
+    @property
+    def old_segments(self) -> list[Segment]:
+        """The segments before the active one, ascending. The list does not change later."""
+        return self._segments.all[:-1]
+
+    def last_records(self) -> dict[int, tuple[int, int]]:
+        """Return the last record of each producer that has not expired, by producer id.
+
+        Returns:
+            The offset of the last record, -1 if the producer has only a marker here, and the epoch
+            (Kafka: UnifiedLog.lastRecordsOfActiveProducers).
+        """
+        return {
+            producer_id: (entry.batches[-1].last_offset if entry.batches else -1, entry.epoch)
+            for producer_id, entry in self._producers.items()
+        }
+
+    def aborted_below(self, offset: int) -> list[AbortedTransaction]:
+        """Return the aborted transactions whose markers are below ``offset``, by marker."""
+        found: list[AbortedTransaction] = []
+        for segment in self._segments.all:
+            if segment.indexes.aborted is not None and segment.base_offset < offset:
+                found += segment.indexes.aborted.entries_before(offset)
+        return found
+
+    async def replace_segments(
+        self, replaced: list[Segment], cleaned: CleanedFile, file: LogFile
+    ) -> bool:
+        """Put a cleaned segment in the place of those that it was made from.
+
+        Readers that have found a range in the replaced segments can still send it. For the steps,
+        each of which survives a crash, see :mod:`.segments._swap`.
+
+        Args:
+            replaced: segments of :attr:`old_segments`, one after the other, that lie below
+                :attr:`stored_recovery_point`: no scan after a crash starts inside cleaned segments.
+            cleaned: describes the file.
+            file: the file, synced, which has the name of the log file of the first replaced
+                segment with ``.cleaned`` after it.
+
+        Returns:
+            False if nothing was replaced, because a segment is not in the log any more, or because
+            the log rejects appends (the next startup then removes the file). The round of
+            compaction must end then: a tombstone or an abort marker must not go before older
+            records.
+
+        Raises:
+            OSError: a file cannot be written, renamed or removed. Either nothing was replaced, or
+                the new segment is in place and the next startup gives its files their names. The
+                log must not be cleaned again until then.
+            ValueError: the segments are not on disk, or an earlier call has raised OSError.
+
+        Cancellation: all or nothing. Waits for the end of each step.
+        """
+        await trio.lowlevel.checkpoint()
+        is_done = False
+        # Bounded: writes of indexes, fsyncs and unlinks; the log file is on disk already.
+        with trio.CancelScope(shield=True):
+            async with self._changing_segments:
+                if self.is_offline:
+                    pass  # a deletion may be renaming and removing the directory
+                elif self._segments.contains(replaced):
+                    await self._replace_segments(replaced, cleaned, file)
+                    is_done = True
+                else:
+                    base_offset = replaced[0].base_offset
+                    await run_blocking(self.directory, swap.undo, self.directory, base_offset)
+        return is_done
+
+    async def _replace_segments(
+        self, replaced: list[Segment], cleaned: CleanedFile, file: LogFile
+    ) -> None:
+        if replaced[-1].end_offset > self.stored_recovery_point:
+            raise ValueError(f"{self._name}: flush {replaced[-1]!r} before it is replaced")
+        if any(segment.is_held for segment in replaced):
+            raise ValueError(f"{self._name}: an earlier replacement of segments has failed")
+        segment = await run_blocking(self.directory, Segment.cleaned, replaced, cleaned, file)
+        await self._commit(replaced, segment)
+        # In memory too: freeing a gigabyte of pages takes a tenth of a second.
+        await self.directory.in_thread(lambda: swap.finish(segment, replaced))
+        segment.is_held = False
+        segment.release()
+
+    async def _commit(self, replaced: list[Segment], segment: Segment) -> None:
+        """Replace segments in memory and on disk, except for the final names of the files."""
+        cleaned_to = self.cleaned_to
+        try:
+            failure = await self._write_and_commit(replaced, segment)
+            if failure is None:
+                self._segments.replace(replaced, segment)
+                return
+            self.cleaned_to = cleaned_to
+            await self._undo(replaced)
+            raise failure
+        finally:
+            self._shrink = 0, 0
+            self.replacements += 1
+
+    async def _write_and_commit(self, replaced: list[Segment], segment: Segment) -> OSError | None:
+        """Make the files of a cleaned segment count; return the error if that is impossible."""
+        try:
+            await run_blocking(self.directory, swap.write_indexes, segment)
+            self._begin_shrinking(replaced, segment)
+            if self.directory.is_durable and self._save_extent is not None:
+                # Before the smaller files count: the next startup compares them with these sizes.
+                await self._save_extent(self)
+            await run_blocking(self.directory, swap.commit, segment)
+        except OSError as error:
+            return error
+        return None
+
+    async def _undo(self, replaced: list[Segment]) -> None:
+        """Remove the files of a cleaned segment that could not be made to count."""
+        first = replaced[0]
+        try:
+            await run_blocking(self.directory, swap.undo, self.directory, first.base_offset)
+        except OSError as error:
+            logger.warning("%s: cannot remove the files of a cleaning: %s", self._name, error)
+            # Its files may count at the next startup, unless those of the segment go before.
+            first.is_held = True
+
+    def _begin_shrinking(self, replaced: list[Segment], segment: Segment) -> None:
+        """Let :attr:`extent` describe both what is on disk now and the log after a replacement."""
+        end_offset = segment.end_offset
+        fewer_bytes = sum(each.size for each in replaced) - segment.size
+        fewer_aborted = count_aborted(replaced, end_offset) - count_aborted([segment], end_offset)
+        # A startup that finds more than it expects misses nothing.
+        self._shrink = max(0, fewer_bytes), max(0, fewer_aborted)
+        self.cleaned_to = max(self.cleaned_to, end_offset)
+        self.replacements += 1
+
     # Closing
 
     def reject_appends(self, reason: str) -> None:
@@ -831,8 +1037,9 @@ class Log:
         """
         self._durability.abandon(f"{self._name} was deleted")
         await self._durability.idle()
-        for segment in self._segments.all:
-            segment.close_file()
+        async with self._changing_segments:
+            for segment in self._segments.all:
+                segment.close_file()
 
     async def close(self) -> None:
         """Reject further appends and flush everything, so that the next startup needs no scan.
@@ -847,8 +1054,9 @@ class Log:
         self._settle()
         await self.flush()
         await self._durability.idle()
-        if not self._is_as_closed:
-            await run_blocking(self.directory, self._finish)
+        async with self._changing_segments:
+            if not self._is_as_closed:
+                await run_blocking(self.directory, self._finish)
 
     def _finish(self) -> None:
         active = self._segments.active

@@ -71,6 +71,7 @@ class BrokerState:
         groups: coordinates the groups that are assigned to this node.
         registration: what the other nodes know about this node.
         conversions: the counts of converted records.
+        records_without_key: the number of records without a key that compacted topics rejected.
         request_log_topic: the topic of the request log; None if requests are not logged to a topic.
     """
 
@@ -103,6 +104,7 @@ class BrokerState:
         self.are_created_topics_ready: bool = config.flag("auto.create.topics.ready.at.once")
         self.fetch_bytes_max: int = config.integer("fetch.max.bytes")
         self.conversions: Conversions = Conversions()
+        self.records_without_key: int = 0
         self.has_replicas: bool = len(cluster.leadership.nodes) > 1
         self.is_in_memory: bool = cluster.is_in_memory
         self.request_log_topic: RequestLogTopic | None = None

@@ -37,6 +37,8 @@ from ..config._topic_keys import check_topic_overrides, topic_config, topic_keys
 from ..groups._group_store import GroupStore
 from ..groups._offsets_partition import PARTITIONS, partition_of
 from ..log import Log, LogConfig, LogFolder
+from ..log.compaction._cleaner import LogCleaner
+from ..log.compaction._cleaner_config import CleanerConfig
 from ..log.recovery._missing_records import MissingRecordsError
 from ..storage._database import DATABASE_NAME, Database, DatabaseError
 from ..storage._storage_errors import storage_errors
@@ -84,6 +86,7 @@ class Cluster:
             created.
         elections: elects and installs leaders.
         unflushed: the logs appended to since the last background flush.
+        cleaner: cleans the logs of compacted topics.
     """
 
     configs: BrokerConfigs
@@ -120,6 +123,9 @@ class Cluster:
         self.id: str = folder.cluster_id
         self.is_in_memory: bool = not folder.directory.is_durable
         self.unflushed: dict[Log, None] = {}
+        self.cleaner: LogCleaner = LogCleaner(
+            folder, _cleaner_config(config), self.now_ms, is_virtual=network.is_virtual
+        )
         self._changing_topics = trio.Lock()
         self._logs = folder.logs
         self.elections: Elections = Elections(
@@ -256,10 +262,12 @@ class Cluster:
             log = self._logs.get((topic.name, partition))
             if log is not None:
                 log.config = config
+        self.cleaner.note_change()
 
     def reconfigure(self, config: BrokerConfig) -> None:
         """Switch to new settings, except for logs; see :meth:`configure_logs`."""
         self.config = config
+        self.cleaner.reconfigure(_cleaner_config(config))
         self.topics.reconfigure(config)
 
     async def create_partitions(
@@ -449,6 +457,7 @@ class Cluster:
             if log is None:
                 config = config or self.log_config(topic.configs)
                 log = await self.folder.create(topic.name, number, topic.id, config, self.now_ms())
+                self.cleaner.note_change()
             replicas = topic.replicas[number] if number < len(topic.replicas) else ()
             self.leadership.add(key, replicas, log.leader_epoch)
             log.leader_id = leader = self.leadership[key].leader
@@ -464,6 +473,18 @@ def _coordinators(nodes: Sequence[int]) -> Leadership[int]:
     for number, replicas in enumerate(leadership.place(PARTITIONS, len(nodes))):
         leadership.add(number, replicas)
     return leadership
+
+
+def _cleaner_config(config: BrokerConfig) -> CleanerConfig:
+    return CleanerConfig(
+        is_enabled=config.flag("log.cleaner.enable"),
+        threads=config.integer("log.cleaner.threads"),
+        dedupe_buffer_size=config.integer("log.cleaner.dedupe.buffer.size"),
+        load_factor=config.real("log.cleaner.io.buffer.load.factor"),
+        io_buffer_size=config.integer("log.cleaner.io.buffer.size"),
+        bytes_per_second_max=config.real("log.cleaner.io.max.bytes.per.second"),
+        backoff_ms=config.integer("log.cleaner.backoff.ms"),
+    )
 
 
 def _report_topic(topic: Topic, before: Mapping[str, str]) -> None:

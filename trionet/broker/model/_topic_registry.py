@@ -146,6 +146,7 @@ class TopicRegistry:
         check_topic_name(name)
         if name in self._by_name:
             raise ApiError(TOPIC_ALREADY_EXISTS, f"topic {name} already exists")
+        check_not_internal(name)
         other = self._by_collision.get(_collision_name(name))
         if other is not None:
             raise ApiError(
@@ -483,6 +484,26 @@ def unknown_topic(name: str) -> ApiError:
 def is_internal(name: str) -> bool:
     """Return whether a topic is one of Kafka's internal topics (Kafka: Topic.isInternal)."""
     return name in _INTERNAL
+
+
+def check_not_internal(name: str) -> None:
+    """Reject the names of Kafka's internal topics for a new topic, and for records.
+
+    Tools that read these topics, such as Burrow, would take an ordinary topic of that name for the
+    real one, and report that there are no groups. An earlier version has created such topics; they
+    remain readable.
+
+    Raises:
+        ApiError: INVALID_TOPIC_EXCEPTION.
+    """
+    if name in _INTERNAL:
+        raise ApiError(
+            INVALID_TOPIC_EXCEPTION,
+            f"topic name {name} is reserved for an internal topic of Kafka, which does not exist"
+            " here: the broker keeps offsets and transactions in its database; read them with the"
+            " requests for groups and transactions, as `trionet groups` and kafka-consumer-groups"
+            " do",
+        )
 
 
 def _collision_name(name: str) -> str:

@@ -31,6 +31,7 @@ from ..api._dispatch import Apis
 from ..config._broker_config import BrokerConfig
 from ..config._dynamic_config_store import BrokerConfigs, report_settings
 from ..log import Directory, MemoryDirectory, open_log_folder
+from ..log.compaction._cleaner import LastCleaning
 from ..model._broker_state import BrokerState
 from ..model._cluster import Cluster
 from ..model._leadership import Leadership
@@ -46,7 +47,7 @@ from ..telemetry._request_log_writer import (
 from ..telemetry._request_recorder import RequestRecorder
 from ._broker_keywords import BrokerKeywords
 from ._node import Node, node_configs
-from ._reconfiguration import LOG_KEYS, LogReconfiguration
+from ._reconfiguration import SHARED_KEYS, LogReconfiguration
 from ._served_apis import served_apis
 from ._upkeep import start_upkeep
 
@@ -345,6 +346,44 @@ class Broker:
             with trio.CancelScope(shield=True):
                 await self._cluster.elections.node_started(node)
 
+    async def compact(self, topic: str) -> dict[int, LastCleaning]:
+        """Clean a compacted topic now, so that a test need not wait for the cleaner.
+
+        Each partition's active segment is rolled, and everything is cleaned that the cleaner may
+        ever clean: what is below the last stable offset and older than ``min.compaction.lag.ms``.
+        ``min.cleanable.dirty.ratio`` and ``log.cleaner.enable`` do not matter. As in Kafka, the
+        cleaning that first meets a tombstone keeps it for ``delete.retention.ms``; a later call
+        removes it after that time, even if nothing was written in between.
+
+        Args:
+            topic: the name of the topic.
+
+        Returns:
+            What was read and written, by partition.
+
+        Raises:
+            ValueError: the topic does not exist, or its ``cleanup.policy`` lacks ``compact``.
+            ApiError: a partition cannot be cleaned.
+            OSError: a file cannot be read or written.
+
+        Cancellation: each partition is cleaned in whole segments, or as it was.
+        """
+        cluster = self._cluster
+        found = cluster.topics.get(topic)
+        if found is None:
+            raise ValueError(f"topic {topic!r} does not exist")
+        logs = [
+            log
+            for number in range(found.partitions)
+            if (log := cluster.folder.logs.get((topic, number))) is not None
+        ]
+        policies = {log.config.cleanup_policy for log in logs if not log.config.is_compacted}
+        if policies:
+            raise ValueError(
+                f"topic {topic!r} has cleanup.policy={policies.pop()}; it must contain compact"
+            )
+        return {log.partition: await cluster.cleaner.compact(log) for log in logs}
+
     def _node(self, id: int) -> Node:
         node = self._nodes.get(id)
         if node is None:
@@ -534,7 +573,7 @@ async def _open_cluster(
     if config.log_dir is not None:
         await disk.check_ownership(config.log_dir)
     database = await stack.enter_async_context(opening)
-    altered = await BrokerConfigs.load(database, LOG_KEYS if len(configs) > 1 else frozenset())
+    altered = await BrokerConfigs.load(database, SHARED_KEYS if len(configs) > 1 else frozenset())
     settings = [altered.settings_of(each) for each in configs]
     first = settings[0].current
     report_settings(first, config, nodes=len(configs))

@@ -42,6 +42,18 @@ class BrokerKeywords(TypedDict, total=False):
     inter_broker_listener_name: str
     listener_security_protocol_map: str
     listeners: Names
+    log_cleaner_backoff_ms: int
+    log_cleaner_dedupe_buffer_size: int
+    log_cleaner_delete_retention_ms: int
+    log_cleaner_enable: bool
+    log_cleaner_io_buffer_load_factor: float
+    log_cleaner_io_buffer_size: int
+    log_cleaner_io_max_bytes_per_second: float
+    log_cleaner_max_compaction_lag_ms: int
+    log_cleaner_min_cleanable_ratio: float
+    log_cleaner_min_compaction_lag_ms: int
+    log_cleaner_threads: int
+    log_cleanup_policy: Names
     log_dir: Names | PathLike[str]
     log_dirs: Names | PathLike[str]
     log_flush_interval_messages: int

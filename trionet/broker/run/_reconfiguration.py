@@ -29,7 +29,7 @@ from ...errors import ConfigError, LocalProtocolError
 from ...server._socket_server import SocketServer, check_resize
 from ...server.quotas._connection_limits import ServerLimits
 from ..config._broker_config import BrokerConfig, ListenerSettings
-from ..config._dynamic_config import STORES, THREADS, TOPIC_DEFAULTS, DynamicConfig
+from ..config._dynamic_config import CLEANER, STORES, THREADS, TOPIC_DEFAULTS, DynamicConfig
 from ..config._dynamic_config_store import Apply
 from ..config._listeners import LISTENER_PREFIX
 from ..log import LogConfig
@@ -47,7 +47,12 @@ LOOKUP_SECONDS_MAX: Final = 10.0
 TOPICS_AT_ONCE = 20
 
 LOG_KEYS = TOPIC_DEFAULTS | {"producer.id.expiration.ms"}
-"""The keys that apply to logs; with several nodes, they cannot be set for a single node."""
+"""The keys that apply to logs."""
+
+SHARED_KEYS = LOG_KEYS | CLEANER
+"""The keys that several nodes cannot have different values of, so that none is set for one node."""
+
+CLEANER_THREADS: Final = "log.cleaner.threads"
 
 
 @attrs.define(eq=False)
@@ -63,7 +68,17 @@ class LogReconfiguration:
     settings: DynamicConfig
 
     async def prepare(self, settings: DynamicConfig, altered: frozenset[str]) -> Apply:
-        """Return a function that applies the settings; logs accept all valid settings."""
+        """Return a function that applies the settings to the logs and their cleaner.
+
+        Raises:
+            ConfigError: the number of cleanings at the same time would change by too much (Kafka:
+                LogCleaner.validateReconfiguration).
+        """
+        old, new = self.settings.current, settings.current
+        if old[CLEANER_THREADS] != new[CLEANER_THREADS]:  # 0 at the start is allowed, and stays
+            check_resize(
+                CLEANER_THREADS, old.integer(CLEANER_THREADS), new.integer(CLEANER_THREADS)
+            )
         await trio.lowlevel.checkpoint()
         return partial(self._apply, settings, altered)
 

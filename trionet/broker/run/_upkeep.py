@@ -51,6 +51,7 @@ def start_upkeep(nursery: trio.Nursery, cluster: Cluster, apis: Iterable[Apis]) 
             nursery.start_soon(load_codecs, each, name="codecs")
     if not cluster.is_in_memory:
         nursery.start_soon(_every, FLUSH_CHECK_SECONDS, _flush, cluster, name="log-flusher")
+    nursery.start_soon(cluster.cleaner.run, name="log-cleaner")
     nursery.start_soon(_retry_markers, cluster, name="transaction-markers")
     rounds: list[tuple[str, str, Callable[[Cluster], Awaitable[None]]]] = [
         ("log-retention", "log.retention.check.interval.ms", apply_retention),

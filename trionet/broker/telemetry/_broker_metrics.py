@@ -31,6 +31,7 @@ from ...server.metrics._server_metrics import server_collectors, server_sections
 from ...server.metrics._snapshot_sections import Section
 from ..config._broker_config import BrokerConfig
 from ..model._broker_state import BrokerState
+from ._cleaner_metrics import CLEANER_METRICS, collect_cleaner
 from ._request_recorder import RequestRecorder
 from ._snapshot_sections import fetch_sessions_section, groups_section
 from ._transaction_metrics import TRANSACTION_METRICS, collect_transactions
@@ -67,6 +68,12 @@ FETCH_CONVERSIONS = meter(
     "BrokerTopicMetrics",
     "FetchMessageConversionsPerSec",
     "Records that were converted to message sets for old consumers.",
+)
+RECORDS_WITHOUT_KEY = meter(
+    "server",
+    "BrokerTopicMetrics",
+    "NoKeyCompactedTopicRecordsPerSec",
+    "Records without a key that compacted topics have rejected.",
 )
 LOG_BYTES = Metric("trionet_log_bytes", Kind.GAUGE, "Bytes in the logs of all partitions.")
 LOOP_PASSES = Metric("trionet_loop_passes_total", Kind.COUNTER, "Iterations of the trio loop.")
@@ -112,6 +119,8 @@ KAFKA_METRICS: tuple[Metric, ...] = (
     PURGATORY_SIZE,
     *PRODUCE_CONVERSIONS,
     *FETCH_CONVERSIONS,
+    *RECORDS_WITHOUT_KEY,
+    *CLEANER_METRICS,
     *TRANSACTION_METRICS,
 )
 
@@ -160,6 +169,7 @@ class BrokerMetrics:
         }
         self._produce_conversions = Meter(*PRODUCE_CONVERSIONS)
         self._fetch_conversions = Meter(*FETCH_CONVERSIONS)
+        self._records_without_key = Meter(*RECORDS_WITHOUT_KEY)
         collectors = server_collectors(
             self._server,
             self._monitor.statistics,
@@ -273,6 +283,8 @@ class BrokerMetrics:
         conversions = state.conversions
         yield from self._produce_conversions.families({(): conversions.produced}, now)
         yield from self._fetch_conversions.families({(): conversions.fetched}, now)
+        yield from self._records_without_key.families({(): state.records_without_key}, now)
+        yield from collect_cleaner(state)
         yield from collect_transactions(state)
         yield single(LOG_BYTES, sum(log.size for log in state.folder.logs.values()))
         if self._recorder is not None:

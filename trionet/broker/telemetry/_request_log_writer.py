@@ -154,8 +154,13 @@ async def open_request_log(
         await trio.lowlevel.checkpoint()
         return {}
     if cluster.topics.get(settings.topic) is None:
+        # Its records have no keys, which a log.cleanup.policy with "compact" would reject.
+        is_compacted = cluster.log_config({}).is_compacted
+        configs = (("cleanup.policy", "delete"),) if is_compacted else ()
         try:
-            await cluster.create_topic(settings.topic, partitions=settings.partitions)
+            await cluster.create_topic(
+                settings.topic, partitions=settings.partitions, configs=configs
+            )
         except ApiError as error:
             raise ConfigError(f"{TOPIC} = {settings.topic!r}: {error.message}") from error
     return {state.node_id: RequestLog(cluster, state, settings) for state in states}

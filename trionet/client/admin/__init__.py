@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ._calls import Results as Results
     from ._cluster import ClusterCalls as ClusterCalls
     from ._cluster import ClusterDescription as ClusterDescription
+    from ._cluster import Compaction as Compaction
     from ._cluster import FeatureCalls as FeatureCalls
     from ._cluster import Features as Features
     from ._cluster import FeatureUpdate as FeatureUpdate
@@ -96,8 +97,8 @@ _HOMES = {
     "_admin": "Admin open_admin",
     "_calls": "AdminSettings Results",
     "_cluster": (
-        "ClusterCalls ClusterDescription FeatureCalls FeatureUpdate Features LogDir "
-        "LogDirCalls MetadataQuorum QuorumCalls QuorumReplica RaftEndpoint Replica "
+        "ClusterCalls ClusterDescription Compaction FeatureCalls FeatureUpdate Features "
+        "LogDir LogDirCalls MetadataQuorum QuorumCalls QuorumReplica RaftEndpoint Replica "
         "ReplicaInfo UpgradeType"
     ),
     "_configs": (

@@ -11,6 +11,7 @@ import attrs
 
 from ... import __version__
 from ...errors import UnsupportedVersionError
+from ...protocol import _partition_compaction as partition_compaction
 from ...protocol import error_codes
 from ...protocol._wire import uuid_text
 from ...protocol.messages import (
@@ -444,6 +445,32 @@ class Replica:
 
 
 @attrs.frozen
+class Compaction:
+    """How a partition of a compacted topic is cleaned; from trionet brokers only.
+
+    Attributes:
+        dirty_ratio: the share of the log that the next cleaning would find dirty, from 0 to 1.
+        cleaned_ms: the time when the last cleaning ended, in milliseconds since the epoch; None if
+            there was none since the broker has started.
+        cleaning_seconds: the duration of that cleaning.
+        bytes_before: the size of what it has cleaned, before.
+        bytes_after: the size of what it has cleaned, afterwards.
+        records_before: the number of records in that, before.
+        records_after: the number of records in that, afterwards.
+        uncleanable: why the partition is not cleaned any more; None if it is.
+    """
+
+    dirty_ratio: float
+    cleaned_ms: int | None
+    cleaning_seconds: float
+    bytes_before: int
+    bytes_after: int
+    records_before: int
+    records_after: int
+    uncleanable: str | None
+
+
+@attrs.frozen
 class ReplicaInfo:
     """A replica in a log directory.
 
@@ -452,11 +479,14 @@ class ReplicaInfo:
         offset_lag: the number of offsets from the log end offset to the high watermark, or, for a
             future replica, to the log end offset of the current replica.
         is_future: whether the replica is being moved to this directory from another one.
+        compaction: how the partition is cleaned; None if its topic is not compacted, and from other
+            brokers than trionet's.
     """
 
     bytes: int
     offset_lag: int
     is_future: bool
+    compaction: Compaction | None = None
 
 
 @attrs.frozen
@@ -569,11 +599,30 @@ def _log_dir(result: describe_log_dirs.DescribeLogDirsResult) -> LogDir:
     return LogDir(
         {
             TopicPartition(topic.name, each.partition_index): ReplicaInfo(
-                each.partition_size, each.offset_lag, each.is_future_key
+                each.partition_size,
+                each.offset_lag,
+                each.is_future_key,
+                _compaction(each.unknown_tags),
             )
             for topic in result.topics
             for each in topic.partitions
         },
         known(result.total_bytes),
         known(result.usable_bytes),
+    )
+
+
+def _compaction(tags: tuple[tuple[int, bytes], ...]) -> Compaction | None:
+    found = partition_compaction.decode_tags(tags)
+    if found is None:
+        return None
+    return Compaction(
+        found.dirty_ratio,
+        known(found.cleaned_ms),
+        found.cleaning_ms / 1000,
+        found.bytes_read,
+        found.bytes_written,
+        found.records_read,
+        found.records_written,
+        found.uncleanable,
     )

@@ -302,6 +302,9 @@ class TopicRow:
             compacted records and transaction markers.
         rate: the number of recently appended offsets per second.
         history: the history of ``rate``.
+        dirty_ratio: the largest dirty ratio of a partition, from 0 to 1; None if the topic is not
+            compacted, and from other brokers than trionet's.
+        uncleanable: the number of partitions that are not cleaned any more; None as above.
     """
 
     name: str
@@ -315,11 +318,39 @@ class TopicRow:
     records: int | None = None
     rate: float | None = None
     history: History | None = None
+    dirty_ratio: float | None = None
+    uncleanable: int | None = None
+
+
+@attrs.frozen
+class CompactionRow:
+    """How a partition of a compacted topic is cleaned.
+
+    Attributes:
+        dirty_ratio: the share of the log that the next cleaning would find dirty, from 0 to 1.
+        cleaned_ms: when the last cleaning ended, in milliseconds since the epoch; None if there was
+            none since the broker has started.
+        bytes_before: the size of what it has cleaned, before.
+        bytes_after: the size of what it has cleaned, afterwards.
+        uncleanable: why the partition is not cleaned any more; None if it is.
+    """
+
+    dirty_ratio: float
+    cleaned_ms: int | None
+    bytes_before: int
+    bytes_after: int
+    uncleanable: str | None
 
 
 @attrs.frozen
 class PartitionRow:
-    """A partition of a topic, where ``leader`` is -1 if there is no leader."""
+    """A partition of a topic.
+
+    Attributes:
+        leader: the id of the leader; -1 if there is no leader.
+        compaction: how the partition is cleaned; None if its topic is not compacted, and from other
+            brokers than trionet's.
+    """
 
     topic: str
     number: int
@@ -332,6 +363,7 @@ class PartitionRow:
     end_offset: int | None = None
     bytes: int | None = None
     rate: float | None = None
+    compaction: CompactionRow | None = None
 
 
 @attrs.frozen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import attrs
@@ -28,6 +29,16 @@ TOPIC_COLUMNS: Final[tuple[Column[TopicRow], ...]] = (
         Column(name, title, 5, text=units.count, right=True, priority=3, style=alarm_if(name))
         for name, title in (("under_replicated", "!SYNC"), ("leaderless", "!LEAD"))
     ),
+    Column(
+        "uncleanable",
+        "!CLEAN",
+        6,
+        text=units.count,
+        right=True,
+        priority=3,
+        style=alarm_if("uncleanable"),
+    ),
+    Column("dirty_ratio", "DIRTY", 6, text=units.percent, right=True, priority=4),
     Column("records", "RECORDS", 9, text=units.count, right=True, priority=1),
     Column("rate", "REC/S", 8, text=units.rate, right=True),
     Column("bytes", "SIZE", 9, text=units.size, right=True, priority=2),
@@ -95,8 +106,10 @@ class TopicsView(View):
         "All topics of the cluster. RECORDS is the number of offsets from the start to the end of "
         "all partitions, including compacted records and transaction markers. REC/S is the rate "
         "at which the end offsets grow. SIZE is the size at the leaders. !SYNC counts partitions "
-        "with an out-of-sync replica, and !LEAD counts partitions without a leader. Enter shows "
-        "the partitions, f the records as they arrive, and c the configs."
+        "with an out-of-sync replica, and !LEAD counts partitions without a leader. Of compacted "
+        "topics on trionet brokers, !CLEAN counts partitions that are not cleaned any more, and "
+        "DIRTY is the largest share of a partition that was not cleaned yet. Enter shows the "
+        "partitions, f the records as they arrive, and c the configs."
     )
     section: ClassVar[str | None] = "topics"
     actions: Sequence[Action] = (CREATE, DELETE, GROW, produce_to(lambda row: row.name))
@@ -148,6 +161,49 @@ PARTITION_COLUMNS: Final[tuple[Column[PartitionRow], ...]] = (
 )
 
 
+def _cleaned(row: PartitionRow) -> int | None:
+    return None if row.compaction is None else row.compaction.cleaned_ms
+
+
+def _time(ms: int) -> str:
+    try:
+        return datetime.fromtimestamp(ms / 1000).astimezone().strftime("%m-%d %H:%M")
+    except (OverflowError, ValueError, OSError):  # no time that a calendar has
+        return str(ms)
+
+
+def _gain(row: PartitionRow) -> str | None:
+    if row.compaction is None or row.compaction.cleaned_ms is None:
+        return None
+    found = row.compaction
+    return f"{units.size(found.bytes_before)} to {units.size(found.bytes_after)}"
+
+
+COMPACTION_COLUMNS: Final[tuple[Column[PartitionRow], ...]] = (
+    Column(
+        "dirty_ratio",
+        "DIRTY",
+        6,
+        lambda row: None if row.compaction is None else row.compaction.dirty_ratio,
+        text=units.percent,
+        right=True,
+        priority=1,
+    ),
+    Column("cleaned_ms", "CLEANED", 11, _cleaned, text=_time, priority=3, is_searched=False),
+    Column("gain", "GAIN", 20, _gain, priority=2, is_searched=False),
+    Column(
+        "uncleanable",
+        "UNCLEANABLE",
+        14,
+        lambda row: None if row.compaction is None else row.compaction.uncleanable,
+        priority=2,
+        grow=3,
+        style=lambda _: palette.ALARM,
+    ),
+)
+"""The columns of partitions of compacted topics on trionet brokers."""
+
+
 class TopicView(View):
     """The partitions of a topic.
 
@@ -157,7 +213,10 @@ class TopicView(View):
 
     name = "partitions"
     help = (
-        "The partitions of one topic: leader, in-sync replicas, start offset and end offset. "
+        "The partitions of one topic: leader, in-sync replicas, start offset and end offset. If "
+        "the topic is compacted, and its brokers are trionet's, DIRTY is the share that was not "
+        "cleaned yet, CLEANED when the last cleaning ended, GAIN the size of what it cleaned "
+        "before and afterwards, and UNCLEANABLE why a partition is not cleaned any more. "
         "Enter shows the records of a partition as they arrive, f the records of the whole topic, "
         "and c the configs of the topic."
     )
@@ -181,7 +240,10 @@ class TopicView(View):
 
     def table(self, model: Model) -> Table[PartitionRow]:
         rows = [row for row in model.partitions.values() if row.topic == self.title]
-        found = table_of(model.partitions, PARTITION_COLUMNS, "topic", "number", sort="number")
+        columns = PARTITION_COLUMNS
+        if any(row.compaction is not None for row in rows):
+            columns += COMPACTION_COLUMNS
+        found = table_of(model.partitions, columns, "topic", "number", sort="number")
         missing = found.missing
         if not rows and missing is None:
             is_gone = model.topics.is_whole and self.title not in model.topics

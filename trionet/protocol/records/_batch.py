@@ -166,6 +166,32 @@ def seal_batch(
     return [prefix + rest, *chunks]
 
 
+def seal_header(header: BatchHeader) -> BatchHeader:
+    """Return the header of a batch without records, with the checksum that it needs."""
+    return header._replace(crc=crc32c(header.pack()[CRC_START:]))
+
+
+def empty_batch(base_offset: int, count: int, leader_epoch: int) -> BatchHeader:
+    """Return an empty batch without a producer, which takes ``count`` offsets; it is all header."""
+    return seal_header(
+        BatchHeader(
+            base_offset=base_offset,
+            length=HEADER_SIZE - PREFIX_SIZE,
+            leader_epoch=leader_epoch,
+            magic=MAGIC,
+            crc=0,
+            attributes=0,
+            last_offset_delta=count - 1,
+            base_timestamp=-1,
+            max_timestamp=-1,
+            producer_id=-1,
+            producer_epoch=-1,
+            base_sequence=-1,
+            count=0,
+        )
+    )
+
+
 def read_header(buf: Bytes, pos: int = 0) -> BatchHeader:
     """Decode the header of the batch at ``pos``.
 

@@ -186,6 +186,7 @@ EXTENTS = st.dictionaries(
         NUMBERS,
         NUMBERS,
         st.just(0) | NUMBERS,
+        st.just(0) | NUMBERS,
     ),
 )
 
@@ -208,6 +209,15 @@ def test_a_line_ends_with_the_aborted_transactions_if_there_are_any() -> None:
     _, _, line, _ = encoded({("orders", 3): extent}).decode().splitlines()
 
     assert line.endswith(" 5 42 40 100 2000 7 9")
+
+
+def test_a_line_ends_with_where_cleaning_ended_if_there_was_any() -> None:
+    """Without it, a line is as releases wrote it that did not compact."""
+    extent = Extent(bytes(16), 5, 42, 40, 100, 2000, 7, 0, 30)
+    _, _, line, _ = encoded({("orders", 3): extent}).decode().splitlines()
+
+    assert line.endswith(" 5 42 40 100 2000 7 0 30")
+    assert {("orders", 3): extent} == decode_extents(encoded({("orders", 3): extent}))
 
 
 @pytest.mark.slow

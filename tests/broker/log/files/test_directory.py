@@ -116,6 +116,21 @@ def test_replace_gives_a_new_content_and_leaves_no_draft(directory: Directory) -
     assert ["a"] == directory.names()
 
 
+def test_renamed_file_replaces_another_and_stays_open(directory: Directory) -> None:
+    file = directory.create("new")
+    file.write_at(0, [b"new"])
+    directory.write("old", 0, b"a long old content")
+    before = directory.open("old")
+    directory.rename("new", "old")
+
+    assert ["old"] == directory.names()
+    assert (b"new", b"a long") == (directory.read("old"), before.read_at(0, 6))
+    file.write_at(3, [b"er"])
+    assert b"newer" == directory.read("old")
+    with pytest.raises(FileNotFoundError):
+        directory.rename("new", "old")
+
+
 def test_removing_a_missing_file_is_no_error(directory: Directory) -> None:
     directory.remove("missing")
 
@@ -180,7 +195,8 @@ def test_memory_knows_no_times_and_the_disk_does(folder: FolderDirectory) -> Non
     memory = MemoryDirectory()
     memory.write("a", 0, b"")
     folder.write("a", 0, b"")
-    os.utime(Path(folder.path) / "a", ns=(0, 1_234_000_000))
+    for directory in (memory, folder):
+        directory.set_modified_ms("a", 1234)
 
     assert memory.modified_ms("a") is None
     assert 1234 == folder.modified_ms("a")

@@ -58,9 +58,9 @@ def test_read_starts_with_the_batch_that_contains_the_offset(log: Log) -> None:
 def test_read_stays_in_one_segment(log: Log) -> None:
     read = log.read(1, 10_000)
 
-    assert (0, 0) == (read.records.offset, read.segment_base_offset)
+    assert (0, 0) == (read.records.offset, read.segment.base_offset)
     assert [0, 3, 4] == [each.base_offset for _, each in iter_batches(bytes_of(read))]
-    assert 6 == log.read(6, 10_000).segment_base_offset
+    assert 6 == log.read(6, 10_000).segment.base_offset
 
 
 def test_read_at_the_end_is_empty(log: Log) -> None:

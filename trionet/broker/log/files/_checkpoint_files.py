@@ -2,8 +2,9 @@
 
 Byte for byte as Kafka reads and writes them:
 
-* ``recovery-point-offset-checkpoint`` and ``log-start-offset-checkpoint``: a version (0), a count,
-  and one line per partition, ``topic partition offset``;
+* ``recovery-point-offset-checkpoint``, ``log-start-offset-checkpoint`` and
+  ``cleaner-offset-checkpoint`` (the first offset that compaction has not cleaned): a version (0), a
+  count, and one line per partition, ``topic partition offset``;
 * ``meta.properties``: the cluster and broker that own the directory;
 * ``partition.metadata``, in the directory of each partition: the topic id;
 * ``.kafka_cleanshutdown``, which exists only after a clean shutdown.
@@ -15,9 +16,12 @@ segment from a missing one. The choice: a separate file beside Kafka's files, wh
 over them. It contains a version (0), a count, one line per partition, and a CRC-32C of all of
 these. Kafka ignores it. A line ends with the number of aborted transactions if there are any,
 because a missing ``.txnindex`` would show their records to consumers; releases without transactions
-do not know that number. Rejected: extending Kafka's files, because Kafka must be able to read the
-directory. Also rejected: a table in the database, because logs must be readable without the
-database.
+do not know that number. After it, a compacted log has the offset up to which compaction may have
+left gaps, so that a startup does not take these for damage even if the topic is not compacted any
+more. A release that does not know this offset reports the file as damaged, and goes by Kafka's
+files and the topic's present policy. Rejected: extending Kafka's files, because Kafka must be able
+to read the directory. Also rejected: a table in the database, because logs must be readable without
+the database.
 """
 
 from __future__ import annotations
@@ -41,6 +45,7 @@ logger = logging.getLogger("trionet.broker.log")
 
 RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
 START_OFFSET_FILE = "log-start-offset-checkpoint"
+CLEANER_OFFSET_FILE = "cleaner-offset-checkpoint"
 META_FILE = "meta.properties"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 PARTITION_FILE = "partition.metadata"
@@ -223,6 +228,7 @@ class Extent:
         bytes_before: the total size of the segments before that segment, in bytes.
         leader_epoch: the latest leader epoch.
         aborted_transactions: the number of aborted transactions whose markers are in that part.
+        cleaned_to: the offset below which compaction may have left gaps; 0 if nothing was cleaned.
     """
 
     topic_id: bytes
@@ -233,6 +239,7 @@ class Extent:
     bytes_before: int
     leader_epoch: int
     aborted_transactions: int = 0
+    cleaned_to: int = 0
 
     @property
     def size(self) -> int:
@@ -246,8 +253,10 @@ def extent_line(key: PartitionKey, extent: Extent) -> bytes:
         f"{key[0]} {key[1]} {extent.topic_id.hex()} {extent.start_offset} {extent.end_offset}"
         f" {extent.base_offset} {extent.position} {extent.bytes_before} {extent.leader_epoch}"
     )
-    if extent.aborted_transactions:
+    if extent.aborted_transactions or extent.cleaned_to:
         line += f" {extent.aborted_transactions}"
+    if extent.cleaned_to:
+        line += f" {extent.cleaned_to}"
     return line.encode() + b"\n"
 
 
@@ -275,7 +284,7 @@ def decode_extents(data: bytes) -> dict[PartitionKey, Extent]:
     for line in lines:
         found = _LINE.fullmatch(line)
         numbers = [int(each) for each in found[4].split()] if found else []
-        if found is None or len(numbers) not in (6, 7) or max(numbers) > _OFFSET_MAX:
+        if found is None or len(numbers) not in (6, 7, 8) or max(numbers) > _OFFSET_MAX:
             raise ValueError(f"byte {data.index(line)}: invalid line {line!r}")
         key = found[1].decode("ascii"), int(found[2])
         extents[key] = Extent(bytes.fromhex(found[3].decode()), *numbers)

@@ -10,7 +10,8 @@ a partition needs one file descriptor rather than four.
 
 Data is durable only once it has been synced: the contents of a file by :meth:`LogFile.sync` or
 :meth:`Directory.sync_file`, the name of a file by :meth:`Directory.sync`. Only
-:meth:`Directory.replace` syncs both.
+:meth:`Directory.replace` syncs both. A power failure may undo any of the changes of names that were
+not synced, whatever their order was.
 """
 
 from __future__ import annotations
@@ -225,6 +226,9 @@ class Directory(Protocol):
     def modified_ms(self, name: str) -> int | None:
         """Return the modification time of a file, in ms since the epoch; None if unknown."""
 
+    def set_modified_ms(self, name: str, modified_ms: int) -> None:
+        """Set the modification time of a file, in ms since the epoch. In memory, none is kept."""
+
     def write(self, name: str, position: int, data: Buffer) -> None:
         """Write to a file at ``position``, creating the file if needed.
 
@@ -250,6 +254,9 @@ class Directory(Protocol):
 
     def remove(self, name: str) -> None:
         """Remove a file, which stays readable while open. Does nothing if the file is missing."""
+
+    def rename(self, name: str, new_name: str) -> None:
+        """Rename a file atomically, replacing a file that has the new name. Syncs nothing."""
 
     def sync_file(self, name: str) -> None:
         """Wait until the contents of a file are on disk."""
@@ -354,6 +361,9 @@ class FolderDirectory:
     def modified_ms(self, name: str) -> int:
         return os.stat(self._join(name)).st_mtime_ns // 1_000_000
 
+    def set_modified_ms(self, name: str, modified_ms: int) -> None:
+        os.utime(self._join(name), ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
+
     def write(self, name: str, position: int, data: Buffer) -> None:
         with _with_filename(self._join(name)):
             _write_all(log_file(self._open(name, os.O_WRONLY | os.O_CREAT)), position, data)
@@ -388,6 +398,9 @@ class FolderDirectory:
             os.unlink(self._join(name))
         except FileNotFoundError:
             pass
+
+    def rename(self, name: str, new_name: str) -> None:
+        os.replace(self._join(name), self._join(new_name))
 
     def sync_file(self, name: str) -> None:
         with _with_filename(self._join(name)):

@@ -88,6 +88,9 @@ class MemoryDirectory:
         self._existing(name)
         return None
 
+    def set_modified_ms(self, name: str, modified_ms: int) -> None:
+        pass
+
     def write(self, name: str, position: int, data: Buffer) -> None:
         file = self._files.get(name)
         if file is None:
@@ -113,6 +116,11 @@ class MemoryDirectory:
 
     def remove(self, name: str) -> None:
         self._files.pop(name, None)
+
+    def rename(self, name: str, new_name: str) -> None:
+        file = self._existing(name)
+        self._files[new_name] = file
+        del self._files[name]
 
     def sync_file(self, name: str) -> None:
         self._existing(name)

@@ -17,6 +17,7 @@ import trio
 from .._log import Log
 from ..files._checkpoint_files import (
     CLEAN_SHUTDOWN_FILE,
+    CLEANER_OFFSET_FILE,
     EXTENT_FILE,
     RECOVERY_POINT_FILE,
     START_OFFSET_FILE,
@@ -43,11 +44,15 @@ T = TypeVar("T")
 
 
 class Checkpointing:
-    """Writes the three checkpoint files of one data directory, one file at a time.
+    """Writes the checkpoint files of one data directory, one file at a time.
 
     Args:
         directory: the data directory.
         logs: a live view of all open logs.
+
+    Attributes:
+        first_dirty_offsets: the first offset that compaction has not cleaned, of each partition
+            that it has cleaned.
     """
 
     def __init__(self, directory: Directory, logs: Mapping[PartitionKey, Log]) -> None:
@@ -57,6 +62,24 @@ class Checkpointing:
         self._requested = self._written = 0
         self._stored: dict[str, frozenset[PartitionKey]] = {}
         self._lines: dict[PartitionKey, tuple[tuple[object, ...], bytes]] = {}
+        self.first_dirty_offsets: dict[PartitionKey, int] = {}
+
+    def load_first_dirty(self, offsets: Mapping[PartitionKey, int]) -> None:
+        """Take over the offsets that the last run stored, as far as the logs reach."""
+        self._stored[CLEANER_OFFSET_FILE] = frozenset(offsets)
+        self.first_dirty_offsets.update(
+            (key, offset)
+            for key, offset in offsets.items()
+            if key in self._logs and offset <= self._logs[key].end_offset
+        )
+
+    async def set_first_dirty(self, log: Log, offset: int) -> None:
+        """Set and save an offset; see :meth:`.LogFolder.set_first_dirty`."""
+        key = log.topic, log.partition
+        async with self._writing:
+            if self._logs.get(key) is log:
+                self.first_dirty_offsets[key] = offset
+                await self._replace_first_dirty()
 
     def mentions(self, key: PartitionKey) -> bool:
         """Return whether a checkpoint file lists a partition, or may after the current write."""
@@ -71,6 +94,9 @@ class Checkpointing:
             await self._replace(
                 RECOVERY_POINT_FILE, recovery_points, lambda: encode_offsets(recovery_points)
             )
+            stored = self._stored.get(CLEANER_OFFSET_FILE, frozenset())
+            if not stored <= self._logs.keys():
+                await self._replace_first_dirty()
 
     async def write_start_offsets(self) -> None:
         """Write the start offsets; see :meth:`.LogFolder.write_start_offsets`."""
@@ -79,6 +105,17 @@ class Checkpointing:
         async with self._writing:
             if self._written < asked:
                 await self._replace_start_offsets()
+
+    async def write_extent(self, log: Log) -> None:
+        """Write the extents, of which only that of ``log`` is a new one.
+
+        Compaction does this for each group of segments, and computing the extents of thousands of
+        logs each time would hold the loop.
+        """
+        async with self._writing:
+            self._lines[log.topic, log.partition] = _state_and_line(log)
+            lines = {key: line for key, (_, line) in self._lines.items() if key in self._logs}
+            await self._replace(EXTENT_FILE, lines, lambda: encode_extents(lines.values()))
 
     async def _replace_start_offsets(self) -> None:
         covered = self._requested
@@ -92,21 +129,17 @@ class Checkpointing:
         await self._replace(START_OFFSET_FILE, starts, lambda: encode_offsets(starts))
         self._written = covered
 
+    async def _replace_first_dirty(self) -> None:
+        offsets = {key: each for key, each in self.first_dirty_offsets.items() if key in self._logs}
+        await self._replace(CLEANER_OFFSET_FILE, offsets, lambda: encode_offsets(offsets))
+
     def _extent_lines(self) -> dict[PartitionKey, bytes]:
         """Return one line per log, reusing the lines of unchanged logs."""
         known, self._lines = self._lines, {}
         for key, log in self._logs.items():
-            state = (
-                log.topic_id,
-                log.start_offset,
-                # Removing segments below the start offset changes nothing else.
-                log.first_segment_offset,
-                log.stored_recovery_point,
-                log.leader_epoch,
-            )
             before = known.get(key)
-            if before is None or before[0] != state:
-                before = state, extent_line(key, log.extent)
+            if before is None or before[0] != _state(log):
+                before = _state_and_line(log)
             self._lines[key] = before
         return {key: line for key, (_, line) in self._lines.items()}
 
@@ -129,6 +162,23 @@ class Checkpointing:
             pass
 
 
+def _state(log: Log) -> tuple[object, ...]:
+    """Return what changes whenever the extent of a log does, and is quicker to compute."""
+    return (
+        log.topic_id,
+        log.start_offset,
+        # Removing segments below the start offset changes nothing else.
+        log.first_segment_offset,
+        log.stored_recovery_point,
+        log.leader_epoch,
+        log.replacements,
+    )
+
+
+def _state_and_line(log: Log) -> tuple[tuple[object, ...], bytes]:
+    return _state(log), extent_line((log.topic, log.partition), log.extent)
+
+
 @attrs.frozen
 class ShutdownRecord:
     """The state of a data directory at the last shutdown, as recorded in its files.
@@ -139,12 +189,14 @@ class ShutdownRecord:
         start_offsets: the start offset of each log that starts inside a segment, from Kafka's
             checkpoint.
         extents: the part of each log that was on disk; None if the file is missing or damaged.
+        first_dirty_offsets: the first offset of each compacted log that was not cleaned.
     """
 
     was_clean: bool
     recovery_points: dict[PartitionKey, int]
     start_offsets: dict[PartitionKey, int]
     extents: dict[PartitionKey, Extent] | None
+    first_dirty_offsets: dict[PartitionKey, int]
 
     def of(self, key: PartitionKey, *, loss_allowed: bool) -> LastShutdown:
         """Return what is recorded for a partition, or for an earlier partition of the same name.
@@ -167,6 +219,10 @@ class ShutdownRecord:
             recovery_point=recovery_point,
             start_offset=start_offset,
             extent=extent,
+            # Either file may be missing, or be that of a release without the other one.
+            cleaned_to=max(
+                0 if extent is None else extent.cleaned_to, self.first_dirty_offsets.get(key, 0)
+            ),
             loss_allowed=loss_allowed,
         )
 
@@ -201,6 +257,7 @@ def read_shutdown_record(directory: Directory) -> ShutdownRecord:
         _read(directory, RECOVERY_POINT_FILE, decode_offsets) or {},
         _read(directory, START_OFFSET_FILE, decode_offsets) or {},
         _read(directory, EXTENT_FILE, decode_extents),
+        _read(directory, CLEANER_OFFSET_FILE, decode_offsets) or {},
     )
 
 

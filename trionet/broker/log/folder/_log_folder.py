@@ -78,6 +78,8 @@ class LogFolder:
         logs: all open logs, keyed by topic and partition number.
         stop_failed: whether flushing a log or writing a checkpoint failed when the directory was
             closed.
+        first_dirty_offsets: the first offset that compaction has not cleaned, for each partition
+            that it has cleaned. Change them with :meth:`set_first_dirty`.
     """
 
     def __init__(
@@ -102,6 +104,10 @@ class LogFolder:
         self._creating: set[PartitionKey] = set()
         self._checkpointing = Checkpointing(directory, self.logs)
         self._save_start = self._checkpointing.write_start_offsets
+        self._save_extent = self._checkpointing.write_extent
+        self.first_dirty_offsets: Mapping[PartitionKey, int] = (
+            self._checkpointing.first_dirty_offsets
+        )
         self._deleted = DeletedFolders(directory)
 
     # Opening
@@ -163,6 +169,7 @@ class LogFolder:
         openings = {key: open_partition(key) for key in dict.fromkeys([*found, *expected])}
         await self._open_in_threads(openings, 1 if was_clean else threads, len(found))
         opening.check()
+        self._checkpointing.load_first_dirty(record.first_dirty_offsets)
         self._is_open = True
         # A directory's name must be durable before a checkpoint says that its records are: recovery
         # may have found a directory that was created just before a kill and never synced.
@@ -231,6 +238,7 @@ class LogFolder:
             parent=self.directory,
             limiter=self._syncs,
             save_start=self._save_start,
+            save_extent=self._save_extent,
         )
 
     # Partitions
@@ -327,6 +335,7 @@ class LogFolder:
 
     async def _rename_away(self, key: PartitionKey, name: str) -> None:
         log = self.logs.pop(key)
+        self._checkpointing.first_dirty_offsets.pop(key, None)
         log.reject_appends(f"{key[0]}-{key[1]} was deleted")
         done = self._removing[key] = trio.Event()
         try:
@@ -372,6 +381,21 @@ class LogFolder:
         Cancellation: each file is either replaced or unchanged.
         """
         await self._checkpointing.write_start_offsets()
+
+    async def set_first_dirty(self, log: Log, offset: int) -> None:
+        """Save the first offset of a log that is not cleaned (Kafka: LogCleanerManager).
+
+        Args:
+            log: the log; nothing is saved if it was deleted, even if there is another of its name.
+            offset: the offset at which the next round of compaction begins.
+
+        Raises:
+            OSError: the file could not be written; the old file is unchanged.
+
+        Cancellation: the file is either replaced or unchanged; the offset counts in either case
+        until the broker stops.
+        """
+        await self._checkpointing.set_first_dirty(log, offset)
 
     # Closing
 

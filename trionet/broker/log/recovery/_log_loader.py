@@ -16,6 +16,9 @@ skipped offsets, or assigned an offset to two records, would mislead its consume
 * The index of the aborted transactions is rebuilt at once, from headers and markers: without it,
   consumers would get records that were never committed. A missing file is noticed by the number of
   transactions that the last run saved.
+* Gaps between offsets are damage, except where compaction may have left them: up to the offset that
+  the last run saved. The topic's present policy says nothing about that; it only counts if no such
+  offset can be known.
 
 Reconsider when partitions have replicas: a follower would truncate its log and fetch the records
 from its leader.
@@ -34,6 +37,7 @@ import attrs
 from ....errors import ApiError, WireFormatError
 from ..files._checkpoint_files import Extent
 from ..files._directory import Directory
+from ..segments import _swap as swap
 from ..segments._log_batches import header_at
 from ..segments._log_config import LogConfig
 from ..segments._segment import Segment
@@ -67,6 +71,8 @@ class LastShutdown:
     start_offset: int = 0
     extent: Extent | None = None
     """The part of the log that had been on disk; None if only the recovery point is known."""
+    cleaned_to: int = 0
+    """The offset below which compaction may have left gaps between offsets."""
     loss_allowed: bool = True
     """Whether the log may be opened with missing records."""
 
@@ -89,6 +95,7 @@ class LogLoader:
             -1 if they know none.
         epochs: the leader epochs.
         is_as_closed: whether the files are as a clean shutdown would leave them.
+        cleaned_to: the offset below which compaction may have left gaps between offsets.
     """
 
     def __init__(
@@ -116,6 +123,9 @@ class LogLoader:
         self.coordinator_epoch = -1
         self.epochs: LeaderEpochs = stored or LeaderEpochs()
         self.is_as_closed = False
+        self.cleaned_to: int = last_shutdown.cleaned_to
+        if last_shutdown.extent is None and config.may_have_gaps:
+            self.cleaned_to = _OFFSET_MAX
 
     def load(self) -> list[Segment]:
         """Return the segments of the log, at least one.
@@ -125,7 +135,7 @@ class LogLoader:
             OSError: the directory cannot be read or written.
         """
         directory = self._directory
-        names = directory.names()
+        names = swap.recover(directory, self._name, directory.names())
         segments = self._remove_deleted(find_segments(directory, names, self._now_ms))
         snapshots = snapshots_among(names)
         if segments:
@@ -135,6 +145,8 @@ class LogLoader:
             segments = self._start_empty()
             # If a power failure loses the file's name, the next startup creates an empty log at 0.
             self.is_as_closed = not segments[0].base_offset
+        # The active segment is never cleaned.
+        self.cleaned_to = min(self.cleaned_to, segments[-1].base_offset)
         self.start_offset = max(self.start_offset, segments[0].base_offset)
         self.epochs.remove_below(self.start_offset)
         if not len(self.epochs):
@@ -207,8 +219,7 @@ class LogLoader:
         """Fill gaps between the segments with segments of empty batches; return all segments."""
         last_shutdown, losses = self._last_shutdown, self._losses
         trusted_up_to = _OFFSET_MAX if last_shutdown.was_clean else last_shutdown.recovery_point
-        may_have_gaps = self._config.may_have_gaps
-        gaps = find_gaps(segments, trusted_up_to, losses, may_have_gaps=may_have_gaps)
+        gaps = find_gaps(segments, trusted_up_to, losses, self.cleaned_to)
         losses.check()
         for segment, first_offset, end_offset, position in gaps:
             truncate_segment(segment, first_offset, position)
@@ -237,7 +248,7 @@ class LogLoader:
         extent = last_shutdown.extent
         end_offset_max = _OFFSET_MAX if extent is None else extent.end_offset
         self._was_clean = self._was_clean and find_clean_end(
-            segments[-1], end_offset_max, gaps_allowed=self._config.may_have_gaps
+            segments[-1], end_offset_max, self.cleaned_to
         )
         if not self._was_clean:
             scanning = RecoveryScan(
@@ -245,6 +256,7 @@ class LogLoader:
                 self._name,
                 self._config,
                 last_shutdown.recovery_point,
+                self.cleaned_to,
                 losses,
                 self._now_ms,
             )
@@ -340,7 +352,7 @@ def _had_epoch_file(last_shutdown: LastShutdown) -> bool:
     )
 
 
-def find_clean_end(segment: Segment, end_offset_max: int, *, gaps_allowed: bool) -> bool:
+def find_clean_end(segment: Segment, end_offset_max: int, cleaned_to: int) -> bool:
     """Find the end of the newest segment after a clean shutdown.
 
     Reads the indexes, and the log file starting at the last index entry. Blocks. Returns False if
@@ -349,7 +361,7 @@ def find_clean_end(segment: Segment, end_offset_max: int, *, gaps_allowed: bool)
     Args:
         segment: the newest segment, whose end offset is unknown.
         end_offset_max: the greatest possible end offset.
-        gaps_allowed: whether compaction may have removed offsets.
+        cleaned_to: the offset below which compaction may have left gaps.
     """
     if not segment.size:
         # A log that was never written to has no index files.
@@ -360,7 +372,7 @@ def find_clean_end(segment: Segment, end_offset_max: int, *, gaps_allowed: bool)
         if index is None or times is None:
             return False
         segment.indexes.resume(index, times, segment.size)
-        if not _find_end(segment, index, gaps_allowed) or segment.end_offset > end_offset_max:
+        if not _find_end(segment, index, cleaned_to) or segment.end_offset > end_offset_max:
             return False
         segment.indexes.first_timestamp = header_at(segment.file, 0).max_timestamp
     except (ApiError, WireFormatError, FileNotFoundError):
@@ -368,7 +380,7 @@ def find_clean_end(segment: Segment, end_offset_max: int, *, gaps_allowed: bool)
     return True
 
 
-def _find_end(segment: Segment, index: OffsetIndex, gaps_allowed: bool) -> bool:
+def _find_end(segment: Segment, index: OffsetIndex, cleaned_to: int) -> bool:
     """Follow the batches from the last index entry to the file's end; return False if damaged."""
     base_offset = segment.base_offset
     entry, position = index.last()
@@ -379,7 +391,7 @@ def _find_end(segment: Segment, index: OffsetIndex, gaps_allowed: bool) -> bool:
             is_next = place.last_offset == base_offset + entry
         else:
             is_next = place.base_offset == following or (
-                gaps_allowed and place.base_offset > following
+                following < place.base_offset <= cleaned_to
             )
         if not is_next or place.last_offset > last_offset_max(base_offset):
             return False

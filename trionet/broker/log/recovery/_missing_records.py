@@ -5,7 +5,8 @@ not detect this; the broker would continue with wrong offsets or without the rec
 
 The choice: compare the sizes of the segments with the extent that the last run saved, which costs
 one addition per segment at a normal startup. The end of each segment is read to find the gap only
-if the sizes differ or the extent is unknown. Empty batches take the offsets of missing records, so
+if there is less or the extent is unknown. (There is more if a crash has kept compaction from making
+a log smaller.) Empty batches take the offsets of missing records, so
 that these are never assigned again. Kafka keeps such batches, too, when compaction removes all
 records of a producer's last batch. Consumers skip empty batches, scans continue after them, and
 Kafka's tools can read them.
@@ -20,8 +21,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ....errors import ApiError, TrionetError
-from ....protocol.records._batch import CRC_START, HEADER_SIZE, MAGIC, PREFIX_SIZE, BatchHeader
-from ....protocol.records._crc32c import crc32c
+from ....protocol.records._batch import HEADER_SIZE, empty_batch
 from ..files._checkpoint_files import Extent
 from ..files._directory import Directory
 from ..segments._log_batches import BatchPlace, file_name
@@ -154,18 +154,19 @@ class MissingRecords:
 
 
 def find_gaps(
-    segments: list[Segment], trusted_up_to: int, losses: MissingRecords, *, may_have_gaps: bool
+    segments: list[Segment], trusted_up_to: int, losses: MissingRecords, cleaned_to: int
 ) -> list[Gap]:
     """Find and report records missing at the start of a log and between its segments. Blocks.
 
-    If the sizes of the segments match the extent, this reads no file. If the sizes differ, or the
-    extent is unknown, it reads the end of each segment. It does not change any file.
+    If the segments have the size of the extent, or more, this reads no file. If they have less, or
+    the extent is unknown, it reads the end of each segment. It does not change any file.
 
     Args:
         segments: all segments, ascending.
         trusted_up_to: the offset at which to stop; later segments will be scanned.
         losses: collects the missing records.
-        may_have_gaps: whether compaction may have left gaps.
+        cleaned_to: the offset below which compaction may have left gaps. Only Kafka's leaves them
+            between segments, so that they count as missing records if bytes are missing, too.
 
     Returns:
         The gaps to fill.
@@ -175,7 +176,7 @@ def find_gaps(
     """
     extent = losses.extent
     if extent is None:
-        return [] if may_have_gaps else _note_gaps(_gaps(segments, trusted_up_to), None, losses)
+        return _note_gaps(_gaps(segments, trusted_up_to, cleaned_to), None, losses)
     first = segments[0]
     is_late = first.base_offset > extent.start_offset
     if is_late and extent.start_offset >= extent.end_offset:
@@ -188,7 +189,7 @@ def find_gaps(
     covers = is_whole or first.base_offset > extent.base_offset
     expected = extent.size if covers else extent.bytes_before
     found = sum(each.size for each in segments if each.base_offset < limit)
-    gaps = _gaps(segments, trusted_up_to) if is_late or found != expected else []
+    gaps = _gaps(segments, trusted_up_to) if is_late or found < expected else []
     lacking = max(0, expected - found)
     alone = lacking if is_late + len(gaps) == 1 else None
     if is_late:
@@ -215,11 +216,13 @@ def _note_gaps(gaps: list[Gap], size: int | None, losses: MissingRecords) -> lis
     return gaps
 
 
-def _gaps(segments: list[Segment], trusted_up_to: int) -> list[Gap]:
+def _gaps(segments: list[Segment], trusted_up_to: int, cleaned_to: int = 0) -> list[Gap]:
     gaps = []
     for segment, following in pairwise(segments):
         if following.base_offset > trusted_up_to:
             break
+        if following.base_offset <= cleaned_to:
+            continue
         end = read_end(segment)
         if end is not None and end[0] < following.base_offset:
             gaps.append(Gap(segment, end[0], following.base_offset, end[1]))
@@ -270,7 +273,7 @@ def fill_gap(
     segments = []
     while first_offset < end_offset:
         count = min(end_offset - first_offset, _OFFSETS_MAX)
-        batch = empty_batch(first_offset, count, leader_epoch)
+        batch = empty_batch(first_offset, count, leader_epoch).pack()
         for suffix in ("index", "timeindex", "txnindex"):
             directory.remove(f"{first_offset:020d}.{suffix}")
         segment = Segment.create(directory, first_offset, now_ms)
@@ -282,26 +285,6 @@ def fill_gap(
         segment.file.sync()
         segments.append(segment)
     return segments
-
-
-def empty_batch(base_offset: int, count: int, leader_epoch: int) -> bytes:
-    """Encode an empty batch that covers ``count`` offsets."""
-    header = BatchHeader(
-        base_offset=base_offset,
-        length=HEADER_SIZE - PREFIX_SIZE,
-        leader_epoch=leader_epoch,
-        magic=MAGIC,
-        crc=0,
-        attributes=0,
-        last_offset_delta=count - 1,
-        base_timestamp=-1,
-        max_timestamp=-1,
-        producer_id=-1,
-        producer_epoch=-1,
-        base_sequence=-1,
-        count=0,
-    )
-    return header._replace(crc=crc32c(header.pack()[CRC_START:])).pack()
 
 
 def truncate_segment(segment: Segment, end_offset: int, position: int) -> None:

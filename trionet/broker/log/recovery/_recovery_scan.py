@@ -48,6 +48,7 @@ class RecoveryScan:
         name: the partition's name, for use in messages.
         config: the settings of the topic.
         recovery_point: the offset below which all records had been on disk.
+        cleaned_to: the offset below which compaction may have left gaps.
         losses: collects the records that are missing below the recovery point.
         now_ms: the current time.
     """
@@ -58,6 +59,7 @@ class RecoveryScan:
         name: str,
         config: LogConfig,
         recovery_point: int,
+        cleaned_to: int,
         losses: MissingRecords,
         now_ms: int,
     ) -> None:
@@ -65,6 +67,7 @@ class RecoveryScan:
         self._name = name
         self._config = config
         self._recovery_point = recovery_point
+        self._cleaned_to = cleaned_to
         self._losses = losses
         self._now_ms = now_ms
         self._producers: dict[int, ProducerEntry] = {}
@@ -116,12 +119,16 @@ class RecoveryScan:
 
     def _scan_all(self, trusted: list[Segment], segments: list[Segment]) -> list[Segment]:
         kept: list[Segment] = []
+        damage: str | None = None
         for number, segment in enumerate(segments):
             end_offset = kept[-1].end_offset if kept else segment.base_offset
             had_been_there = end_offset < min(self._recovery_point, segment.base_offset)
-            if segment.base_offset != end_offset and had_been_there:
+            is_cleaned = damage is None and end_offset < segment.base_offset <= self._cleaned_to
+            if segment.base_offset == end_offset or is_cleaned:
+                pass  # only Kafka's compaction leaves gaps between segments
+            elif had_been_there:
                 self._bridge([*trusted, *kept], kept, segment)
-            elif segment.base_offset != end_offset and not self._config.may_have_gaps:
+            else:
                 gap = f"the next segment starts at {segment.base_offset}"
                 self._cut(kept[-1], kept[-1].size, segments[number:], gap)
                 break
@@ -188,8 +195,7 @@ class RecoveryScan:
         """Index the batches within ``size``; also return the start of trailing implausible ones."""
         segment.indexes.drop()
         epochs = self._epochs
-        gaps_allowed = self._config.may_have_gaps
-        scan = BatchScan(segment.file, size, segment.base_offset, gaps_allowed=gaps_allowed)
+        scan = BatchScan(segment.file, size, segment.base_offset, self._cleaned_to)
         transactions = open_transactions_of(self._producers)
         implausible_at: int | None = None
         for header in scan:
@@ -241,18 +247,18 @@ class BatchScan:
         file: the log file.
         size: the size of the file in bytes.
         base_offset: the base offset of the segment.
-        gaps_allowed: whether compaction may have removed offsets. If false, a gap counts as damage,
-            because the CRC does not cover the base offset of a batch.
+        cleaned_to: the offset below which compaction may have left gaps. Above it, a gap counts as
+            damage, because the CRC does not cover the base offset of a batch.
     """
 
-    def __init__(self, file: LogFile, size: int, base_offset: int, *, gaps_allowed: bool) -> None:
+    def __init__(self, file: LogFile, size: int, base_offset: int, cleaned_to: int) -> None:
         self.position = 0
         self.damage: str | None = None
         self.next_offset = base_offset
         self._file = file
         self._size = size
         self._last_offset_max = last_offset_max(base_offset)
-        self._gaps_allowed = gaps_allowed
+        self._cleaned_to = cleaned_to
 
     def __iter__(self) -> Iterator[BatchHeader]:
         """Yield the header of each valid batch, which starts at :attr:`position`. Blocks."""
@@ -290,8 +296,8 @@ class BatchScan:
         if header.size > self._size - self.position:
             return f"the file ends inside a batch of {header.size} bytes"
         expected = self.next_offset
-        if header.base_offset < expected or (
-            header.base_offset > expected and not self._gaps_allowed
+        if header.base_offset != expected and not (
+            expected < header.base_offset <= self._cleaned_to
         ):
             return f"offset {header.base_offset}, expected {expected}"
         if header.last_offset_delta < 0 or header.last_offset > self._last_offset_max:

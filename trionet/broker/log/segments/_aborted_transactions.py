@@ -71,6 +71,14 @@ class AbortedTransactions:
         """Return the number of transactions whose markers are below ``offset``."""
         return bisect_left(self._last_offsets, offset, 0, len(self))
 
+    def entries_before(self, offset: int) -> list[AbortedTransaction]:
+        """Return the transactions whose markers are below ``offset``."""
+        columns = self._producer_ids, self._first_offsets, self._last_offsets, self._stable_offsets
+        count = self.count_before(offset)
+        return [
+            AbortedTransaction(*(column[entry] for column in columns)) for entry in range(count)
+        ]
+
     def find(self, from_offset: int, up_to: int, found: list[tuple[int, int]]) -> bool:
         """Find transactions with records from ``from_offset`` to below ``up_to``.
 

@@ -17,6 +17,11 @@ from ....protocol.records._batch import HEADER_SIZE, PREFIX_SIZE, BatchHeader, r
 from ....protocol.records._records import EndTransactionMarker, decode_batch, read_marker
 from ..files._directory import LogFile
 
+#: Follow the names of the files that cleaning has written: first the one; once these files count
+#: instead of those of the segments that they replace, the other (see :mod:`._swap`).
+CLEANED_SUFFIX: Final = ".cleaned"
+SWAP_SUFFIX: Final = ".swap"
+
 # One read covers the batches between two index entries, which are 4 KB apart by Kafka's default.
 SCAN_BYTES: Final = 8192
 

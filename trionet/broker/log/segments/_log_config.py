@@ -49,6 +49,14 @@ class LogConfig:
     """Delete segments whose newest record is older than this; -1: no limit."""
     cleanup_policy: str = "delete"
     """``delete``, ``compact`` or both. Without ``delete``, retention deletes nothing."""
+    min_cleanable_dirty_ratio: float = 0.5
+    """Clean a log when more than this share of it is dirty."""
+    min_compaction_lag_ms: int = 0
+    """Do not clean segments with records that are younger than this."""
+    max_compaction_lag_ms: int = _INT64_MAX
+    """Clean a log with records that have been dirty for longer than this (KIP-354)."""
+    delete_retention_ms: int = 86400000
+    """Keep tombstones and transaction markers for this long after a cleaning has met them."""
     compression_type: str = "producer"
     """The codec of stored batches; ``producer`` keeps the codec that the producer chose."""
     compression_gzip_level: int = -1
@@ -79,10 +87,13 @@ class LogConfig:
             key = field.name.replace("_", ".")
             if key in settings:
                 value = settings[key]
-                values[field.name] = (
-                    str(value) if isinstance(field.default, str) else int(str(value))
-                )
-        return cls(**values)  # type: ignore[arg-type]  # each was made its field's type above
+                text = ",".join(value) if isinstance(value, tuple) else str(value)
+                values[field.name] = type(field.default)(text)
+        config = cls(**values)  # type: ignore[arg-type]  # each was made its field's type above
+        if config.is_compacted and config.max_compaction_lag_ms < config.segment_ms:
+            # What is in the active segment is never cleaned (KIP-354; Kafka: maxSegmentMs).
+            return attrs.evolve(config, segment_ms=config.max_compaction_lag_ms)
+        return config
 
     def segment_age_ms_max(self, name: str) -> int:
         """Return ``segment.ms`` minus a jitter that depends only on ``name``."""
@@ -100,6 +111,16 @@ class LogConfig:
     def recompresses(self) -> bool:
         """Whether batches are recompressed if their codec differs from the topic's codec."""
         return self.compression_type != "producer"
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether the cleaner removes records that later ones with the same keys replace."""
+        return "compact" in self.cleanup_policy
+
+    @property
+    def limits_compaction_lag(self) -> bool:
+        """Whether ``max.compaction.lag.ms`` is set."""
+        return self.max_compaction_lag_ms < _INT64_MAX
 
     @property
     def may_have_gaps(self) -> bool:

@@ -20,7 +20,7 @@ from ...._util._raising import raise_from
 from ....errors import ApiError, WireFormatError
 from ....net.wire._transmission import FileRange
 from ....protocol.error_codes import OFFSET_OUT_OF_RANGE
-from ....protocol.records._batch import BatchHeader
+from ....protocol.records._batch import HEADER_SIZE, BatchHeader
 from ....protocol.records._records import decode_batch
 from ..files._directory import LogFile
 from ..files._page_cache import is_page_cached, is_range_cached, warm_range
@@ -28,6 +28,9 @@ from ._log_batches import SCAN_BYTES, BatchPlace, header_at
 from ._segment import Segment
 
 _base_offset = attrgetter("base_offset")
+
+#: How many segments without records a read in the loop skips: a millisecond.
+EMPTIED_AT_ONCE = 100
 
 
 class LogRead(NamedTuple):
@@ -38,8 +41,8 @@ class LogRead(NamedTuple):
     The last batch may be incomplete. The file stays readable while this range is referenced."""
     first_offset: int
     """The base offset of the first batch; the requested offset if the range is empty."""
-    segment_base_offset: int
-    """The base offset of the segment whose file contains the range."""
+    segment: Segment
+    """The segment whose file contains the range."""
 
 
 def read_range(
@@ -59,7 +62,7 @@ def read_range(
         max_bytes: the maximum size of the range.
         up_to: the offset at which to stop (exclusive).
         min_one_message: whether to return the whole first batch even if it exceeds ``max_bytes``.
-        cached_only: whether to return None instead of waiting for the disk.
+        cached_only: whether to return None instead of waiting for the disk, or searching for long.
 
     Returns:
         The range; None only with ``cached_only``.
@@ -67,21 +70,35 @@ def read_range(
     Raises:
         ApiError: OFFSET_OUT_OF_RANGE if the segment was removed in the meantime; CORRUPT_MESSAGE if
             the bytes on disk are not a batch.
+        SegmentReplaced: compaction has replaced a segment; search the current segments again.
     """
     number = bisect_right(segments, offset, key=_base_offset) - 1
+    first = number
+    emptied: LogRead | None = None
     try:
         while offset < up_to and number < len(segments):
             segment = segments[max(number, 0)]
-            if cached_only and not _can_locate_now(segment, offset):
+            if cached_only and (
+                number > first + EMPTIED_AT_ONCE or not _can_locate_now(segment, offset)
+            ):
                 return None
             place = segment.locate(offset)
             if place is not None and place.base_offset < up_to:
                 read = _range_from(segment, place, max_bytes, up_to, min_one_message)
-                return None if cached_only and not is_cached(read.records) else read
+                if cached_only and not is_cached(read.records):
+                    return None
+                if place.size > HEADER_SIZE or place.position + place.size < segment.size:
+                    return read
+                # Nothing but a batch without records is left of this segment. librdkafka takes a
+                # response without any record for one that is too small, and reports an error. What
+                # follows comes instead; if nothing does, the batch shows where the log ends.
+                emptied = read
             # Compaction has removed the end of this segment.
             number += 1
+        if emptied is not None:
+            return emptied
         segment = segments[-1]
-        return LogRead(FileRange(segment.file, segment.size, 0), offset, segment.base_offset)
+        return LogRead(FileRange(segment.file, segment.size, 0), offset, segment)
     except FileNotFoundError:
         raise_from(ApiError(OFFSET_OUT_OF_RANGE, f"offset {offset} has just been deleted"), None)
 
@@ -112,7 +129,7 @@ def _range_from(
         is_whole = place.position + place.size <= end
         count = place.size if min_one_message and is_whole else 0
     records = FileRange(segment.file, place.position, count)
-    return LogRead(records, place.base_offset, segment.base_offset)
+    return LogRead(records, place.base_offset, segment)
 
 
 def is_cached(records: FileRange) -> bool:
@@ -174,21 +191,26 @@ def newest(segments: list[Segment], start_offset: int) -> OffsetAndTimestamp | N
     best: OffsetAndTimestamp | None = None
     for segment in segments:
         timestamp, offset = segment.newest
-        if best is not None and timestamp <= best.timestamp:
+        if timestamp < 0 or (best is not None and timestamp <= best.timestamp):
             continue
-        if offset < start_offset:
-            # Its newest record was deleted: find the newest that remains.
-            offset = _newest_left(segment, start_offset)
-        place = segment.locate(offset) if timestamp >= 0 and offset >= start_offset else None
-        if place is None:
-            continue
-        header = header_at(segment.file, place.position)
-        records = [
-            record for record in _times(segment, place, header) if record.offset >= start_offset
-        ]
-        # max() keeps the first of equals.
-        best = max([*([best] if best else []), *records], key=lambda record: record.timestamp)
+        # If the newest record was deleted, or removed by compaction, which may keep the timestamp
+        # in the header of an empty batch: the newest that remains.
+        records = _records_at(segment, offset, start_offset) or _records_at(
+            segment, _newest_left(segment, start_offset), start_offset
+        )
+        if records:
+            # max() keeps the first of equals.
+            best = max([*([best] if best else []), *records], key=lambda record: record.timestamp)
     return best
+
+
+def _records_at(segment: Segment, offset: int, start_offset: int) -> list[OffsetAndTimestamp]:
+    """Return the records from ``start_offset`` on of the batch that contains ``offset``."""
+    place = segment.locate(offset) if offset >= start_offset else None
+    if place is None:
+        return []
+    header = header_at(segment.file, place.position)
+    return [record for record in _times(segment, place, header) if record.offset >= start_offset]
 
 
 def beginnings_before(
@@ -219,13 +241,13 @@ def beginnings_before(
 def _newest_left(segment: Segment, start_offset: int) -> int:
     """Return the last offset of the batch with the greatest timestamp, or -1.
 
-    Only batches that end at or after ``start_offset`` count.
+    Only batches with records count that end at or after ``start_offset``.
     """
     offset, timestamp = -1, -1
     for place in segment.places_from(start_offset):
         if place.last_offset >= start_offset:
             header = header_at(segment.file, place.position)
-            if header.max_timestamp > timestamp:
+            if header.count and header.max_timestamp > timestamp:
                 offset, timestamp = place.last_offset, header.max_timestamp
     return offset
 

@@ -20,6 +20,11 @@ must leave no trace, and index files may be damaged. The choices:
 * Treat indexes as derived data. If an index entry does not match a batch, both indexes are rebuilt
   from the batch headers. The log file is not changed: it was on disk before the last shutdown, and
   truncating it would delete records because of a damaged index.
+* Compaction replaces segments with a new one, whose files take over the names of the first. A
+  thread that still uses an old segment reads the old bytes from its open file and its indexes in
+  memory, but must not take the new files for those of the old segment. So segments are marked as
+  replaced before any name changes, and the mark is checked after each use of a name
+  (:class:`SegmentReplaced`).
 
 Reconsider if Python loses the GIL: this module relies on assignments being atomic and becoming
 visible in order.
@@ -31,12 +36,14 @@ from __future__ import annotations
 
 import errno
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from ....errors import ApiError
 from ....protocol.error_codes import CORRUPT_MESSAGE
 from ..files._directory import GATHER_BUFFERS_MAX, Buffer, Directory, LogFile
-from ._log_batches import BatchPlace, batches_from, file_name, has_batch_at
+from ._cleaned_file import CleanedFile
+from ._log_batches import BatchPlace, batches_from, file_name, has_batch_at, header_at
 from ._log_config import LogConfig
 from ._segment_indexes import (
     ENTRY_MAX,
@@ -49,6 +56,15 @@ from ._segment_indexes import (
 )
 
 logger = logging.getLogger("trionet.broker.log")
+
+T = TypeVar("T")
+
+
+class SegmentReplaced(Exception):
+    """Raised when a replaced segment needs a file whose name may be that of its successor's file.
+
+    Look the records up again in the current segments of the log.
+    """
 
 
 class Segment:
@@ -66,6 +82,9 @@ class Segment:
         size_before: the value of ``size`` before the last append.
         bytes_before: the size of the segments before this one when it was created, or when the log
             was opened: with the position in the file, a position in the log that never changes.
+        is_replaced: whether cleaning has put another segment in the place of this one.
+        is_held: whether the file and the indexes must stay in memory, because the files do not have
+            their names yet, or because files of a cleaning that has failed could not be removed.
     """
 
     __slots__ = (
@@ -80,6 +99,8 @@ class Segment:
         "directory",
         "end_offset",
         "indexes",
+        "is_held",
+        "is_replaced",
         "size",
         "size_before",
     )
@@ -92,6 +113,8 @@ class Segment:
         self.end_offset = base_offset
         self.size = 0
         self.bytes_before = 0
+        self.is_replaced = False
+        self.is_held = False
         self._modified_ms = created_ms
         self._is_damage_reported = False
         self._file: LogFile | None = None
@@ -118,6 +141,25 @@ class Segment:
         segment._modified_ms = -1
         return segment
 
+    @classmethod
+    def cleaned(cls, replaced: list[Segment], cleaned: CleanedFile, file: LogFile) -> Segment:
+        """Return the segment that compaction has made of ``replaced``, which is to replace them.
+
+        Its files do not have their names yet, so it is held. Like Kafka's (Cleaner.cleanSegments),
+        it has the modification time of the last replaced segment, by which retention judges
+        segments without timestamps. Blocks.
+        """
+        first, last = replaced[0], replaced[-1]
+        segment = cls(first.directory, first.base_offset, first.created_ms)
+        segment.end_offset = last.end_offset
+        segment.size = cleaned.size
+        segment.bytes_before = first.bytes_before
+        segment._modified_ms = last.modified_ms
+        segment._file = file
+        segment.is_held = True
+        segment.indexes.start_cleaned(cleaned)
+        return segment
+
     def name(self, suffix: str) -> str:
         """Return the name of the segment's file with a given suffix."""
         return file_name(self.base_offset, suffix)
@@ -127,8 +169,26 @@ class Segment:
         """The log file, opened if necessary."""
         file = self._file
         if file is None:
-            file = self._file = self.directory.open(self.name("log"))
+            file = self._file = self._by_name(lambda: self.directory.open(self.name("log")))
         return file
+
+    def _by_name(self, read: Callable[[], T]) -> T:
+        """Return what ``read()`` gets from a file of this segment, which it finds by its name.
+
+        Raises:
+            SegmentReplaced: the file may be that of the segment's successor.
+        """
+        try:
+            found = read()
+        except FileNotFoundError:
+            self._raise_if_replaced()
+            raise
+        self._raise_if_replaced()
+        return found
+
+    def _raise_if_replaced(self) -> None:
+        if self.is_replaced:
+            raise SegmentReplaced(f"{self!r} has been replaced by a cleaned segment")
 
     @property
     def is_loaded(self) -> bool:
@@ -141,7 +201,7 @@ class Segment:
 
     def release(self) -> None:
         """Close the file and drop the indexes of an old segment; both are reloaded when needed."""
-        if self.directory.is_durable and not self.indexes.has_unsaved:
+        if self.directory.is_durable and not self.is_held and not self.indexes.has_unsaved:
             self._file = None
             self.indexes.release()
 
@@ -239,8 +299,12 @@ class Segment:
         May wait for the disk.
         """
         indexes = self.indexes
-        if not indexes.is_newest_known and not indexes.load_newest():
-            self.rebuild_indexes()
+        if not indexes.is_newest_known:
+            found = self._by_name(indexes.read_newest)
+            if found is None:
+                self.rebuild_indexes()
+            else:
+                indexes.set_newest(*found)
         offset = indexes.max_timestamp_offset
         return indexes.max_timestamp, offset
 
@@ -249,7 +313,7 @@ class Segment:
         """The time of the last write to the log file, in milliseconds. May wait for the disk."""
         modified_ms = self._modified_ms
         if modified_ms < 0:
-            found = self.directory.modified_ms(self.name("log"))
+            found = self._by_name(lambda: self.directory.modified_ms(self.name("log")))
             modified_ms = self._modified_ms = self.created_ms if found is None else found
         return modified_ms
 
@@ -258,6 +322,18 @@ class Segment:
         """Whether :attr:`newest` and :attr:`modified_ms` are available without disk access."""
         return self.indexes.is_newest_known and self._modified_ms >= 0
 
+    @property
+    def first_timestamp(self) -> int:
+        """The greatest timestamp of the first batch; -1 without any. May wait for the disk.
+
+        Raises:
+            WireFormatError: no batch starts there.
+        """
+        indexes = self.indexes
+        if indexes.first_timestamp < 0 and self.size:
+            indexes.first_timestamp = header_at(self.file, 0).max_timestamp
+        return indexes.first_timestamp
+
     # Indexes
 
     @property
@@ -265,7 +341,7 @@ class Segment:
         """The offset index, read from its file if it is not in memory. May wait for the disk."""
         index = self.indexes.offsets
         if index is None:
-            index = self.indexes.read_offsets(self.size)
+            index = self._by_name(lambda: self.indexes.read_offsets(self.size))
             if index is None or not self._ends_as_indexed(index):
                 return self.rebuild_indexes()[0]
             self.indexes.keep(index)
@@ -276,7 +352,7 @@ class Segment:
         """The time index; an old segment reads it from its file. May wait for the disk."""
         index = self.indexes.times
         if index is None:
-            index = self.indexes.read_times()
+            index = self._by_name(self.indexes.read_times)
             if index is None:
                 _, index = self.rebuild_indexes()
         return index
@@ -289,12 +365,18 @@ class Segment:
 
         Raises:
             FileNotFoundError: the segment was removed.
+            SegmentReplaced: the files belong to the segment's successor.
         """
         rebuilt = index_batches(self.file, self.places(0), self.base_offset, self.end_offset)
         damage = rebuilt.damage
         if damage is not None and self._ends_at(rebuilt.end, rebuilt.next_offset):
             damage = None
+        self._raise_if_replaced()
         time_index = self.indexes.replace(rebuilt)
+        if self.is_replaced:
+            # The files may have been written over those of the successor, which rebuilds them.
+            self.indexes.remove_files()
+            self._raise_if_replaced()
         logger.warning("%r: rebuilt the indexes of %s", self.directory, self.name("log"))
         if damage is not None:
             logger.error(

@@ -39,6 +39,7 @@ from ._aborted_transactions import (
     AbortedTransaction,
     AbortedTransactions,
 )
+from ._cleaned_file import CleanedFile
 from ._log_batches import BatchPlace, file_name, header_at
 
 OFFSET_ENTRY_SIZE: Final = 8
@@ -86,8 +87,10 @@ class OffsetIndex(_Index):
 
     __slots__ = ()
 
-    def __init__(self) -> None:
-        super().__init__(_NO_OFFSETS, _NO_OFFSETS)
+    def __init__(
+        self, offsets: array[int] = _NO_OFFSETS, positions: array[int] = _NO_OFFSETS
+    ) -> None:
+        super().__init__(offsets, positions)
 
     def append(self, last_offset: int, position: int) -> None:
         """Append an entry for the batch that starts at ``position`` and ends with ``last_offset``.
@@ -137,9 +140,7 @@ class OffsetIndex(_Index):
         offsets, positions = entries[0::2], entries[1::2]
         if not _rises(offsets, 0, ENTRY_MAX + 1) or not _rises(positions, 0, log_size):
             return None
-        index = cls()
-        index._columns = offsets, positions
-        return index
+        return cls(offsets, positions)
 
 
 class TimeIndex(_Index):
@@ -147,8 +148,10 @@ class TimeIndex(_Index):
 
     __slots__ = ()
 
-    def __init__(self) -> None:
-        super().__init__(_NO_TIMESTAMPS, _NO_OFFSETS)
+    def __init__(
+        self, timestamps: array[int] = _NO_TIMESTAMPS, offsets: array[int] = _NO_OFFSETS
+    ) -> None:
+        super().__init__(timestamps, offsets)
 
     def append_if_newer(self, timestamp: int, offset: int) -> None:
         """Append the greatest timestamp up to ``offset``, unless the last entry is at least as new.
@@ -195,9 +198,7 @@ class TimeIndex(_Index):
         offsets = _swapped(array("i", words[2::3].tobytes()))
         if not _rises(offsets, 0, ENTRY_MAX + 1) or not _rises(timestamps, 0, 2**63):
             return None
-        index = cls()
-        index._columns = timestamps, offsets
-        return index
+        return cls(timestamps, offsets)
 
 
 def _rises(values: array[int], first: int, end: int) -> bool:
@@ -323,6 +324,17 @@ class SegmentIndexes:
         self._offsets_saved, self._times_saved = len(offsets), len(times)
         self._since_entry = log_size - offsets.last()[1]
 
+    def start_cleaned(self, cleaned: CleanedFile) -> None:
+        """Start with the complete indexes of a file that cleaning has written."""
+        self.offsets = OffsetIndex(cleaned.offsets, cleaned.positions)
+        self.times = TimeIndex(cleaned.timestamps, cleaned.timestamp_offsets)
+        self._offsets_saved, self._times_saved = len(self.offsets), len(self.times)
+        self.first_timestamp = cleaned.first_timestamp
+        self.set_newest(cleaned.max_timestamp, cleaned.max_timestamp_offset)
+        for transaction in cleaned.aborted:
+            self.add_aborted(AbortedTransaction(*transaction))
+        self._aborted_saved = len(cleaned.aborted)
+
     def note_append(self) -> None:
         """Save the state that an append will change, for :meth:`undo`."""
         self._max_timestamp_before = self.max_timestamp
@@ -435,7 +447,7 @@ class SegmentIndexes:
         directory = self._directory
         if cuts != self._cuts_saved:
             # The files may hold entries that were removed: write them from the start.
-            self._remove_files()
+            self.remove_files()
             self._offsets_saved = self._times_saved = 0
             self._cuts_saved = cuts
         if offsets is not None:
@@ -453,6 +465,34 @@ class SegmentIndexes:
                 directory.write(self._name("txnindex"), saved * ABORTED_ENTRY_SIZE, data)
                 self._aborted_saved = saved + len(data) // ABORTED_ENTRY_SIZE
 
+    def encode(self) -> dict[str, bytes]:
+        """Encode all indexes, which are in memory: the contents of the files by their suffixes."""
+        offsets, times, aborted = self.offsets, self.times, self.aborted
+        assert offsets is not None
+        assert times is not None
+        return {
+            "index": offsets.encode(),
+            "timeindex": times.encode(),
+            "txnindex": b"" if aborted is None else aborted.encode(),
+        }
+
+    def sizes(self) -> tuple[int, int]:
+        """Return the sizes of the offset index and of the time index, in bytes. May block.
+
+        An index that is not in memory, and whose file is missing, has 0 bytes until it is rebuilt.
+        """
+        offsets, times = self.offsets, self.times
+        return (
+            self._file_size("index") if offsets is None else len(offsets) * OFFSET_ENTRY_SIZE,
+            self._file_size("timeindex") if times is None else len(times) * TIME_ENTRY_SIZE,
+        )
+
+    def _file_size(self, suffix: str) -> int:
+        try:
+            return self._directory.size(self._name(suffix))
+        except FileNotFoundError:
+            return 0
+
     def sync(self) -> None:
         """Sync the saved files. Blocks."""
         suffixes = ["index", "timeindex"]
@@ -467,7 +507,7 @@ class SegmentIndexes:
 
     def drop(self) -> None:
         """Remove the index files and start with empty indexes."""
-        self._remove_files()
+        self.remove_files()
         self._directory.remove(self._name("txnindex"))
         self.start()
 
@@ -517,8 +557,12 @@ class SegmentIndexes:
         self._offsets_saved = len(offsets)
         self.offsets = offsets
 
-    def load_newest(self) -> bool:
-        """Read the greatest timestamp from the end of the time index; return False on failure."""
+    def read_newest(self) -> tuple[int, int] | None:
+        """Read the greatest timestamp, and the last offset of its batch, from the time index.
+
+        Returns:
+            The last entry of the file; None if the file is missing or invalid.
+        """
         # Two entries, because one proves nothing: zeros, which a crash can leave after the entries,
         # are a valid entry, but not a rising one.
         name = self._name("timeindex")
@@ -531,10 +575,9 @@ class SegmentIndexes:
         except FileNotFoundError:
             pass
         if times is None:
-            return False
+            return None
         timestamp, offset = times.last()
-        self.set_newest(timestamp, self._base_offset + offset)
-        return True
+        return timestamp, self._base_offset + offset
 
     def replace(self, rebuilt: RebuiltIndexes) -> TimeIndex:
         """Replace the indexes, in memory and on disk, with rebuilt ones; return the time index.
@@ -556,8 +599,8 @@ class SegmentIndexes:
         self.offsets = offsets
         return times
 
-    def _remove_files(self) -> None:
-        # Not that of the aborted transactions: an append that is undone has added none.
+    def remove_files(self) -> None:
+        """Remove the files of the two indexes for lookups, which can be rebuilt."""
         for suffix in ("index", "timeindex"):
             self._directory.remove(self._name(suffix))
 

@@ -13,7 +13,7 @@ from bisect import bisect_left
 from operator import attrgetter
 
 from ..files._directory import Directory
-from ._log_batches import file_name, is_offset
+from ._log_batches import CLEANED_SUFFIX, SWAP_SUFFIX, file_name, is_offset
 from ._log_config import LogConfig
 from ._segment import Segment
 
@@ -21,9 +21,10 @@ from ._segment import Segment
 OLD_SEGMENTS_LOADED_MAX = 4
 
 _OFFSET_DIGITS = 20
-_LEFTOVERS = (".deleted", ".tmp", ".cleaned")
-_INDEXES = ("index", "timeindex", "txnindex")
-_SEGMENT_SUFFIXES = (*_INDEXES, "snapshot", "log")
+_LEFTOVERS = (".deleted", ".tmp", CLEANED_SUFFIX)
+#: The suffixes of the index files.
+INDEXES = ("index", "timeindex", "txnindex")
+_SEGMENT_SUFFIXES = (*INDEXES, "snapshot", "log")
 
 _base_offset = attrgetter("base_offset")
 
@@ -68,12 +69,28 @@ class Segments:
             self._loaded.pop(segment, None)
         return removed
 
-    def note_use(self, base_offset: int) -> None:
-        """Record that the segment with this base offset was read. Thread-safe."""
+    def contains(self, run: list[Segment]) -> bool:
+        """Return whether the list contains these segments in sequence, below the active one."""
         segments = self.all
-        found = bisect_left(segments, base_offset, key=_base_offset)
-        if found < len(segments) - 1 and segments[found].base_offset == base_offset:
-            self._keep_loaded(segments[found])
+        first = bisect_left(segments, run[0].base_offset, key=_base_offset)
+        return first + len(run) < len(segments) and segments[first : first + len(run)] == run
+
+    def replace(self, replaced: list[Segment], segment: Segment) -> None:
+        """Put a cleaned segment in the place of others, which the list contains."""
+        segments = self.all
+        first = bisect_left(segments, segment.base_offset, key=_base_offset)
+        # Before they are marked: a thread that finds the mark continues with the new list.
+        self.all = [*segments[:first], segment, *segments[first + len(replaced) :]]
+        for each in replaced:
+            each.is_replaced = True
+            self._loaded.pop(each, None)
+
+    def note_use(self, segment: Segment) -> None:
+        """Record that a segment was read. Thread-safe."""
+        segments = self.all
+        found = bisect_left(segments, segment.base_offset, key=_base_offset)
+        if found < len(segments) - 1 and segments[found] is segment:
+            self._keep_loaded(segment)
 
     def release_idle(self) -> None:
         """Close the old segments that are not among the most recently used. Thread-safe."""
@@ -103,7 +120,7 @@ def find_segments(directory: Directory, names: list[str], now_ms: int) -> list[S
             directory.remove(name)
         elif suffix in named and len(stem) == _OFFSET_DIGITS and is_offset(stem):
             named[suffix].add(int(stem))
-    for suffix in _INDEXES:
+    for suffix in INDEXES:
         for base_offset in named[suffix] - named["log"]:
             directory.remove(file_name(base_offset, suffix))
     bases = sorted(named["log"])
@@ -138,9 +155,17 @@ def remove_segments(directory: Directory, segments: list[Segment]) -> None:
     this syncs the directory after each segment.
     """
     for segment in segments:
-        for suffix in _SEGMENT_SUFFIXES:
-            directory.remove(file_name(segment.base_offset, suffix))
+        remove_files(directory, segment)
         directory.sync()
+
+
+def remove_files(directory: Directory, segment: Segment) -> None:
+    """Remove the files of a segment, and the snapshot at its start. Blocks; syncs nothing."""
+    for suffix in _SEGMENT_SUFFIXES:
+        name = file_name(segment.base_offset, suffix)
+        if segment.is_held:
+            directory.remove(name + SWAP_SUFFIX)
+        directory.remove(name)
 
 
 def start_offset_due(

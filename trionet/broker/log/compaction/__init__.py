@@ -1,0 +1,1 @@
+"""Log compaction: keep at least the last record of each key (Kafka: LogCleaner)."""
