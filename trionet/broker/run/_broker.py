@@ -368,6 +368,7 @@ class Broker:
 
         Cancellation: each partition is cleaned in whole segments, or as it was.
         """
+        await trio.lowlevel.checkpoint()
         cluster = self._cluster
         found = cluster.topics.get(topic)
         if found is None:
