@@ -40,7 +40,6 @@ def cleaning_input(
     aborted = [
         each for each in log.aborted_below(log.end_offset) if each.first_offset < part.end_offset
     ]
-    aborted.sort(key=lambda each: each.first_offset)
     return CleaningInput(
         first_dirty_offset=part.first_dirty_offset,
         end_offset=part.end_offset,
@@ -144,8 +143,6 @@ def _groups(
 
 async def _replace(worker: Worker, log: Log, group: list[Segment]) -> None:
     """Do the second pass for a group of segments, and swap the cleaned segment in."""
-    if log.is_offline:
-        raise CleaningAborted("it was closed or deleted while it was cleaned")
     base_offset, directory = group[0].base_offset, log.directory
     name = file_name(base_offset, "log") + CLEANED_SUFFIX
     is_swapped = False

@@ -332,7 +332,7 @@ class SegmentIndexes:
         self.first_timestamp = cleaned.first_timestamp
         self.set_newest(cleaned.max_timestamp, cleaned.max_timestamp_offset)
         for transaction in cleaned.aborted:
-            self.add_aborted(AbortedTransaction(*transaction))
+            self.add_aborted(transaction)
         self._aborted_saved = len(cleaned.aborted)
 
     def note_append(self) -> None:
