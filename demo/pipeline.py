@@ -21,7 +21,7 @@ from demo.delays import delays, read_planes, read_weather
 from demo.reporting import Reporter, keep_reports_apart
 from demo.small_spark import settings
 from demo.windows import Windows, from_factor, windows_for
-from trionet.spark import TrionetDataSource, lag
+from trionet.spark import TrionetDataSource, lag, worker_python
 
 #: A micro-batch costs some 0.3 s of both cores with nothing in it.
 TRIGGER_SECONDS = 1
@@ -62,7 +62,7 @@ class Counts:
 
 def session(folder: Path) -> SparkSession:
     """Spark in this process and its JVM, on two cores, with all its files below the folder."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = worker_python()
     wanted = {
         **settings(folder),
         "spark.driver.host": "127.0.0.1",

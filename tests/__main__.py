@@ -27,6 +27,8 @@ PROGRAMS = {
     "bank": ("transactions of real processes, which are killed at random", "bank"),
     "telemetry": ("a pipeline that is killed counts every request once", "telemetry"),
     "ordeal": ("our clients while leaders move and brokers are killed, from seeds", "ordeal"),
+    "spark": ("everything in Spark, on the oldest PySpark and on a newer one", "spark"),
+    "beside": ("read and write in Spark beside its own Kafka connector", "spark.beside"),
     "spark-kills": ("kill the processes and the broker of jobs in Spark", "spark_kills"),
     "sim": ("simulate a broker, its clients, faults and crashes, from a seed", "sim"),
     "log-faults": ("a log, hostile batches, and exceptions at every line", "log_faults"),
@@ -43,18 +45,6 @@ SELECTIONS = {
     "interop": ("only the tests with foreign clients and servers", ["-m", "interop"]),
     "crash": ("kill a broker again and again", ["-m", "crash", "--timeout=0"]),
     "types": ("a user's program through mypy, also beside trio-typing", ["-m", "types"]),
-    "spark": (
-        "everything in Spark: also what the job without a name leaves out",
-        [
-            "tests/spark",
-            "tests/demo",
-            "tests/test_docs.py",
-            "-k",
-            "spark",
-            "-m",
-            "spark or not spark",
-        ],
-    ),
     "terminal": ("the dashboard in tmux: every view, sizes, signals", ["-m", "terminal"]),
     "soak": ("go on for minutes, to see that nothing grows", ["-m", "soak", "--timeout=0"]),
 }

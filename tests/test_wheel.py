@@ -80,7 +80,11 @@ def test_a_wheel_brings_the_command_and_the_pytest_plugin(wheel: zipfile.Path) -
     entry_points = ConfigParser()
     entry_points.read_string((metadata(wheel) / "entry_points.txt").read_text("utf-8"))
 
-    assert {"trionet": "trionet.cli.main:main"} == dict(entry_points["console_scripts"])
+    scripts = {
+        "trionet": "trionet.cli.main:main",
+        "trionet-spark-python": "trionet.spark._worker_python:main",
+    }
+    assert scripts == dict(entry_points["console_scripts"])
     assert {"trionet": "trionet.testing.plugin"} == dict(entry_points["pytest11"])
 
 

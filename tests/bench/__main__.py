@@ -46,6 +46,7 @@ BENCHMARKS = (
     "spark-decode",
     "spark-scale",
     "request-log",
+    "detection",
     "dashboard",
 )
 

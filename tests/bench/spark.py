@@ -1,12 +1,14 @@
 """Topics as tables and streams of Spark, beside Spark's own Kafka connector.
 
 Both sides take turns in one session of PySpark 4.2.0, which is the one that the connector is
-published for: local[2], a topic of one partition, uncompressed batches of 16 KB. "noop" reads all
-columns and drops them, "counted" asks for `count(*), sum(length(value))`. A session is warm before
-it is measured; the figures are of the median action, and of the best.
+published for: local[2], a topic of one partition, uncompressed batches of 16 KB, where a case says
+no other. "noop" reads all columns and drops them, "counted" asks for
+`count(*), sum(length(value))`. Headers are two for each record; keys are a thousand.
+A session is warm before it is measured; the figures are of the median action, and of the best.
 
 What a query takes at least is that of a synthetic source in Python, which makes one row. The first
-query of a session has a process of its own; micro-batches have one row each.
+query of a session has a process of its own; micro-batches have one row each, and are dropped or
+"copied": written to the end of the same topic, by the plain sink or exactly once.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from bench.clients.process import cases
 from bench.librdkafka import librdkafka
 from bench.measured import Figure, Measured
 from bench.options import Options
-from bench.spark_task import CONNECTOR, OURS, SYNTHETIC, Outcome, Task
+from bench.spark_task import CONNECTOR, EXACTLY_ONCE, OURS, SYNTHETIC, Outcome, Task
 from bench.topics import topic
 from support.cache import Unavailable, cache_folder
 from support.kafka_jars import java
@@ -49,6 +51,8 @@ class Case:
         rows: of a topic, for each second that an action is to take.
         sides: who takes part.
         is_alone: each side has a session of its own.
+        partitions: of the topic.
+        is_keyed, has_headers, codec: see `Task`.
     """
 
     work: str
@@ -56,13 +60,28 @@ class Case:
     rows: int
     sides: Sequence[str] = (OURS, CONNECTOR)
     is_alone: bool = False
+    partitions: int = 1
+    is_keyed: bool = False
+    has_headers: bool = False
+    codec: str = "none"
+
+    @property
+    def is_filled_by_spark(self) -> bool:
+        """The program that fills topics has neither headers nor codecs."""
+        return self.work == "read" and (self.has_headers or self.codec != "none")
 
 
 CASES = {
     "read 100 B": Case("read", 100, 1_500_000),
     "read 1 KB": Case("read", 1024, 300_000),
+    "read 100 B, headers": Case("read", 100, 500_000, has_headers=True),
+    "read 100 B, gzip": Case("read", 100, 500_000, codec="gzip"),
     "write 100 B": Case("write", 100, 300_000),
+    "write 100 B, keyed, 4 partitions": Case("write", 100, 300_000, partitions=4, is_keyed=True),
+    "write 100 B, headers": Case("write", 100, 200_000, has_headers=True),
+    "write 100 B, gzip": Case("write", 100, 200_000, codec="gzip"),
     "micro-batch": Case("micro_batches", 100, 0, (OURS, CONNECTOR, SYNTHETIC)),
+    "micro-batch, copied": Case("copied_micro_batches", 100, 0, (OURS, EXACTLY_ONCE, CONNECTOR)),
     "first query": Case("first_query", 100, 0, (OURS, CONNECTOR, SYNTHETIC), is_alone=True),
 }
 
@@ -106,11 +125,20 @@ def _task(broker: Broker, case: Case, sides: Sequence[str], options: Options) ->
         if case.work == "write":
             topics = {side: f"{name}-{number}" for number, side in enumerate(sides)}
         for each in sorted(set(topics.values())):
-            stack.enter_context(topic(broker.bootstrap, each))
-        if case.work != "write":
+            stack.enter_context(topic(broker.bootstrap, each, case.partitions))
+        if case.work != "write" and not case.is_filled_by_spark:
             settings = {"acks": "all", "linger_ms": "5", "batch_size": str(BATCH_BYTES)}
             librdkafka("produce", broker.bootstrap, name, case.size, rows, **settings)
-        yield Task(case.work, broker.bootstrap, topics, rows, case.size)
+        yield Task(
+            case.work,
+            broker.bootstrap,
+            topics,
+            rows,
+            case.size,
+            case.is_keyed,
+            case.has_headers,
+            case.codec,
+        )
 
 
 def _outcomes(task: Task, *, is_alone: bool) -> Iterator[Outcome]:

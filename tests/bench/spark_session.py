@@ -10,14 +10,19 @@ from functools import partial
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.readwriter import DataStreamReader
+from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from bench.spark_floor import SyntheticSource
-from bench.spark_task import CONNECTOR, OURS, SYNTHETIC, Outcome, Task
+from bench.spark_task import CONNECTOR, EXACTLY_ONCE, OURS, SYNTHETIC, Outcome, Task
 from support.spark_jars import connector_jars
 from trionet.spark import TrionetDataSource
 
-FORMATS = {OURS: "trionet", CONNECTOR: "kafka", SYNTHETIC: SyntheticSource.name()}
+FORMATS = {
+    OURS: "trionet",
+    EXACTLY_ONCE: "trionet",
+    CONNECTOR: "kafka",
+    SYNTHETIC: SyntheticSource.name(),
+}
 SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -47,6 +52,9 @@ def main(task: Task) -> None:
 
 def read(spark: SparkSession, task: Task) -> None:
     """All rows, in two ways."""
+    if task.has_headers or task.codec != "none":
+        [name] = {*task.topics.values()}
+        saved(spark, task, CONNECTOR, name)()
     for ask in (noop, counted):
         actions = {side: partial(ask, table(spark.read, task, side), task) for side in task.topics}
         take_turns(ask.__name__, task.rows, actions)
@@ -54,13 +62,22 @@ def read(spark: SparkSession, task: Task) -> None:
 
 def write(spark: SparkSession, task: Task) -> None:
     """Rows that are made by Spark on both cores."""
-    values = f"cast(repeat('x', {task.size}) as binary) value"
-    rows = spark.range(task.rows).selectExpr(values)
-    actions = {}
-    for side, topic in task.topics.items():
-        writer = rows.write.format(FORMATS[side]).mode("append").option("topic", topic)
-        actions[side] = writer.option("kafka.bootstrap.servers", task.bootstrap).save
+    actions = {side: saved(spark, task, side, topic) for side, topic in task.topics.items()}
     take_turns("", task.rows, actions)
+
+
+def saved(spark: SparkSession, task: Task, side: str, topic: str) -> Callable[[], None]:
+    """What writes all rows through a side's sink."""
+    columns = [f"cast(repeat('x', {task.size}) as binary) value"]
+    if task.is_keyed:
+        columns.append("cast(concat('key-', id % 1000) as binary) key")
+    if task.has_headers:
+        header = "named_struct('key', '{}', 'value', cast(cast({} as string) as binary))"
+        columns.append(f"array({header.format('trace', 'id')}, {header.format('v', 1)}) headers")
+    rows = spark.range(task.rows).selectExpr(*columns)
+    writer = rows.write.format(FORMATS[side]).mode("append").option("topic", topic)
+    writer = writer.option("kafka.compression.type", task.codec)
+    return writer.option("kafka.bootstrap.servers", task.bootstrap).save
 
 
 def first_query(spark: SparkSession, task: Task) -> None:
@@ -75,17 +92,36 @@ def first_query(spark: SparkSession, task: Task) -> None:
 
 def micro_batches(spark: SparkSession, task: Task) -> None:
     """Of one row each; a stream has none where there is no row."""
+    _micro_batches(spark, task, lambda _, rows: rows.writeStream.format("noop"))
+
+
+def copied_micro_batches(spark: SparkSession, task: Task) -> None:
+    """The same, written to the end of the topic that they are read from."""
+    _micro_batches(spark, task, partial(_copied, task))
+
+
+def _micro_batches(
+    spark: SparkSession, task: Task, writer: Callable[[str, DataFrame], DataStreamWriter]
+) -> None:
     seconds: dict[str, list[float]] = {side: [] for side in task.topics}
     for _ in range(STREAMS):
         for side, each in seconds.items():
             reader = spark.readStream.option("maxOffsetsPerTrigger", 1)
-            each += batch_seconds(table(reader, task, side), task.rows)
+            each += batch_seconds(writer(side, table(reader, task, side)), task.rows)
     for side, each in seconds.items():
         say(Outcome(side, "", 1, each))
 
 
+def _copied(task: Task, side: str, rows: DataFrame) -> DataStreamWriter:
+    writer = rows.select("value").writeStream.format(FORMATS[side])
+    if side == EXACTLY_ONCE:
+        writer = writer.option("delivery.guarantee", "exactly-once")
+    writer = writer.option("kafka.bootstrap.servers", task.bootstrap)
+    return writer.option("topic", task.topics[side])
+
+
 WORKS: Mapping[str, Callable[[SparkSession, Task], None]] = {
-    work.__name__: work for work in (read, write, first_query, micro_batches)
+    work.__name__: work for work in (read, write, first_query, micro_batches, copied_micro_batches)
 }
 
 
@@ -95,6 +131,7 @@ def table(reader: DataFrameReader | DataStreamReader, task: Task, side: str) -> 
     if side == SYNTHETIC:
         return reader.option("rows", task.rows).load()
     reader = reader.option("subscribe", task.topics[side]).option("startingOffsets", "earliest")
+    reader = reader.option("includeHeaders", task.has_headers)
     return reader.option("kafka.bootstrap.servers", task.bootstrap).load()
 
 
@@ -123,10 +160,10 @@ def take_turns(ask: str, amount: int, actions: Mapping[str, Callable[[], object]
         say(Outcome(side, ask, amount, each))
 
 
-def batch_seconds(table: DataFrame, rows: int) -> list[float]:
+def batch_seconds(writer: DataStreamWriter, rows: int) -> list[float]:
     """How long micro-batches took that had a row."""
     with tempfile.TemporaryDirectory(prefix="trionet-bench-") as folder:
-        query = table.writeStream.format("noop").option("checkpointLocation", folder).start()
+        query = writer.option("checkpointLocation", folder).start()
         try:
             until_read(query, rows)
             found = [each for each in query.recentProgress if each.numInputRows]

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 OURS = "trionet"
+EXACTLY_ONCE = "trionet, exactly once"
 CONNECTOR = "JVM connector"
 SYNTHETIC = "synthetic source"
 
@@ -23,6 +24,9 @@ class Task:
         topics: the topic of each side that takes part.
         rows: how many there are in a topic, or are written in one action.
         size: bytes of a value.
+        is_keyed: records have keys, of which each is in a few records.
+        has_headers: records have two headers each.
+        codec: of the batches.
     """
 
     work: str
@@ -30,6 +34,9 @@ class Task:
     topics: Mapping[str, str]
     rows: int
     size: int
+    is_keyed: bool = False
+    has_headers: bool = False
+    codec: str = "none"
 
     def as_text(self) -> str:
         """For a command line."""

@@ -10,12 +10,12 @@ from confluent_kafka.cimpl import NewTopic
 
 
 @contextlib.contextmanager
-def topic(bootstrap: str, name: str) -> Iterator[str]:
-    """A topic of one partition that is there while the block runs; deleted to free memory."""
+def topic(bootstrap: str, name: str, partitions: int = 1) -> Iterator[str]:
+    """A topic that is there while the block runs; deleted to free memory."""
     admin = AdminClient(
         {"bootstrap.servers": bootstrap, "enable.metrics.push": False, "log_level": 3}
     )
-    for future in admin.create_topics([NewTopic(name, 1, 1)]).values():
+    for future in admin.create_topics([NewTopic(name, partitions, 1)]).values():
         future.result(30)
     try:
         yield name

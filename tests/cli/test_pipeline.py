@@ -230,7 +230,20 @@ def test_without_java_it_is_said_what_to_install(
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(folder))
 
-    assert "Spark requires Java 17 or newer" in refused("--folder", folder, capsys=capsys)
+    arguments = ("--folder", folder, "--master", "local[2]")
+    assert "Spark requires Java 17 or newer" in refused(*arguments, capsys=capsys)
+
+
+def test_a_small_local_folder_needs_no_java(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(folder))
+
+    assert 0 == main(["pipeline", "report", "--folder", str(folder), "--json"])
+    document = json.loads(capsys.readouterr().out)
+    assert 1025 == document["requests"]
+    assert ["over", "open"] == [each["state"] for each in reversed(document["incidents"])]
+    assert [33] == [each["bad"] for each in document["objectives"]]
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -251,7 +264,18 @@ def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 def test_tables_are_printed_and_a_page_is_written(folder: Path, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
 
-    done = run("--folder", folder, "--html", page, "--from", "2026-03-01", "--top", "3")
+    done = run(
+        "--folder",
+        folder,
+        "--html",
+        page,
+        "--from",
+        "2026-03-01",
+        "--top",
+        "3",
+        "--master",
+        "local[1]",
+    )
 
     assert 0 == done.returncode, done.stderr
     assert re.search(r"^Produce +1,000 +97\.6%", done.stdout, re.MULTILINE)

@@ -12,8 +12,16 @@ import pytest
 from support.calls import create_topic
 from support.client import connect
 from support.dashboard_model import busy_model
-from trionet import open_broker
-from trionet.dashboard._once import NotATableError, OnceOptions, render_once, roll, whole_view
+from trionet import open_broker, open_producer, testing
+from trionet.dashboard import _once as once
+from trionet.dashboard._once import (
+    NoDataError,
+    NotATableError,
+    OnceOptions,
+    render_once,
+    roll,
+    whole_view,
+)
 from trionet.dashboard.drawing._cells import ASCII, UNICODE, Glyphs, Pen
 from trionet.dashboard.model._figures import FIGURES
 from trionet.dashboard.sources._open_source import open_remote, watch_broker
@@ -76,6 +84,39 @@ async def test_what_is_not_reported_is_said_so() -> None:
         text = await render_once(source, OnceOptions(view="connections"))
 
     assert "not available over the Kafka protocol" in text
+
+
+KEY = '{"kind":"windows","window":"2026-11-22T11:%02d:00Z"}'
+
+
+async def write_minutes(bootstrap_servers: str, minutes: int, padding: int) -> None:
+    """Results as the pipeline writes them, each a batch of its own, which are read one by one."""
+    async with open_producer(bootstrap_servers, batch_size=0) as producer:
+        await producer.send("log", b"x")
+        for minute in range(minutes):
+            value = json.dumps({"requests": minute, "padding": "x" * padding}).encode()
+            await producer.send("log-results", value, key=(KEY % minute).encode())
+
+
+async def test_all_minutes_of_the_pipeline_are_read_before_it_is_printed() -> None:
+    async with open_broker() as broker:
+        await write_minutes(broker.bootstrap_servers, 45, 100_000)
+        async with open_remote(broker.bootstrap_servers) as source:
+            document = await render_once(source, OnceOptions(view="pipeline", form="json"))
+            text = await render_once(source, OnceOptions(view="pipeline"))
+
+    assert list(range(45)) == sorted(row["requests"] for row in json.loads(document))
+    assert "log-results: 45 minutes" in text
+
+
+async def test_a_part_of_the_minutes_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(once, "WAIT_SECONDS", 1.0)
+    with testing.broker() as broker:
+        await write_minutes(broker.bootstrap_servers, 3, 10)
+        broker.faults.hold("Fetch")
+        async with open_remote(broker.bootstrap_servers) as source:
+            with pytest.raises(NoDataError, match=r"3 records of log-results were not read"):
+                await render_once(source, OnceOptions(view="pipeline", form="json"))
 
 
 async def test_lines_of_numbers() -> None:

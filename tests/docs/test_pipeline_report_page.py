@@ -13,7 +13,7 @@ from trionet.cli.main import whole_parser
 from trionet.spark.pipeline.report._charts import SERIES_MAX
 from trionet.spark.pipeline.report._figures import BINS_MAX
 from trionet.spark.pipeline.report._json import document
-from trionet.spark.pipeline.report._report import ANOMALIES_MAX
+from trionet.spark.pipeline.report._queries import ANOMALIES_MAX
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/pipeline.md").read_text("utf-8")
 SECTION = re.split(

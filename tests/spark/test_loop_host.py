@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
@@ -129,3 +131,18 @@ async def test_what_is_not_used_is_closed_after_a_while(autojump_clock: trio.abc
 
         assert IDLE_SECONDS == trio.current_time() - began_at
         assert {} == it._resources
+
+
+def test_what_is_imported_by_then_is_no_garbage_to_look_through() -> None:
+    """Spark collects all garbage after each task; not what the first host of a process finds."""
+    program = (
+        "import gc\nfrom trionet.spark._loop_host import host\nbefore = len(gc.get_objects())\n"
+        "host()\nprint(gc.get_freeze_count() > 0.9 * before > 9 * len(gc.get_objects()))\n"
+        "frozen = gc.get_freeze_count()\nhost().close()\nhost()\n"
+        "print(frozen == gc.get_freeze_count())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert ["True", "True"] == done.stdout.split()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import pickle
 import re
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import pytest
 from spark.agreement import SUITES
 from trionet.client._topic_partition import TopicPartition
 from trionet.errors import ConfigError
+from trionet.spark._client_options import warn_once
 from trionet.spark._offset_limits import (
     EARLIEST,
     Earliest,
@@ -35,10 +35,18 @@ from trionet.spark._options import (
     Subscribe,
     SubscribePattern,
     Subscription,
-    parse_pattern,
 )
 
 SERVERS = {"kafka.bootstrap.servers": "host:9092"}
+EXACTLY_ONCE = SERVERS | {"delivery.guarantee": "exactly-once"}
+
+
+@pytest.fixture(autouse=True)
+def warn_again() -> None:
+    """What another test has been warned of is told again."""
+    warn_once.cache_clear()
+
+
 NEEDED = {**SERVERS, "subscribe": "t"}
 T0 = TopicPartition("t", 0)
 
@@ -124,7 +132,7 @@ def test_values_are_read(option: str, text: str, attribute: str, value: object) 
     [
         ("minPartitions", ["a", "1.0", "0", "-1", "2147483648"]),
         ("maxRecordsPerPartition", ["a", "0", "-1"]),
-        ("maxOffsetsPerTrigger", ["many", "0", "-5", "9223372036854775808", ""]),
+        ("maxOffsetsPerTrigger", ["many", "-5", "9223372036854775808", ""]),
         ("minOffsetsPerTrigger", ["-1"]),
         ("maxTriggerDelay", ["soon", "-5s", "5 s", "1.5s", "5 parsecs", "s", ""]),
         ("kafkaConsumer.pollTimeoutMs", ["-1", "1s"]),
@@ -199,12 +207,19 @@ def refusal(options: dict[str, str], *, is_stream: bool) -> str:
             {"endingOffsetsByTimestamp": '{"t":{"0":1000}}'},
             "ending timestamp not valid in streaming",
         ),
-        ({"endingTimestamp": "1000"}, "ending timestamp not valid in streaming queries"),
     ],
 )
 def test_a_stream_has_no_end(options: dict[str, str], message: str) -> None:
-    """OP1: in none of the three ways."""
+    """OP1: in neither of the two ways that the connector refuses."""
     assert message in refusal(NEEDED | options, is_stream=True)
+
+
+def test_an_ending_timestamp_of_a_stream_is_ignored_with_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As the connector ignores it, but not silently."""
+    assert stream() == stream(endingTimestamp="1000")
+    assert ["endingTimestamp option ignored in streaming queries"] == caplog.messages
 
 
 @pytest.mark.parametrize(
@@ -398,18 +413,86 @@ def test_options_travel_to_the_workers() -> None:
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("maxOffsetPerTrigger", "unknown option; the closest match is maxOffsetsPerTrigger"),
+        ("maxOffsetPerTrigger", "unknown option; did you mean maxOffsetsPerTrigger?"),
         (
             "startingOffset",
-            "the closest match is startingOffsets; options of a source: assign, ending",
+            "did you mean startingOffsets? Options of a source: assign, ending",
         ),
-        ("bootstrap.servers", "bootstrap.servers: unknown option; options of a source:"),
-        ("topic", "topic: not an option of a source, only of a sink; remove it"),
+        ("bootstrap.servers", "unknown option; did you mean kafka.bootstrap.servers?"),
+        ("security.protocol", "unknown option; did you mean kafka.security.protocol?"),
+        ("sasl.some.setting", "unknown option; did you mean kafka.sasl.some.setting?"),
+        ("max.poll.records", "unknown option; did you mean kafka.max.poll.records?"),
     ],
 )
-def test_an_unknown_option_is_an_error(option: str, message: str) -> None:
+def test_a_misspelt_option_is_an_error(option: str, message: str) -> None:
     """One that is silently ignored would be found out in production."""
     assert message in refusal(NEEDED | {option: "1"}, is_stream=True)
+
+
+#: They resemble partitions, startingOffsets or includeHeaders a little.
+OF_OTHER_SOURCES = (
+    "groupId",
+    "header",
+    "maxFilesPerTrigger",
+    "offset",
+    "partition",
+    "startingVersion",
+    "timestampFormat",
+    "triggerInterval",
+)
+
+
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        ("topic", "option topic is ignored by a source: it is an option of a sink"),
+        ("zzz", "option zzz is ignored by a source: it is unknown"),
+        *(
+            (name, f"option {name.lower()} is ignored by a source: it is unknown")
+            for name in OF_OTHER_SOURCES
+        ),
+        ("kafka.acks", "option kafka.acks is ignored by a source: it is a setting of producers"),
+        (
+            "kafka.zzz.url",
+            "option kafka.zzz.url is ignored by a source: Kafka's clients have no such setting",
+        ),
+    ],
+)
+@pytest.mark.parametrize("quietly", [False, True])
+def test_what_the_connector_ignores_is_a_warning(
+    option: str, why: str, quietly: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A job that runs with the connector runs here."""
+    options = NEEDED | {option: "1"}
+
+    assert stream() == SourceOptions.parse(options, is_stream=True, quietly=quietly)
+    assert [why] * (not quietly) == caplog.messages
+
+
+TABLE = {
+    "option.kafka.bootstrap.servers": "host:9092",
+    "option.subscribe": "t",
+    "option.startingOffsets": "earliest",
+    "kafka.bootstrap.servers": "host:9092",
+    "subscribe": "t",
+    "startingoffsets": "earliest",
+    "owner": "me",
+    "provider": "trionet",
+    "subscribed": "a property that someone has given the table",
+    "transient_lastddltime": "1",
+}
+
+
+def test_properties_of_a_table_of_the_catalog_are_no_options(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Neither errors nor warnings."""
+    assert batch(startingOffsets="earliest") == SourceOptions.parse(TABLE, is_stream=False)
+    assert [] == caplog.messages
+
+
+def test_a_misspelt_option_of_a_table_is_an_error() -> None:
+    assert "did you mean subscribe?" in refusal(TABLE | {"option.subscrbe": "t"}, is_stream=False)
 
 
 @pytest.mark.parametrize("option", ["path", "checkpointLocation", "queryName"])
@@ -467,23 +550,6 @@ def test_the_cluster_is_asked_for_no_more_topics_than_needed(
 
 
 @pytest.mark.parametrize(
-    "text", ["(", "*", "[a-z&&[^b]]", r"\Qa.b\E", r"a\z", "(?<name>a)", "a" * 3 + "{2,1}"]
-)
-def test_a_pattern_that_means_something_else_in_java_is_refused(text: str) -> None:
-    """Neither an error at the first batch nor topics that were not meant."""
-    with (
-        warnings.catch_warnings(action="ignore"),
-        pytest.raises(ConfigError, match=r"subscribePattern = .*Python's re module"),
-    ):
-        parse_pattern(text)
-
-
-@pytest.mark.parametrize("text", ["topic-.*", "^a|b$", "(?i)logs", r"events\.\d+", "a++"])
-def test_a_pattern_is_a_regular_expression(text: str) -> None:
-    assert SubscribePattern(text) == parse_pattern(text)
-
-
-@pytest.mark.parametrize(
     ("options", "topic"),
     [({}, None), ({"topic": " t "}, "t"), ({"TOPIC": "t"}, "t")],
 )
@@ -500,9 +566,22 @@ def test_a_topic_may_be_given_for_all_rows(options: dict[str, str], topic: str |
     [
         ({}, "option 'kafka.bootstrap.servers' must be specified for a sink"),
         (SERVERS | {"topic": " "}, "topic = '' is not allowed"),
-        (SERVERS | {"topics": "t"}, "topics: unknown option; the closest match is topic"),
-        (SERVERS | {"exactlyOnce": "true"}, "exactlyOnce is not supported"),
-        (SERVERS | {"subscribe": "t"}, "subscribe: not an option of a sink, only of a source"),
+        (SERVERS | {"topics": "t"}, "topics: unknown option; did you mean topic?"),
+        (SERVERS | {"exactlyOnce": "true"}, "set delivery.guarantee=exactly-once"),
+        (
+            SERVERS | {"delivery.guarantee": "once"},
+            "delivery.guarantee = 'once' is not allowed; allowed: at-least-once, exactly-once",
+        ),
+        (EXACTLY_ONCE | {"kafka.acks": "1"}, "kafka.acks = 1 is not allowed with delivery"),
+        (EXACTLY_ONCE | {"kafka.enable.idempotence": "false"}, "which needs true"),
+        (EXACTLY_ONCE | {"kafka.retries": "0"}, "which needs 1 or more"),
+        (
+            EXACTLY_ONCE | {"kafka.max.in.flight.requests.per.connection": "6"},
+            "max.in.flight.requests.per.connection",
+        ),
+        (EXACTLY_ONCE | {"kafka.transactional.id": ""}, "give the prefix of transactional ids"),
+        (SERVERS | {"kafka.transactional.id": "x"}, "only with delivery.guarantee=exactly-once"),
+        (SERVERS | {"includeHeaders": "maybe"}, "includeHeaders = 'maybe' is not allowed"),
     ],
 )
 def test_a_mistake_is_reported_before_anything_is_written(
@@ -512,6 +591,22 @@ def test_a_mistake_is_reported_before_anything_is_written(
         SinkOptions.parse(options)
 
     assert message in str(caught.value)
+
+
+def test_what_the_connector_ignores_in_a_sink_is_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Headers are written without includeHeaders, which the connector accepts, too."""
+    given = {"subscribe": "t", "kafka.group.id": "g", "includeHeaders": "true", "zzz": "1"}
+
+    assert SinkOptions.parse(SERVERS) == SinkOptions.parse(SERVERS | given)
+    assert [
+        "option subscribe is ignored by a sink: it is an option of a source",
+        "option zzz is ignored by a sink: it is unknown",
+        "option kafka.group.id is ignored by a sink: it is a setting of consumers",
+    ] == caplog.messages
+    SinkOptions.parse(SERVERS | given)
+    assert 3 == len(caplog.messages)  # not for each micro-batch
 
 
 def test_where_a_stream_keeps_its_checkpoint_is_for_spark() -> None:
@@ -541,8 +636,8 @@ def of_source(options: dict[str, str]) -> object:
 def names_of(parse: Callable[[dict[str, str]], object]) -> set[str]:
     """The options that there are, as the error about one that is unknown lists them."""
     with pytest.raises(ConfigError) as caught:
-        parse(NEEDED_ON_PAGE | {"zzz": ""})
-    listed = re.search(r"options of a \w+: (.+), and kafka\.", str(caught.value))
+        parse(NEEDED_ON_PAGE | {"subscribes": "", "topics": ""})
+    listed = re.search(r"Options of a \w+: (.+), and kafka\.", str(caught.value))
     assert listed is not None
     return set(listed[1].split(", "))
 
@@ -572,3 +667,19 @@ def test_the_page_has_what_does_not_hold_and_why() -> None:
     found = [row for row in ROW.findall(section) if re.fullmatch("[A-Z]{2}[0-9]+", row[0])]
 
     assert [line for lines in SUITES.values() for line in lines if line.reason] == found
+
+
+def test_exactly_once_is_chosen_by_an_option() -> None:
+    assert not SinkOptions.parse(SERVERS).is_exactly_once
+    assert not SinkOptions.parse(SERVERS | {"delivery.guarantee": "at-least-once"}).is_exactly_once
+
+    options = SinkOptions.parse(EXACTLY_ONCE)
+    assert options.is_exactly_once
+    assert "trionet" == options.transactional_id_prefix
+    assert "900000" == options.client["transaction.timeout.ms"]
+
+    named = EXACTLY_ONCE | {"kafka.transactional.id": "team", "kafka.transaction.timeout.ms": "1"}
+    options = SinkOptions.parse(named)
+    assert "team" == options.transactional_id_prefix
+    assert "1" == options.client["transaction.timeout.ms"]
+    assert "transactional.id" not in options.client

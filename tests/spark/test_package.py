@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
 import trionet.spark
 
+ROOT = Path(__file__).resolve().parents[2]
+
 #: Changing this list is changing the product; docs/reference explains every name in it.
-PUBLIC = ["LagListener", "SourceLag", "TrionetDataSource", "lag"]
+PUBLIC = ["LagListener", "SourceLag", "TrionetDataSource", "lag", "worker_python"]
 
 #: What Spark must not pay for when it looks into every `pyspark_*` module of an environment.
 HEAVY = {"attrs", "logging", "numpy", "pyarrow", "pyspark", "ssl", "trio"}
@@ -66,3 +71,17 @@ def test_spark_finds_the_source_by_the_name_of_its_module_and_that_costs_little(
     )
 
     assert set() == (actual - before) & HEAVY
+
+
+def test_the_environment_of_the_tests_has_the_oldest_pyspark_that_the_package_allows() -> None:
+    """`python3 tests spark` takes a newer one as well, see `spark.__main__`."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+
+    oldest, *_ = (each for each in extras["spark"] if each.startswith("pyspark>="))
+    tested, *_ = (each for each in extras["test"] if each.startswith("pyspark>="))
+
+    found = re.fullmatch(r"pyspark>=4\.(\d+),<4\.(\d+)", tested)
+    assert found is not None
+    assert int(found[1]) + 1 == int(found[2])
+    assert f"pyspark>=4.{found[1]}" == oldest.partition(",")[0]

@@ -169,13 +169,22 @@ def test_every_offset_is_in_one_range(
 
 
 @pytest.mark.parametrize(
-    ("count", "min_partitions", "max_records", "expected"),
-    [(3, None, None, False), (3, 3, None, False), (3, 4, None, True), (3, None, 10, True)],
+    ("offsets", "min_partitions", "max_records", "expected"),
+    [
+        ((0, LATEST), None, None, False),
+        ((0, LATEST), 1, None, False),
+        ((0, LATEST), 2, None, True),
+        ((0, 11), None, 10, True),
+        ((0, 10), None, 10, False),
+        ((EARLIEST, LATEST), None, 10, False),  # as in the connector
+        ((EARLIEST, 9), None, 10, True),
+        ((5, LATEST), None, 10, False),
+    ],
 )
 def test_only_who_cuts_has_to_know_the_ends(
-    count: int, min_partitions: int | None, max_records: int | None, expected: bool
+    offsets: tuple[int, int], min_partitions: int | None, max_records: int | None, expected: bool
 ) -> None:
-    assert expected == needs_split(count, min_partitions, max_records)
+    assert expected == needs_split([OffsetRange("t", 0, *offsets)], min_partitions, max_records)
 
 
 def test_a_range_travels_to_a_worker_with_the_id_of_its_topic() -> None:

@@ -10,6 +10,7 @@ import trio
 
 import trionet
 from trionet import TopicPartition
+from trionet.client.admin._partitions import OffsetSpec
 from trionet.client.admin._topics import NewTopic
 
 _IDLE_SECONDS: Final = 0.5
@@ -19,6 +20,9 @@ _CHUNK: Final = 20
 _PAUSE_SECONDS: Final = 0.1
 #: A broker that is killed is there again within seconds, on a busy machine as well.
 _PATIENCE_MS: Final = 120_000
+#: A batch's transactions are committed within some hundredths of a second.
+_COMMIT_LOOK_SECONDS: Final = 0.003
+_UNFINISHED: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 
 class Found(NamedTuple):
@@ -67,11 +71,16 @@ async def write(bootstrap_servers: str, topic: str, partitions: int, values: lis
             await producer.send_batch(topic, values[partition::partitions], partition=partition)
 
 
-async def read(bootstrap_servers: str, topic: str, partitions: int) -> dict[int, list[Found]]:
-    """All that there is, by partition."""
+async def read(
+    bootstrap_servers: str, topic: str, partitions: int, *, read_committed: bool = False
+) -> dict[int, list[Found]]:
+    """All that there is, by partition; of what was written in transactions, what is committed."""
+    isolation = "read_committed" if read_committed else "read_uncommitted"
     found: dict[int, list[Found]] = {each: [] for each in range(partitions)}
     places = [TopicPartition(topic, each) for each in range(partitions)]
-    async with trionet.open_consumer(bootstrap_servers, auto_offset_reset="earliest") as consumer:
+    async with trionet.open_consumer(
+        bootstrap_servers, {"isolation.level": isolation}, auto_offset_reset="earliest"
+    ) as consumer:
         consumer.assign(places)
         while any(consumer.lag(each) != 0 for each in places):
             with trio.move_on_after(_IDLE_SECONDS):
@@ -82,3 +91,28 @@ async def read(bootstrap_servers: str, topic: str, partitions: int) -> dict[int,
                     for offset, key, value in columns
                 ]
     return found
+
+
+async def until_committed(bootstrap_servers: str, topic: str, partitions: int) -> None:
+    """Return as soon as a transaction ends: when records of it, or its marker, can be read.
+
+    Raises:
+        TrionetError: the broker cannot be reached.
+    """
+    places = {TopicPartition(topic, each): OffsetSpec.LATEST for each in range(partitions)}
+    async with trionet.open_admin(bootstrap_servers) as admin:
+        before = None
+        while True:
+            found = (await admin.partitions.list_offsets(places, read_committed=True)).checked()
+            ends = [each.offset for each in found.values()]
+            if before not in (None, ends):
+                return
+            before = ends
+            await trio.sleep(_COMMIT_LOOK_SECONDS)
+
+
+async def open_transactions(bootstrap_servers: str) -> list[str]:
+    """The transactions that are neither committed nor aborted, as the coordinators have them."""
+    async with trionet.open_admin(bootstrap_servers) as admin:
+        found = await admin.transactions.list(states=_UNFINISHED)
+    return sorted(f"{each.transactional_id}: {each.state}" for each in found.values())

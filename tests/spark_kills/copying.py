@@ -102,7 +102,7 @@ class Copying:
             for each in records
         ]
         copies = {
-            partition: list(map(_copied, records))
+            partition: list(map(copied_row, records))
             for partition, records in (await read(servers, _COPY, _COPY_PARTITIONS)).items()
         }
         cuts = self._filed.cuts()
@@ -115,7 +115,8 @@ class Copying:
         )
 
 
-def _copied(record: Found) -> Row:
+def copied_row(record: Found) -> Row:
+    """The record of the topic that is read which this is a copy of."""
     row = _row(record.value.decode())
     return row._replace(key=row.key if row.key == record.key.decode() else repr(record))
 

@@ -115,6 +115,38 @@ def wrong_in_copy(
     return wrong + _some("in the copy", of_keys)
 
 
+def wrong_in_exact_copy(
+    source: Sequence[Row], copies: Mapping[int, Sequence[Row]], *, in_order: bool
+) -> list[str]:
+    """Each record was written once.
+
+    Args:
+        source: all that there was to copy, in the order of its partitions.
+        copies: what each partition of the other topic has, in order.
+        in_order: whether the records of a key stay in order: no shuffle is between the topics.
+    """
+    expected, found = Counter(source), Counter(row for rows in copies.values() for row in rows)
+    more = (found - expected).elements()
+    wrong = [
+        *_some("was lost", (expected - found).elements()),
+        *_some("was doubled", (row for row in more if row in expected)),
+        *_some("was written, and is not in the topic that is read", found.keys() - expected.keys()),
+    ]
+    homes: dict[str, set[int]] = defaultdict(set)
+    for partition, rows in copies.items():
+        for row in rows:
+            homes[row.key].add(partition)
+    wrong += _some("is in two partitions", (key for key, at in homes.items() if len(at) > 1))
+    if in_order and not wrong:
+        last: dict[str, Row] = {}
+        for row in (row for rows in copies.values() for row in rows):
+            before = last.get(row.key, row)
+            if row.offset < before.offset:
+                wrong.append(f"out of order: {row} comes after {before}")
+            last[row.key] = row
+    return wrong
+
+
 def _firsts_of_batches(batches: Sequence[int]) -> list[int]:
     """Of each record of a key: which is the first one of its micro-batch."""
     firsts: list[int] = []

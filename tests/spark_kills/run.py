@@ -6,18 +6,29 @@ What is killed when is drawn from a seed.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import attrs
 import trio
 
-from spark_kills.victims import DurableBroker, Job
+from spark_kills.victims import Durable, Job
+from trionet.errors import TrionetError
 
 KINDS: Final = ("worker", "driver", "broker")
+#: Where executors are processes of their own; an outage is a driver that is gone for long.
+CLUSTER_KINDS: Final = ("worker", "executor", "driver", "broker", "outage")
 _PAUSE_SECONDS_MAX: Final = 4.0
 #: How often nobody waits for the job to go on before it is hit again.
 _AT_ONCE: Final = 0.25
+#: How often it is hit while transactions are committed, and how much later at most.
+_AT_COMMIT: Final = 0.4
+_AFTER_COMMIT_SECONDS_MAX: Final = 0.06
+#: How long a commit is waited for: the job may stand still after the kill before.
+_COMMIT_PATIENCE_SECONDS: Final = 60.0
+#: Longer than a transaction may take (`exactly_once.TRANSACTION_SECONDS`), and than the broker
+#: needs to notice.
+_OUTAGE_SECONDS: Final = 33.0
 
 
 @attrs.frozen
@@ -28,19 +39,43 @@ class Kill:
         kind: what is killed.
         is_at_once: the pause begins at the one before; else when the job has gone on since.
         seconds: the pause.
+        is_at_commit: it waits for the next commit of a transaction, too.
     """
 
     kind: str
     is_at_once: bool
     seconds: float
+    is_at_commit: bool = False
 
 
-def plan(seed: int, count: int, kinds: Sequence[str]) -> list[Kill]:
-    """Successive seeds begin with successive kinds, so that none is left out."""
+def plan(
+    seed: int,
+    count: int,
+    kinds: Sequence[str],
+    *,
+    pause_max: float = _PAUSE_SECONDS_MAX,
+    commits: bool = False,
+) -> list[Kill]:
+    """Draw what is killed when.
+
+    Successive seeds begin with successive kinds, so that none is left out.
+
+    Args:
+        seed: the same one has the same plan.
+        count: how many kills.
+        kinds: what may be killed.
+        pause_max: seconds.
+        commits: whether the job writes in transactions, whose commits are points to hit.
+    """
     rng = random.Random(f"{seed} kills")
     chosen = [kinds[seed % len(kinds)], *(rng.choice(kinds) for _ in range(count - 1))]
     return [
-        Kill(kind, number > 0 and rng.random() < _AT_ONCE, rng.uniform(0, _PAUSE_SECONDS_MAX))
+        Kill(
+            kind,
+            number > 0 and rng.random() < _AT_ONCE,
+            rng.uniform(0, pause_max),
+            commits and rng.random() < _AT_COMMIT,
+        )
         for number, kind in enumerate(chosen)
     ]
 
@@ -81,15 +116,22 @@ class Run:
         job: started by :meth:`work`.
         broker: running.
         progress: a number that grows while the job goes on.
+        committed: waits until the job commits a transaction; None if it has none.
     """
 
     def __init__(
-        self, seed: int, job: Job, broker: DurableBroker, progress: Callable[[], int]
+        self,
+        seed: int,
+        job: Job,
+        broker: Durable,
+        progress: Callable[[], int],
+        committed: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.outcome = Outcome(seed)
         self._job = job
         self._broker = broker
         self._progress = progress
+        self._committed = committed
         self._chance = random.Random(f"{seed} victims")
         self._began = trio.current_time()
 
@@ -106,7 +148,20 @@ class Run:
                 await self.until(lambda: False, "a pause")
             if self._job.is_through:
                 return
-            self.outcome.kills.append(f"{await self._kill(kill)} at {self._seconds():.1f} s")
+            point = " at a commit" if kill.is_at_commit and await self._commits() else ""
+            killed = f"{await self._kill(kill)}{point}"
+            self.outcome.kills.append(f"{killed} at {self._seconds():.1f} s")
+
+    async def _commits(self) -> bool:
+        """Wait for a commit and for a moment more; whether there was one."""
+        assert self._committed is not None
+        with trio.move_on_after(_COMMIT_PATIENCE_SECONDS) as patience:
+            try:
+                await self._committed()
+            except TrionetError:  # the broker is not back yet
+                return False
+            await trio.sleep(self._chance.uniform(0, _AFTER_COMMIT_SECONDS_MAX))
+        return not patience.cancelled_caught
 
     async def _go_on(self) -> None:
         before = self._progress()
@@ -116,10 +171,16 @@ class Run:
         match kill.kind:
             case "worker":
                 with trio.move_on_after(PATIENCE_SECONDS):
-                    return await self._job.kill_worker(self._chance)
+                    return await self._job.kill_worker(self._chance, commits=kill.is_at_commit)
                 raise StandstillError("there is no worker")
+            case "executor":
+                with trio.move_on_after(PATIENCE_SECONDS):
+                    return await self._job.kill_executor(self._chance)
+                raise StandstillError("there is no executor")
             case "driver":
                 return self._job.kill()
+            case "outage":
+                return self._job.kill(_OUTAGE_SECONDS)
             case _:
                 return await self._broker.kill(self._chance)
 

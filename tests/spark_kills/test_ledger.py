@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from spark_kills.ledger import Row, repeated, wrong_in_copy, wrong_in_files, wrong_in_source
+from spark_kills.ledger import (
+    Row,
+    repeated,
+    wrong_in_copy,
+    wrong_in_exact_copy,
+    wrong_in_files,
+    wrong_in_source,
+)
 
 #: Keys a and b by turns in partition 0, and c in partition 1.
 SOURCE = [
@@ -104,3 +111,44 @@ def test_a_record_that_was_never_written_is_found() -> None:
     [wrong] = wrong_in_copy(SOURCE, CUTS, copies)
 
     assert "is not in the topic that is read" in wrong
+
+
+EXACT = {0: [*of_key("a"), *of_key("b")], 1: of_key("c")}
+
+
+def test_a_copy_with_each_record_once_is_right() -> None:
+    assert [] == wrong_in_exact_copy(SOURCE, EXACT, in_order=True)
+
+
+@pytest.mark.parametrize(
+    ("copies", "found"),
+    [
+        ({0: EXACT[0][1:], 1: EXACT[1]}, [f"was lost: {SOURCE[0]}"]),
+        ({0: [*EXACT[0], SOURCE[1]], 1: EXACT[1]}, [f"was doubled: {SOURCE[1]}"]),
+        (
+            {0: [*EXACT[0], SOURCE[0], SOURCE[0]], 1: EXACT[1]},
+            [f"was doubled: {SOURCE[0]}"] * 2,
+        ),
+        (
+            {0: [*EXACT[0], Row(0, 99, "a", "99")], 1: EXACT[1]},
+            ["was written, and is not in the topic that is read: "],
+        ),
+        ({0: EXACT[0], 1: []}, [f"was lost: {row}" for row in EXACT[1]]),
+        ({0: of_key("a"), 1: [*of_key("b")[:2], *EXACT[1]], 2: of_key("b")[2:]}, ["is in two"]),
+    ],
+)
+def test_a_copy_that_is_not_exact_is_found(copies: dict[int, list[Row]], found: list[str]) -> None:
+    wrong = wrong_in_exact_copy(SOURCE, copies, in_order=True)
+
+    assert len(found) == len(wrong)
+    assert all(there.startswith(each) for each, there in zip(found, wrong, strict=True))
+
+
+def test_records_of_a_key_that_changed_places_are_found_where_there_is_no_shuffle() -> None:
+    a = of_key("a")
+    copies = {0: [a[1], a[0], *a[2:], *of_key("b")], 1: of_key("c")}
+
+    [wrong] = wrong_in_exact_copy(SOURCE, copies, in_order=True)
+
+    assert wrong.startswith("out of order: ")
+    assert [] == wrong_in_exact_copy(SOURCE, copies, in_order=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_kills.run import KINDS, plan
+from spark_kills.run import CLUSTER_KINDS, KINDS, plan
 
 
 def test_a_seed_always_gives_the_same() -> None:
@@ -20,3 +20,11 @@ def test_the_first_one_waits_until_the_job_works() -> None:
     assert not any(each[0].is_at_once for each in plans)
     assert any(kill.is_at_once for each in plans for kill in each)
     assert {"broker"} == {kill.kind for each in plans for kill in each}
+
+
+def test_where_there_are_transactions_some_kills_wait_for_a_commit_and_others_do_not() -> None:
+    plans = [plan(seed, 8, CLUSTER_KINDS, commits=True) for seed in range(10)]
+
+    assert {True, False} == {kill.is_at_commit for each in plans for kill in each}
+    assert set(CLUSTER_KINDS) == {kill.kind for each in plans for kill in each}
+    assert not any(kill.is_at_commit for kill in plan(1, 50, KINDS))

@@ -7,16 +7,20 @@ import os
 import random
 import signal
 import subprocess
-import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
 import trio
 
+from support.kafka_node import KafkaFolder
 from support.ports import free_ports
 from support.process_list import descendants_of
 from support.processes import SAME_TRIONET
+from support.spark_cluster import SparkCluster
+from support.spark_python import spark_python
 from support.trionet_process import trionet_broker_process
 
 #: How often a job may end by itself in a run; it would be started for ever.
@@ -25,6 +29,7 @@ ENDS_MAX: Final = 10
 _NO_TIME: Final = "Python worker failed to connect back"
 _DAEMON: Final = "pyspark.daemon"
 _TASK: Final = "worker"
+_COMMITTER: Final = "python_streaming_sink_runner"
 _PLANNER: Final = "python_streaming_source_runner"
 _LOOK_SECONDS: Final = 0.05
 _REASON_CHARS_MAX: Final = 200
@@ -39,6 +44,7 @@ class Job:
     Args:
         command: the program; its exit status is 0 when it is through.
         folder: for its log, and for what it would leave behind when it is killed.
+        cluster: where its executors run; None if its driver does their work.
 
     Attributes:
         is_through: it has ended as it should.
@@ -47,12 +53,16 @@ class Job:
         odd_ends: why it has ended for no such reason.
     """
 
-    def __init__(self, command: Sequence[str], folder: Path) -> None:
+    def __init__(
+        self, command: Sequence[str], folder: Path, cluster: SparkCluster | None = None
+    ) -> None:
         self.is_through = False
         self.starts = 0
         self.ended: list[str] = []
         self.odd_ends: list[str] = []
         self._command = command
+        self._cluster = cluster
+        self._down_seconds = 0.0
         self._log = folder / "job.log"
         self._temporary = folder / "temporary"
         self._temporary.mkdir()
@@ -71,6 +81,8 @@ class Job:
             if await self._run_once() == 0:
                 self.is_through = True
                 return
+            await trio.sleep(self._down_seconds)
+            self._down_seconds = 0.0
 
     async def _run_once(self) -> int:
         self.starts += 1
@@ -85,7 +97,7 @@ class Job:
                 env={
                     **os.environ,
                     **SAME_TRIONET,
-                    "PYSPARK_PYTHON": sys.executable,
+                    **spark_python(),
                     "SPARK_LOCAL_DIRS": str(self._temporary),
                     "TMPDIR": str(self._temporary),
                 },
@@ -106,16 +118,38 @@ class Job:
             (self.ended if is_known else self.odd_ends).append(reason)
         return status
 
-    def kill(self) -> str:
-        """SIGKILL for the driver: its Python and its JVM."""
+    def kill(self, down_seconds: float = 0.0) -> str:
+        """SIGKILL for the driver: its Python and its JVM.
+
+        Args:
+            down_seconds: how much later it is started again.
+        """
+        self._down_seconds = down_seconds
         if self._process is None:
             return "driver, which had just ended"
         self._is_killed = True
         os.killpg(self._process.pid, signal.SIGKILL)
-        return "driver"
+        return f"driver for {down_seconds:.0f} s" if down_seconds else "driver"
 
-    async def kill_worker(self, rng: random.Random) -> str:
-        """SIGKILL for one of its Python processes: of a task, or one that plans or commits."""
+    async def kill_executor(self, rng: random.Random) -> str:
+        """SIGKILL for one of its executors; the Python processes below it notice and end."""
+        assert self._cluster is not None
+        found: list[int] = []
+        while not found:
+            found = await trio.to_thread.run_sync(self._cluster.executors)
+            if not found:
+                await trio.sleep(_LOOK_SECONDS)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(rng.choice(found), signal.SIGKILL)
+        return "executor"
+
+    async def kill_worker(self, rng: random.Random, *, commits: bool = False) -> str:
+        """SIGKILL for one of its Python processes: of a task, or one that plans or commits.
+
+        Args:
+            rng: chooses.
+            commits: whether it is the one that commits micro-batches, if there is one.
+        """
         found = await self._workers()
         while not found:
             await trio.sleep(_LOOK_SECONDS)
@@ -123,6 +157,8 @@ class Job:
         kinds = sorted(set(found.values()))
         is_task = _TASK in kinds and rng.random() < _TASK_SHARE
         kind = _TASK if is_task else rng.choice(kinds)
+        if commits and _COMMITTER in kinds:
+            kind = _COMMITTER
         victim = rng.choice(sorted(pid for pid, each in found.items() if each == kind))
         self._has_lost_worker = True
         with contextlib.suppress(ProcessLookupError):
@@ -134,6 +170,8 @@ class Job:
         if self._process is None:
             return {}
         found = await trio.to_thread.run_sync(descendants_of, self._process.pid)
+        if self._cluster is not None:
+            found += await trio.to_thread.run_sync(self._cluster.processes)
         daemons = {each.pid for each in found if _DAEMON in each.command}
         return {
             each.pid: each.command.rpartition(".")[2]
@@ -151,23 +189,23 @@ def _reason(said: bytes) -> str:
     return text.rpartition("terminated with exception: ")[2][:_REASON_CHARS_MAX]
 
 
-class DurableBroker:
+class Durable(ABC):
     """A broker that is killed, and started again with the same port and folder.
-
-    Args:
-        folder: where its data is, and its log.
 
     Attributes:
         bootstrap_servers: where clients begin.
         kills: how often it was killed.
     """
 
-    def __init__(self, folder: Path) -> None:
-        [self._port] = free_ports(1)
-        self._folder = folder
+    bootstrap_servers: str
+    kills = 0
+
+    def __init__(self) -> None:
         self._stack = contextlib.ExitStack()
-        self.bootstrap_servers = f"127.0.0.1:{self._port}"
-        self.kills = 0
+
+    @abstractmethod
+    def _process(self) -> AbstractContextManager[subprocess.Popen[bytes]]:
+        """The process of a broker that is ready, for the length of a block."""
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -179,14 +217,7 @@ class DurableBroker:
             self._stop()
 
     def _start(self) -> None:
-        _, self._process = self._stack.enter_context(
-            trionet_broker_process(
-                self._folder / "data",
-                port=self._port,
-                settings={"auto.create.topics.enable": "false"},
-                log=self._folder / f"broker-{self.kills}.log",
-            )
-        )
+        self._running = self._stack.enter_context(self._process())
 
     def _stop(self) -> None:
         self._stack.close()
@@ -194,9 +225,61 @@ class DurableBroker:
     async def kill(self, rng: random.Random) -> str:
         """SIGKILL, and after up to a second it is there again, even if cancelled meanwhile."""
         with trio.CancelScope(shield=True):  # a second, and the time that it takes to start
-            self._process.kill()
+            self._running.kill()
             await trio.to_thread.run_sync(self._stop)
             self.kills += 1
             await trio.sleep(rng.uniform(*_DOWN_SECONDS))
             await trio.to_thread.run_sync(self._start)
         return "broker"
+
+
+#: Transactions whose time is over are looked for more often than every ten seconds.
+_SETTINGS: Final = {
+    "auto.create.topics.enable": "false",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+}
+
+
+class DurableBroker(Durable):
+    """Ours.
+
+    Args:
+        folder: where its data is, and its log.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        [self._port] = free_ports(1)
+        self._folder = folder
+        self.bootstrap_servers = f"127.0.0.1:{self._port}"
+
+    @contextlib.contextmanager
+    def _process(self) -> Iterator[subprocess.Popen[bytes]]:
+        with trionet_broker_process(
+            self._folder / "data",
+            port=self._port,
+            settings=_SETTINGS,
+            log=self._folder / f"broker-{self.kills}.log",
+        ) as (_, process):
+            yield process
+
+
+class DurableKafka(Durable):
+    """Apache Kafka.
+
+    Args:
+        folder: where its data is.
+
+    Raises:
+        Unavailable: there is no Kafka.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        path = folder / "kafka"
+        path.mkdir()
+        self._node = KafkaFolder(path, _SETTINGS, heap="512m")
+        self.bootstrap_servers = self._node.bootstrap_servers
+
+    def _process(self) -> AbstractContextManager[subprocess.Popen[bytes]]:
+        return self._node.broker()

@@ -146,6 +146,13 @@ def results() -> list[tuple[bytes, dict[str, object]]]:
         unusual = {**window, "api": "Fetch", "client_id": "client-01", "listener": "PLAINTEXT"}
         value = {"value": 9.0, "expected": 1.0, "spread": 0.5, "score": 8.5}
         found.append((_key("anomalies", {**unusual, "measure": "requests_per_s"}), value))
+    last = {"window": "2026-11-22T11:49:00Z"}
+    incident: dict[str, object] = {"incident": "2026-11-22T11:48Z", **last, "state": "open"}
+    incident |= {"start": "2026-11-22T11:48:00Z", "end": "2026-11-22T11:50:00Z"}
+    incident |= {"worst": "2026-11-22T11:49:00Z", "measure": "error_share", "client_id": HOSTILE[0]}
+    value = {**incident, "value": 0.5, "expected": 0.0, "score": 8.5, "anomalies": 3}
+    names = {name: incident[name] for name in ("window", "incident")}
+    found.append((_key("incidents", names), value))
     return found
 
 

@@ -17,7 +17,13 @@ import attrs
 from trionet.dashboard.model import _rows as row_types
 from trionet.dashboard.model._figures import History
 from trionet.dashboard.model._model import Model
-from trionet.dashboard.model._pipeline import AnomalyRow, MinuteRow, SeriesRow, TalkerRow
+from trionet.dashboard.model._pipeline import (
+    AnomalyRow,
+    IncidentRow,
+    MinuteRow,
+    SeriesRow,
+    TalkerRow,
+)
 from trionet.dashboard.model._rows import ConnectionRow, LogRow, Section
 from trionet.dashboard.model._snapshot import (
     HANDLERS_IDLE,
@@ -87,6 +93,7 @@ ROWS: Final[dict[str, Any]] = {
     "pipeline.series": SeriesRow,
     "pipeline.talkers": TalkerRow,
     "pipeline.anomalies": AnomalyRow,
+    "pipeline.incidents": IncidentRow,
 }
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from trionet.spark import worker_python
+
 
 def spark_python() -> dict[str, str]:
     """Environment variables for whatever starts Spark.
@@ -14,7 +16,7 @@ def spark_python() -> dict[str, str]:
     five times the instructions of everything else, where an environment keeps bytecode out.
     """
     return {
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": worker_python(),
         "PYTHONPYCACHEPREFIX": str(Path(sys.prefix) / "bytecode"),
         "PYTHONDONTWRITEBYTECODE": "",  # as if it were not set
     }

@@ -13,6 +13,7 @@ import shutil
 import sys
 import warnings
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
@@ -40,8 +41,21 @@ COMMANDS: Final = Subcommands(
 
 #: The required packages. PySpark requires pandas to pass Arrow batches to a function.
 _REQUIRED: Final = ("pyspark", "pyarrow", "numpy", "pandas")
+#: Those with which a report on a small, local folder is made.
+_REPORT_REQUIRED: Final = ("pyarrow", "numpy")
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
+
+
+def check_packages(names: Sequence[str]) -> None:
+    """Check that packages are installed.
+
+    Raises:
+        ConfigError: a package is missing; the message says how to install it.
+    """
+    missing = [name for name in names if find_spec(name) is None]
+    if missing:
+        raise ConfigError(f"{', '.join(missing)} not found: pip install 'trionet[pipeline]'")
 
 
 def check_environment() -> None:
@@ -51,9 +65,7 @@ def check_environment() -> None:
         ConfigError: PySpark, a dependency of PySpark, or Java is missing; the message says how to
             install it.
     """
-    missing = [name for name in _REQUIRED if find_spec(name) is None]
-    if missing:
-        raise ConfigError(f"{', '.join(missing)} not found: pip install 'trionet[pipeline]'")
+    check_packages(_REQUIRED)
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java", path=os.path.join(home, "bin") if home else None) is None:
         where = f"in JAVA_HOME, {home}" if home else "on the PATH"
@@ -85,8 +97,9 @@ def _named(parser: ArgumentParser) -> None:
     parser.set_defaults(prog="trionet pipeline")
 
 
+DEFAULT_MASTER: Final = "local[*]"
 _MASTER: Final = option(
-    "--master URL", "Spark master URL (default: local[*], this machine)", default="local[*]"
+    "--master URL", "Spark master URL (default: local[*], this machine)", default=DEFAULT_MASTER
 )
 
 
@@ -134,6 +147,12 @@ _MASTER: Final = option(
         "continue if records were deleted before they were read (default: fail)",
     ),
     repeatable(
+        "--slo API[/CLIENT]=SHARE%",
+        "a service level objective: the share of requests that must succeed, or 'within TIME' how "
+        "many must be that fast ('Produce=99.9%% within 20ms'); its burn rates are written for "
+        "each minute; may be repeated",
+    ),
+    repeatable(
         "--set KEY=VALUE",
         "a client setting (kafka.security.protocol=SSL) or a Spark setting "
         "(spark.executor.memory=4g); may be repeated",
@@ -147,6 +166,7 @@ _MASTER: Final = option(
 def _run_job(arguments: Namespace) -> int:
     check_environment()
     from trionet.spark.pipeline._job import run_job
+    from trionet.spark.pipeline._objectives import Objective
     from trionet.spark.pipeline._settings import JobSettings, split
 
     client, spark = split(dict(key_value(text, "--set") for text in arguments.set))
@@ -163,6 +183,7 @@ def _run_job(arguments: Namespace) -> int:
         max_records=arguments.max_records,
         available_now=arguments.available_now,
         allow_data_loss=arguments.allow_data_loss,
+        objectives=Objective.parse_all(arguments.slo),
         client=client,
         spark=spark,
     )
@@ -310,15 +331,22 @@ def _run_report(arguments: Namespace) -> int:
     path = None if arguments.html is None else _page_path(arguments.html)
     settings = dict(map(_setting, arguments.set))
     keys = [api_key(name, _APIS) for name in arguments.api]
-    check_environment()
+    check_packages(_REPORT_REQUIRED)
+    from trionet.spark.pipeline.report._arrow_queries import is_small
     from trionet.spark.pipeline.report._report import make_report
 
     apis = {key: api_name(key) for key in keys}
     filters = Filters(apis, tuple(arguments.client), tuple(arguments.listener))
     # PySpark warns about pandas, which is not used here.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-    with open_session("trionet pipeline report", arguments.master, settings) as session:
-        report = make_report(session, arguments.folder, times, filters, arguments.top, now)
+    asked = (arguments.folder, times, filters, arguments.top, now)
+    is_default = arguments.master == DEFAULT_MASTER and not settings
+    if is_default and is_small(arguments.folder, times):
+        report = make_report(None, *asked)
+    else:
+        check_environment()
+        with open_session("trionet pipeline report", arguments.master, settings) as session:
+            report = make_report(session, *asked)
     _write(report, arguments)
     if path is not None:
         _write_page(path, report, arguments.top, now)

@@ -105,8 +105,8 @@ async def render_once(source: Source, options: OnceOptions) -> str:
 
     Raises:
         NotATableError: JSON or CSV was requested for a view without a table.
-        NoDataError: nothing could be read, or JSON or CSV was requested and the source does not
-            have the data.
+        NoDataError: nothing could be read, or only a part of the pipeline's results, or JSON or CSV
+            was requested and the source does not have the data.
     """
     ui = Ui(all_views(), options.view)
     model = Model()
@@ -115,7 +115,7 @@ async def render_once(source: Source, options: OnceOptions) -> str:
             await _read(source, model, ui.current.view, nursery)
             nursery.cancel_scope.cancel(reason="the view was read")
     if not has_data(model, ui.current.view) or _failure(model, ui.current.view) is not None:
-        raise NoDataError(_why_nothing(source, model, ui.current.view))
+        raise NoDataError(_why_no_data(source, model, ui.current.view))
     ui.current.filter = options.filter
     ui.current.update_fully(model)
     form, width, height, glyphs = options.form, options.width, options.height, options.glyphs
@@ -159,6 +159,8 @@ async def _read(source: Source, model: Model, view: View, nursery: trio.Nursery)
 def has_data(model: Model, view: View) -> bool:
     """Return whether the model has a view's data or knows why the data is missing."""
     section = _section(model, view)
+    if _has_unread(model, view):
+        return section is not None and section.failure is not None
     if section is None:
         return bool(model.figures or model.alarms)
     return any(each is not None for each in (section.updated_at, section.missing, section.failure))
@@ -181,10 +183,23 @@ def _failure(model: Model, view: View) -> str | None:
     section = _section(model, view)
     if section is None:
         return None if model.figures else next(iter(model.alarms.values()), None)
-    return section.failure if section.updated_at is None else None
+    # The rows of an earlier read are worth printing, but not a part of the pipeline's minutes.
+    is_whole = section.updated_at is not None and not _has_unread(model, view)
+    return None if is_whole else section.failure
 
 
-def _why_nothing(source: Source, model: Model, view: View) -> str:
+def _has_unread(model: Model, view: View) -> bool:
+    """Return whether a view of the pipeline's results would show only a part of them."""
+    return view.section == "pipeline" and bool(model.pipeline.unread)
+
+
+def _why_no_data(source: Source, model: Model, view: View) -> str:
+    pipeline = model.pipeline
+    if _has_unread(model, view) and pipeline.minutes.failure is None:
+        return (
+            f"{source.name}: {pipeline.unread:,} records of {pipeline.topic} were not read within"
+            f" {WAIT_SECONDS:g} s; the {len(pipeline.minutes)} minutes read so far are incomplete"
+        )
     return _failure(model, view) or f"{source.name}: no response within {WAIT_SECONDS:g} s"
 
 

@@ -12,14 +12,16 @@ TYPE_CHECKING = False  # importing it from typing takes longer than everything e
 
 if TYPE_CHECKING:
     from ._data_source import TrionetDataSource
+    from ._worker_python import worker_python
     from .source._lag import SourceLag, lag
     from .source._lag_listener import LagListener
 
-__all__ = ["LagListener", "SourceLag", "TrionetDataSource", "lag"]
+__all__ = ["LagListener", "SourceLag", "TrionetDataSource", "lag", "worker_python"]
 
 #: The module that defines each public name.
 _HOMES = {
     "_data_source": "TrionetDataSource",
+    "_worker_python": "worker_python",
     "source._lag": "SourceLag lag",
     "source._lag_listener": "LagListener",
 }

@@ -2,6 +2,10 @@
 
 Names of options are case-insensitive. The ``kafka.*`` options are client settings, except for
 those that users must not set.
+
+The connector ignores what it does not know. Jobs that run there must run here, so an option without
+any effect is a warning, but what looks like a misspelt option, or like a setting of security, is an
+error: ignoring it would read other records than was meant, or with less protection.
 """
 
 from __future__ import annotations
@@ -9,12 +13,20 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Final
 
 from ..client.config._client_config import read_config
-from ..client.config._keys import CONSUMER_KEYS, PRODUCER_KEYS, ClientKeys
+from ..client.config._keys import (
+    CLIENTS,
+    CONSUMER_KEYS,
+    KAFKAS_NAME,
+    PRODUCER_KEYS,
+    ClientKeys,
+)
 from ..client.network._addresses import parse_bootstrap_servers
+from ..client.producer._settings import IN_FLIGHT_MAX
 from ..errors import ConfigError
 from ..protocol._config_types import (
     BOOLEAN,
@@ -23,7 +35,7 @@ from ..protocol._config_types import (
     LONG,
     PASSWORD,
     Rule,
-    nearest,
+    closest,
     parse_value,
 )
 
@@ -31,6 +43,11 @@ _KAFKA: Final = "kafka."
 
 #: Options that Spark itself adds to those of a source or a sink.
 OF_SPARK: Final = frozenset({"checkpointlocation", "is_managed_location", "path", "queryname"})
+
+#: In a table of Spark's catalog, the options have this prefix (Spark: TableCatalog.OPTION_PREFIX).
+_OF_TABLE: Final = "option."
+
+logger = logging.getLogger("trionet.spark")
 
 # The same as Spark's (JavaUtils.timeStringAs); a number without a unit is in milliseconds.
 _TIME: Final = re.compile(r"(-?[0-9]{1,18})([a-z]+)?")
@@ -45,22 +62,41 @@ _UNIT_SECONDS: Final = {
 }
 
 
+@cache
+def warn_once(text: str) -> None:
+    """Log a warning, but only once per process: Spark makes a writer for each micro-batch."""
+    logger.warning("%s", text)
+
+
 class OptionTexts:
     """The options of a reader or writer, as text.
 
+    A table of Spark's catalog (``CREATE TABLE ... USING trionet OPTIONS (...)``) has its options
+    with a prefix; what has none is a property, such as its owner, or an option once more.
+
     Args:
         options: the options from Spark; their names are case-insensitive.
+
+    Attributes:
+        is_table: whether the options are those of a table of the catalog.
 
     Raises:
         ConfigError: two names that differ only in case have different values.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        self._texts: dict[str, str] = {}
+        texts: dict[str, str] = {}
         for name, text in options.items():
             key = name.lower()
-            if self._texts.setdefault(key, text) != text:
+            if texts.setdefault(key, text) != text:
                 raise ConfigError(f"option {name} is set twice, to different values; remove one")
+        of_table = {
+            key.removeprefix(_OF_TABLE): text
+            for key, text in texts.items()
+            if key.startswith(_OF_TABLE)
+        }
+        self.is_table = bool(of_table)
+        self._texts = of_table or texts
 
     def __contains__(self, name: str) -> bool:
         return name.lower() in self._texts
@@ -115,6 +151,10 @@ class OptionTexts:
             )
         return int(found[1]) * unit
 
+    def all(self) -> dict[str, str]:
+        """Return all options, keyed by their names in lower case."""
+        return dict(self._texts)
+
     def of_kafka(self) -> dict[str, str]:
         """Return the ``kafka.*`` options, without the prefix."""
         return {
@@ -123,42 +163,60 @@ class OptionTexts:
             if key.startswith(_KAFKA)
         }
 
-    def check_names(self, kind: str, known: Iterable[str], of_others: Mapping[str, str]) -> None:
-        """Check that every option is known.
+    def check_names(
+        self,
+        kind: str,
+        known: Iterable[str],
+        of_others: Mapping[str, str],
+        *,
+        quietly: bool = False,
+    ) -> None:
+        """Check the names of the options, and log a warning for each that is ignored.
 
         Args:
             kind: what the options belong to, such as "a source".
             known: the names of its options, other than ``kafka.*``.
             of_others: options that belong to something else, each with what it belongs to.
+            quietly: whether to omit the warnings.
 
         Raises:
-            ConfigError: an option is unknown; the message lists the known options.
+            ConfigError: an option resembles a known one, or is a setting of the client without
+                ``kafka.``.
         """
         names = {name.lower(): name for name in known}
         others = {name.lower(): owner for name, owner in of_others.items()}
         for key in sorted(self._texts):
             if key in names or key in OF_SPARK or key.startswith(_KAFKA):
                 continue
-            if key in others:
-                raise ConfigError(
-                    f"{key}: not an option of {kind}, only of {others[key]}; remove it"
-                )
-            hint = _nearest_name(key, names)
-            raise ConfigError(
-                f"{key}: unknown option{hint}; options of {kind}:"
-                f" {', '.join(sorted(names.values()))}, and kafka.* for settings of the client"
-            )
+            owner = others.get(key)
+            if owner is None:
+                _check_not_misspelt(key, names, kind)
+            if not quietly:
+                why = f"it is an option of {owner}" if owner else "it is unknown"
+                warn_once(f"option {key} is ignored by {kind}: {why}")
 
 
-def _nearest_name(key: str, names: Mapping[str, str]) -> str:
-    hint = nearest(key, names)
-    found = hint.rpartition(" ")[2]
-    return hint.replace(found, names[found]) if found else hint
+#: How much an unknown option resembles the one that was meant. Below that are options of other
+#: sources, such as header, timestampFormat or maxFilesPerTrigger, which the connector ignores.
+_MISSPELT: Final = 0.85
 
 
-logger = logging.getLogger("trionet.spark")
+def _check_not_misspelt(key: str, names: Mapping[str, str], kind: str) -> None:
+    is_setting = key == BOOTSTRAP_SERVERS or any(each.has(key) for each in CLIENTS)
+    if is_setting or key.partition(".")[0] in _SECURITY:
+        raise ConfigError(f"{key}: unknown option; did you mean kafka.{key}?")
+    if found := closest(key, names, _MISSPELT):
+        raise ConfigError(
+            f"{key}: unknown option; did you mean {names[found]}? Options of {kind}:"
+            f" {', '.join(sorted(names.values()))}, and kafka.* for settings of the client"
+        )
+
+
+#: The first words of settings that a client must not ignore, even if it does not know them.
+_SECURITY: Final = frozenset({"sasl", "security", "ssl"})
 
 BOOTSTRAP_SERVERS: Final = "bootstrap.servers"
+TRANSACTIONAL_ID: Final = "transactional.id"
 
 _REJECTED_BY_SOURCE: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -177,8 +235,8 @@ _REJECTED_BY_SOURCE: Final[Mapping[str, str]] = MappingProxyType(
 _REJECTED_BY_SINK: Final[Mapping[str, str]] = MappingProxyType(
     {
         "key.serializer": "keys are always written as bytes; remove the option",
-        "transactional.id": "a sink writes no transactions, since Spark cannot end the transactions"
-        " of several tasks together; remove the option",
+        TRANSACTIONAL_ID: "a sink writes in transactions only with delivery.guarantee=exactly-once;"
+        " set that, or remove the option",
         "value.serializer": "values are always written as bytes; remove the option",
     }
 )
@@ -242,12 +300,61 @@ def sink_client(given: Mapping[str, str]) -> dict[str, str]:
     return _checked("sink", PRODUCER_KEYS, _REJECTED_BY_SINK, given)
 
 
+def check_transactional(client: Mapping[str, str]) -> None:
+    """Check that the settings of a sink's client, which are valid, allow transactions.
+
+    Raises:
+        ConfigError: a setting conflicts with ``delivery.guarantee=exactly-once``.
+    """
+    config = read_config(
+        PRODUCER_KEYS, {key: text for key, text in client.items() if key != BOOTSTRAP_SERVERS}, {}
+    )
+    in_flight = "max.in.flight.requests.per.connection"
+    for key, allowed, is_allowed in (
+        ("acks", "all", config["acks"] in {"all", "-1"}),
+        ("enable.idempotence", "true", config.flag("enable.idempotence")),
+        (in_flight, f"at most {IN_FLIGHT_MAX}", config.integer(in_flight) <= IN_FLIGHT_MAX),
+        ("retries", "1 or more", config.integer("retries") > 0),
+    ):
+        if not is_allowed:
+            raise ConfigError(
+                f"option kafka.{key} = {client[key]} is not allowed with"
+                f" delivery.guarantee=exactly-once, which needs {allowed}; remove it, or set"
+                " delivery.guarantee=at-least-once"
+            )
+
+
+def is_applied(keys: ClientKeys, name: str) -> bool:
+    """Return whether an option, in lower case, is a setting that this kind of client applies."""
+    key = name.removeprefix(_KAFKA)
+    key = key if "." in key else key.replace("_", ".")
+    return name.startswith(_KAFKA) and (key == BOOTSTRAP_SERVERS or key in keys.applied)
+
+
+def secrets_of(options: Mapping[str, str]) -> list[str]:
+    """Return the names of the options that are passwords or private keys."""
+    keys = {name: name.lower().removeprefix(_KAFKA).replace("_", ".") for name in options}
+    return sorted(name for name, key in keys.items() if key in _SECRETS)
+
+
 def without_secrets(client: Mapping[str, str]) -> str:
     """Format a client's settings for ``repr()``, with passwords and private keys hidden."""
     shown = {
         key: HIDDEN if key.replace("_", ".") in _SECRETS else text for key, text in client.items()
     }
     return repr(shown)
+
+
+def _reason_to_ignore(keys: ClientKeys, name: str) -> str:
+    """Return why a setting is ignored, as Kafka's own clients ignore it, or an empty string."""
+    key = name if "." in name else name.replace("_", ".")
+    if key == BOOTSTRAP_SERVERS or keys.has(key) or key in KAFKAS_NAME:
+        return ""
+    if owners := [f"{each.client}s" for each in CLIENTS if each.has(key)]:
+        return f"it is a setting of {' and '.join(owners)}"
+    if key.partition(".")[0] in _SECURITY or closest(key, keys.applied):
+        return ""  # an error
+    return "Kafka's clients have no such setting"
 
 
 def _checked(
@@ -267,7 +374,13 @@ def _checked(
             " host1:9092,host2:9092"
         )
     parse_bootstrap_servers(given[BOOTSTRAP_SERVERS], f"option kafka.{BOOTSTRAP_SERVERS}")
-    client = {key: text for key, text in given.items() if key != BOOTSTRAP_SERVERS}
+    client: dict[str, str] = {}
+    for key, text in given.items():
+        if why := _reason_to_ignore(keys, key):
+            if not quietly:
+                warn_once(f"option kafka.{key} is ignored by a {kind}: {why}")
+        elif key != BOOTSTRAP_SERVERS:
+            client[key] = text
     try:
         config = read_config(keys, client, {})
     except ConfigError as error:

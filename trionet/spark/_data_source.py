@@ -51,10 +51,24 @@ class TrionetDataSource(DataSource):
     def schema(self) -> StructType:
         """Check the options, and return the columns. Spark calls this on each ``load()``.
 
+        Spark also calls this for ``CREATE TABLE``; see :mod:`._catalog_table`.
+
         Raises:
-            ConfigError: the options are valid neither for a batch nor for a stream.
+            ConfigError: the options are valid neither for a batch nor for a stream; or, for a table
+                with the option ``topic``, which is only written to, they are not those of a sink.
         """
-        return row_type(include_headers=self._source_options_of_any_kind().include_headers)
+        from ._client_options import OptionTexts
+
+        texts = OptionTexts(self.options)
+        if not texts.is_table:
+            return row_type(include_headers=self._source_options_of_any_kind().include_headers)
+        from ._catalog_table import with_options
+        from ._options import table_options
+
+        if "topic" not in texts:
+            self._source_options_of_any_kind()
+        columns = row_type(include_headers=texts.flag("includeHeaders", False))
+        return with_options(columns, table_options(texts))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader for a batch query.
@@ -64,21 +78,20 @@ class TrionetDataSource(DataSource):
         """
         from .source._readers import BatchReader
 
-        options = self._source_options(is_stream=False)
-        _check_no_user_schema(schema, options)
-        return BatchReader(options)
+        return BatchReader(self._source_options(schema, is_stream=False))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return the reader for a streaming query.
 
-        Raises:
-            ConfigError: an option is not allowed, or the user has set a schema.
+        If an option is not allowed, or the user has set a schema, the reader's methods raise the
+        :class:`ConfigError`: an exception from here would be hidden by one of PySpark's own.
         """
-        from .source._readers import StreamReader
+        from .source._readers import InvalidStreamReader, StreamReader
 
-        options = self._source_options(is_stream=True)
-        _check_no_user_schema(schema, options)
-        return StreamReader(options)
+        try:
+            return StreamReader(self._source_options(schema, is_stream=True))
+        except TrionetError as error:
+            return InvalidStreamReader(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return the writer for a batch query.
@@ -86,9 +99,10 @@ class TrionetDataSource(DataSource):
         Raises:
             ConfigError, SinkColumnsError: see :class:`._writers.BatchWriter`.
         """
+        from ._catalog_table import options_of_sink
         from .sink._writers import BatchWriter
 
-        return BatchWriter(self.options, schema, overwrite=overwrite)
+        return BatchWriter(options_of_sink(self.options, schema), schema, overwrite=overwrite)
 
     def streamWriter(  # noqa: N802
         self,
@@ -100,22 +114,33 @@ class TrionetDataSource(DataSource):
         Raises:
             ConfigError, SinkColumnsError: see :class:`._writers.StreamWriter`.
         """
+        from ._options import SinkOptions
+
+        if SinkOptions.parse(self.options).is_exactly_once:
+            from .sink._exactly_once import ExactlyOnceWriter
+
+            return ExactlyOnceWriter(self.options, schema)
         from .sink._writers import StreamWriter
 
         return StreamWriter(self.options, schema)
 
-    def _source_options(self, *, is_stream: bool, quietly: bool = False) -> SourceOptions:
+    def _source_options(self, schema: StructType, *, is_stream: bool) -> SourceOptions:
+        from ._catalog_table import options_of_source, without_options
         from ._options import SourceOptions
 
-        return SourceOptions.parse(self.options, is_stream=is_stream, quietly=quietly)
+        options = SourceOptions.parse(options_of_source(self.options, schema), is_stream=is_stream)
+        _check_no_user_schema(without_options(schema), options)
+        return options
 
     def _source_options_of_any_kind(self) -> SourceOptions:
         """Parse the options for either kind of query: Spark does not say which kind it is."""
+        from ._options import SourceOptions
+
         try:
-            return self._source_options(is_stream=False, quietly=True)
+            return SourceOptions.parse(self.options, is_stream=False, quietly=True)
         except TrionetError as of_batch:
             try:
-                return self._source_options(is_stream=True, quietly=True)
+                return SourceOptions.parse(self.options, is_stream=True, quietly=True)
             except TrionetError:
                 raise of_batch from None
 

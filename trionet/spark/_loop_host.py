@@ -9,6 +9,7 @@ Importing this module starts no thread: Spark forks its workers, and threads do 
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
@@ -35,6 +36,11 @@ def host() -> LoopHost:
     """Return the loop of this process, starting it if needed, including after a fork."""
     global _host  # noqa: PLW0603 -- one per process
     with _host_lock:
+        if _host is None:
+            # Spark collects garbage after each task. Without this, that takes 20 ms, nearly all to
+            # look through the modules, of which everything that a task needs is imported by now.
+            gc.collect()  # or garbage of earlier tasks would stay
+            gc.freeze()
         if _host is None or not _host.is_alive:
             _host = LoopHost()
         return _host

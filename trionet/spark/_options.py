@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import re
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias, TypeVar
@@ -15,10 +14,14 @@ from typing import Final, TypeAlias, TypeVar
 import attrs
 
 from ..client._topic_partition import TopicPartition
+from ..client.config._keys import CONSUMER_KEYS, PRODUCER_KEYS
 from ..errors import ConfigError
 from ..protocol._config_types import FROM_0, FROM_1, INT
 from ._client_options import (
+    TRANSACTIONAL_ID,
     OptionTexts,
+    check_transactional,
+    is_applied,
     sink_client,
     source_client,
     without_secrets,
@@ -38,6 +41,7 @@ from ._offset_limits import (
     partitions_from_json,
 )
 from ._planning import check_order, check_same_partitions
+from ._topic_pattern import translate
 
 
 @attrs.frozen
@@ -95,7 +99,7 @@ class SubscribePattern:
     """All partitions of the topics whose names contain a match for the pattern.
 
     Attributes:
-        pattern: a regular expression in Python's syntax.
+        pattern: a regular expression in Python's syntax; see :mod:`._topic_pattern`.
     """
 
     pattern: str
@@ -118,25 +122,6 @@ class SubscribePattern:
 Subscription: TypeAlias = Assign | Subscribe | SubscribePattern
 
 
-def parse_pattern(text: str) -> SubscribePattern:
-    """Parse a regular expression, which must have the same meaning in Python as in Java.
-
-    Raises:
-        ConfigError: the pattern is not valid in Python, or may have a different meaning there.
-    """
-    try:
-        with warnings.catch_warnings():
-            # Character classes with `[[` or `&&` are set operations in Java, but not in Python.
-            warnings.simplefilter("error", FutureWarning)
-            re.compile(text)
-    except (re.error, FutureWarning, RecursionError, OverflowError) as error:
-        raise ConfigError(
-            f"subscribePattern = {text!r} is not allowed: {error}; give a regular expression in"
-            " the syntax of Python's re module; it may match anywhere in the name of a topic"
-        ) from None
-    return SubscribePattern(text)
-
-
 _STRATEGY: Final = "startingOffsetsByTimestampStrategy"
 STARTING_OPTIONS: Final = (
     "startingTimestamp",
@@ -144,7 +129,8 @@ STARTING_OPTIONS: Final = (
     "startingOffsets",
     _STRATEGY,
 )
-ENDING_OPTIONS: Final = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
+_ENDING_TIMESTAMP: Final = "endingTimestamp"
+ENDING_OPTIONS: Final = (_ENDING_TIMESTAMP, "endingOffsetsByTimestamp", "endingOffsets")
 
 _Read = TypeVar("_Read")
 
@@ -162,7 +148,8 @@ def read_limits(texts: OptionTexts, *, is_stream: bool) -> tuple[OffsetLimit, Of
     """
     if is_stream:
         for name in ENDING_OPTIONS:
-            if name in texts:
+            # The connector ignores endingTimestamp in a stream, and so do we; see _log_ignored.
+            if name in texts and name != _ENDING_TIMESTAMP:
                 what = "offset" if name == "endingOffsets" else "timestamp"
                 raise ConfigError(
                     f"{name}: ending {what} not valid in streaming queries, which have no end;"
@@ -252,10 +239,10 @@ def _with(limit: SpecificOffsets, end: int) -> str | None:
 
 logger = logging.getLogger("trionet.spark")
 
-_STRATEGIES: Final = ("assign", "subscribe", "subscribePattern")
+SUBSCRIPTIONS: Final = ("assign", "subscribe", "subscribePattern")
 _STREAM_ONLY: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 _OF_SOURCE: Final = (
-    *_STRATEGIES,
+    *SUBSCRIPTIONS,
     *STARTING_OPTIONS,
     *ENDING_OPTIONS,
     "failOnDataLoss",
@@ -268,9 +255,19 @@ _OF_SOURCE: Final = (
     "groupIdPrefix",
     "includeHeaders",
 )
-_OF_SINK: Final = ("topic",)
+_GUARANTEE: Final = "delivery.guarantee"
+# The connector accepts includeHeaders for a sink, too, which writes headers without it.
+_OF_SINK: Final = ("topic", _GUARANTEE, "includeHeaders")
 _SOURCE_ONLY: Final = MappingProxyType(dict.fromkeys(_OF_SOURCE, "a source"))
-_SINK_ONLY: Final = MappingProxyType(dict.fromkeys(_OF_SINK, "a sink"))
+_SINK_ONLY: Final = MappingProxyType(dict.fromkeys(("topic", _GUARANTEE), "a sink"))
+
+AT_LEAST_ONCE: Final = "at-least-once"
+EXACTLY_ONCE: Final = "exactly-once"
+_GUARANTEES: Final = (AT_LEAST_ONCE, EXACTLY_ONCE)
+TRANSACTIONAL_ID_PREFIX: Final = "trionet"
+#: The brokers' default of transaction.max.timeout.ms: a task's transaction stays open until the
+#: whole micro-batch has been written.
+TRANSACTION_TIMEOUT_MS: Final = 900_000
 
 #: The default of spark.network.timeout.
 POLL_TIMEOUT_SECONDS: Final = 120.0
@@ -338,7 +335,7 @@ class SourceOptions:
         texts = OptionTexts(options)
         starting, ending = read_limits(texts, is_stream=is_stream)
         subscription = _subscription(texts)
-        texts.check_names("a source", _OF_SOURCE, _SINK_ONLY)
+        texts.check_names("a source", _OF_SOURCE, _SINK_ONLY, quietly=quietly)
         client_options = texts.of_kafka()
         group_id = client_options.pop("group.id", None)
         client = source_client(client_options, quietly=quietly)
@@ -377,10 +374,14 @@ class SinkOptions:
     Attributes:
         client: the ``kafka.*`` options without the prefix, including ``bootstrap.servers``.
         topic: the topic for all rows; None to use the ``topic`` column of each row.
+        is_exactly_once: whether a stream writes in transactions, each row exactly once.
+        transactional_id_prefix: the first part of the names of transactional ids and groups.
     """
 
     client: dict[str, str] = attrs.field(repr=without_secrets)
     topic: str | None = None
+    is_exactly_once: bool = False
+    transactional_id_prefix: str = TRANSACTIONAL_ID_PREFIX
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SinkOptions:
@@ -395,24 +396,90 @@ class SinkOptions:
         texts = OptionTexts(options)
         if "exactlyOnce" in texts:
             raise ConfigError(
-                "exactlyOnce is not supported: a sink writes each row at least once, and writes it"
-                " again when Spark reruns a task or a micro-batch; remove the option"
+                f"exactlyOnce: unknown option; set {_GUARANTEE}=exactly-once to write each row of a"
+                " stream exactly once, or remove the option to write it at least once"
             )
         texts.check_names("a sink", _OF_SINK, _SOURCE_ONLY)
+        texts.flag("includeHeaders", False)
         topic = texts.text("topic")
         if topic == "":
             raise ConfigError(
                 "topic = '' is not allowed; give the name of a topic, or remove the option"
             )
-        return cls(client=sink_client(texts.of_kafka()), topic=topic)
+        is_exactly_once = _is_exactly_once(texts)
+        given = texts.of_kafka()
+        prefix = given.pop(TRANSACTIONAL_ID, None) if is_exactly_once else None
+        client = sink_client(given)
+        if is_exactly_once:
+            check_transactional(client)
+            client.setdefault("transaction.timeout.ms", str(TRANSACTION_TIMEOUT_MS))
+        return cls(
+            client=client,
+            topic=topic,
+            is_exactly_once=is_exactly_once,
+            transactional_id_prefix=TRANSACTIONAL_ID_PREFIX if prefix is None else _prefix(prefix),
+        )
+
+
+def table_options(texts: OptionTexts) -> dict[str, str]:
+    """Return the options of a table of Spark's catalog that have an effect on its queries.
+
+    A table with the option ``topic`` is written to; another is read. Of the other options, which
+    may contain secrets that this package does not know, a warning remains.
+
+    Args:
+        texts: the options of the table; without ``topic``, they are valid for a source.
+
+    Raises:
+        ConfigError: the table would be both read and written to, or its options are not valid for
+            a sink.
+    """
+    names: tuple[str, ...]
+    if "topic" not in texts:
+        texts.check_names("a source", _OF_SOURCE, _SINK_ONLY)
+        of_client = texts.of_kafka()
+        of_client.pop("group.id", None)
+        source_client(of_client)
+        names, keys = _OF_SOURCE, CONSUMER_KEYS
+    elif given := [name for name in SUBSCRIPTIONS if name in texts]:
+        raise ConfigError(
+            f"topic, {given[0]}: a table is either read or written to, since Spark does not say"
+            " which table rows are inserted into, only which one they come from; create one table"
+            f" with {given[0]}, and another with topic"
+        )
+    else:
+        SinkOptions.parse(texts.all())
+        names, keys = _OF_SINK, PRODUCER_KEYS
+    known = {name.lower() for name in names}
+    return {
+        name: text for name, text in texts.all().items() if name in known or is_applied(keys, name)
+    }
+
+
+def _is_exactly_once(texts: OptionTexts) -> bool:
+    guarantee = (texts.text(_GUARANTEE) or AT_LEAST_ONCE).lower()
+    if guarantee not in _GUARANTEES:
+        raise ConfigError(
+            f"{_GUARANTEE} = {guarantee!r} is not allowed; allowed: {', '.join(_GUARANTEES)}"
+        )
+    return guarantee == EXACTLY_ONCE
+
+
+def _prefix(text: str) -> str:
+    if not text.strip():
+        raise ConfigError(
+            f"option kafka.{TRANSACTIONAL_ID} = {text!r} is not allowed; give the prefix of"
+            f" transactional ids and groups, or remove it for {TRANSACTIONAL_ID_PREFIX!r}"
+        )
+    return text.strip()
 
 
 def _subscription(texts: OptionTexts) -> Subscription:
-    given = [name for name in _STRATEGIES if name in texts]
+    given = [name for name in SUBSCRIPTIONS if name in texts]
     if len(given) != 1:
         which = "only one of the following options can" if given else "one of these options must"
         raise ConfigError(
-            f"{which} be specified for a source: {', '.join(_STRATEGIES)}; given:"
+            f"{which} be specified for a source: {', '.join(SUBSCRIPTIONS)}; given:"
             f" {', '.join(given) or 'none'}"
         )
     [name] = given
@@ -420,7 +487,7 @@ def _subscription(texts: OptionTexts) -> Subscription:
     if name == "subscribePattern":
         if not text:
             raise ConfigError("subscribePattern = '': pattern to subscribe is empty")
-        return parse_pattern(text)
+        return SubscribePattern(translate(text))
     if name == "subscribe":
         topics = dict.fromkeys(topic for each in text.split(",") if (topic := each.strip()))
         if not topics:
@@ -454,14 +521,15 @@ def _log_ignored(texts: OptionTexts, group_id: str | None, *, is_stream: bool) -
         )
         if "groupIdPrefix" in texts:
             logger.warning("groupIdPrefix is ignored, because kafka.group.id is set")
-    for name in () if is_stream else _STREAM_ONLY:
+    kind = "streaming" if is_stream else "batch"
+    for name in (_ENDING_TIMESTAMP,) if is_stream else _STREAM_ONLY:
         if name in texts:
-            logger.warning("%s option ignored in batch queries", name)
+            logger.warning("%s option ignored in %s queries", name, kind)
 
 
 def _offsets_per_trigger(texts: OptionTexts) -> tuple[int | None, int | None]:
     min_offsets = texts.integer("minOffsetsPerTrigger", FROM_0)
-    max_offsets = texts.integer("maxOffsetsPerTrigger", FROM_1)
+    max_offsets = texts.integer("maxOffsetsPerTrigger", FROM_0)  # 0 reads nothing
     if min_offsets is not None and max_offsets is not None and min_offsets > max_offsets:
         raise ConfigError(
             f"the value of minOffsetsPerTrigger({min_offsets}) is higher than the"

@@ -9,7 +9,7 @@ KafkaMicroBatchStream.verifyEndOffsetForTriggerAvailableNow).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import attrs
 
@@ -81,15 +81,22 @@ def split(
     return list(_cut_in_proportion(splits, min_partitions))
 
 
-def needs_split(count: int, min_partitions: int | None, max_records: int | None) -> bool:
+def needs_split(
+    ranges: Collection[OffsetRange], min_partitions: int | None, max_records: int | None
+) -> bool:
     """Return whether ranges must be split, which requires resolved offsets.
 
+    As in the connector (KafkaOffsetReaderAdmin.shouldDivvyUpLargePartitions), a range between
+    earliest and latest is not too large: its size is not known before it is read.
+
     Args:
-        count: the number of ranges.
+        ranges: the ranges, whose offsets may be unresolved.
         min_partitions: see :func:`split`.
         max_records: see :func:`split`.
     """
-    return max_records is not None or (min_partitions is not None and min_partitions > count)
+    if min_partitions is not None and min_partitions > len(ranges):
+        return True
+    return max_records is not None and any(each.size > max_records for each in ranges)
 
 
 def _cut_in_proportion(ranges: list[OffsetRange], min_partitions: int) -> Iterator[OffsetRange]:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from itertools import permutations
 from operator import attrgetter
+
+import pytest
 
 from trionet.dashboard.model._pipeline import MINUTES_MAX, Pipeline
 
@@ -76,6 +80,20 @@ def test_rows_of_a_minute_stay_in_their_order() -> None:
     assert [[1, 2, 3]] * 3 == orders
 
 
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_an_incident_is_there_once_in_its_last_state(order: Sequence[int]) -> None:
+    """Its records have different keys, so their partitions and their order are not the same."""
+    pipeline = Pipeline()
+    for number in order:
+        state = "over" if number == 2 else "open"
+        row = {"incident": "i", "state": state, "anomalies": number}
+        put(pipeline, "incidents", minute(number), row, incident="i")
+        pipeline.show(1.0)
+
+    [incident] = pipeline.incidents.values()
+    assert ("over", 2, None) == (incident.state, incident.anomalies, incident.client_id)
+
+
 def test_a_row_that_was_deleted_is_gone() -> None:
     pipeline = Pipeline()
     put(pipeline, "windows", minute(1), {"requests": 7})
@@ -107,7 +125,7 @@ def test_a_table_that_is_not_shown_here_is_passed_over() -> None:
     pipeline.show(1.0)
 
     assert 0 == pipeline.malformed
-    assert [0, 0, 0, 0] == [len(section) for section in pipeline.sections]
+    assert [0, 0, 0, 0, 0] == [len(section) for section in pipeline.sections]
 
 
 def test_without_results_it_is_said_why() -> None:

@@ -48,6 +48,20 @@ def filled() -> Model:
     _put(model, talker, {"client_id": name, "principal": name, "share": 0.25, "bytes": 2048})
     unusual = {"measure": "requests_per_s", "value": 9.0, "expected": 1.0, "score": 8.5}
     _put(model, {**series, "kind": "anomalies", "listener": name}, unusual)
+    times = {"start": window, "end": "2026-11-22T11:47:00Z", "worst": window}
+    incident: dict[str, object] = {
+        "incident": "2026-11-22T11:45Z",
+        "state": "open",
+        "client_id": name,
+        **times,
+    }
+    incident |= {"measure": "error_share", "value": 0.5, "expected": 0.0, "anomalies": 3}
+    key: dict[str, object] = {
+        "kind": "incidents",
+        "window": window,
+        "incident": "2026-11-22T11:45Z",
+    }
+    _put(model, key, incident)
     model.pipeline.show(1.0)
     return model
 
@@ -116,10 +130,10 @@ def test_a_fetch_session_is_a_line() -> None:
     assert ["77", "12", "3", "1.5", "s", "id"] == shown.line("77")
 
 
-def test_the_pipelines_minutes_lead_to_their_series_talkers_and_anomalies() -> None:
+def test_the_pipelines_minutes_lead_to_their_series_talkers_and_incidents() -> None:
     shown = Shown(filled(), "pipeline")
     assert ["11:45", "6,000", "2"] == shown.line("11:45")[:3]
-    assert "1 anomalies" in shown.text
+    assert "1 incidents, 1 not over" in shown.text
 
     shown.press("enter")
     assert ["Fetch", "orders"] == shown.line("Fetch")[:2]
@@ -128,6 +142,10 @@ def test_the_pipelines_minutes_lead_to_their_series_talkers_and_anomalies() -> N
     shown.press("esc", "o")
     assert ["11:45", "bytes", "1", "orders"] == shown.line("bytes")[:4]
     assert "25 %" in shown.text
+
+    shown.press("esc", "i")
+    assert ["11:45", "11:47", "open", "error_share", "orders"] == shown.line("error_share")[:5]
+    assert "0.50" in shown.text
 
     shown.press("esc", "a")
     assert ["11:45", "8.5", "Fetch", "orders", "requests_per_s"] == shown.line("8.5")[:5]

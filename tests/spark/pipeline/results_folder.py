@@ -24,9 +24,15 @@ _TYPES = {
     "error_code": pa.int32(),
     "rank": pa.int32(),
     "minutes": pa.int32(),
+    "phase": pa.string(),
+    "listener": pa.string(),
+    "reason": pa.string(),
+    "alert": pa.string(),
     "cells": pa.list_(pa.int32()),
     "counts": pa.list_(pa.int64()),
 }
+#: In other tables, ``end`` is how a request ended.
+_TIMES_OF_INCIDENTS = dict.fromkeys(("start", "end", "worst"), pa.timestamp("us", tz="UTC"))
 
 
 def minute(number: int) -> datetime:
@@ -129,6 +135,38 @@ def anomaly(row: Mapping[str, Any], measure: str, value: float, score: float) ->
     }
 
 
+def incident(window: datetime, state: str, start: datetime, **fields: Any) -> Any:
+    """An incident as it is at the end of a minute: the errors of the shop, until then."""
+    return {
+        "window": window,
+        "incident": f"{start:%Y-%m-%dT%H:%MZ}",
+        "state": state,
+        "start": start,
+        "end": start + timedelta(minutes=2),
+        "worst": start,
+        "measure": "error_share",
+        "phase": None,
+        "api_key": 0,
+        "api": "Produce",
+        "client_id": "shop",
+        "listener": None,
+        "reason": None,
+        "value": 0.5,
+        "expected": 0.0,
+        "score": 9.0,
+        "anomalies": 3,
+        **fields,
+    }
+
+
+def objective(window: datetime, bad: int, alert: str | None) -> Any:
+    """A minute of an objective for the shop."""
+    burn = {f"burn_{name}": bad / 100 / 0.01 for name in ("5m", "30m", "1h", "6h", "3d")}
+    named = {"objective": "Produce/shop=99%", "api_key": 0, "api": "Produce", "client_id": "shop"}
+    counts = {"window": window, "target": 0.99, "requests": 100, "bad": bad}
+    return {**counts, **named, **burn, "alert": alert}
+
+
 def intake(window: datetime, late: int) -> Any:
     return {"window": window, "records": 1000, "late": late, "malformed": 0, "newer": 0, "ahead": 0}
 
@@ -146,10 +184,11 @@ def write_results(folder: Path, **tables: Sequence[Mapping[str, Any]]) -> Path:
     """Write tables: a file for each day, as if a batch had finished all of its minutes."""
     tables.setdefault("windows", windows_of(tables.get("requests", [])))
     for name, rows in tables.items():
+        types = {**_TYPES, **(_TIMES_OF_INCIDENTS if name == "incidents" else {})}
         for day in {row["window"].date() for row in rows}:
             found = pa.Table.from_pylist([row for row in rows if row["window"].date() == day])
             for place, field in enumerate(found.schema):
-                if kind := _TYPES.get(field.name):
+                if kind := types.get(field.name):
                     found = found.set_column(place, field.name, found[field.name].cast(kind))
             path = folder / name / f"day={day}" / "batch=7"
             path.mkdir(parents=True, exist_ok=True)

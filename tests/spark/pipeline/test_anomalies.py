@@ -1,4 +1,4 @@
-""""""
+"""What is unusual in a minute, and what is not, at each level of the signals."""
 
 from __future__ import annotations
 
@@ -9,115 +9,219 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from trionet.spark.pipeline import _signals as levels
 from trionet.spark.pipeline._anomalies import (
     MINUTES_MIN,
     SCORE_MIN,
+    TRAILING_MINUTES,
     AnomalyDetector,
-    median_and_spread,
+    recurs,
 )
-from trionet.spark.pipeline._storage import TRAILING_MINUTES
+from trionet.spark.pipeline._signals import FIGURES, KEYS, SCOPES
 
-COLUMNS = {
-    "window": pa.int64(),
-    "api_key": pa.int32(),
-    "api": pa.string(),
-    "client_id": pa.string(),
-    "listener": pa.string(),
-    "requests_per_s": pa.float64(),
-    "error_share": pa.float64(),
-    "total_p99_us": pa.float64(),
-}
+SCHEMA = pa.schema(
+    [
+        ("window", pa.int64()),
+        ("level", pa.int32()),
+        ("api_key", pa.int32()),
+        *((name, pa.string()) for name in KEYS[2:]),
+        *((name, pa.int64()) for name in FIGURES),
+    ]
+)
+NAMES = {"api_key": 0, "client_id": "shop", "listener": "PLAINTEXT", "reason": "IDLE"}
+#: Two hours, so that what is judged is not in the first hour.
+HOURS = range(120)
 
 
-def rows(client: str, rates: Mapping[int, float], **measures: float) -> list[dict[str, Any]]:
-    """What the table of requests has of a client, with a rate for each minute."""
-    of_client = {"api_key": 0, "api": "Produce", "client_id": client, "listener": "PLAINTEXT"}
-    others = {"error_share": 0.0, "total_p99_us": 5000.0, **measures}
+def signal(level: int, minutes: Mapping[int, Mapping[str, int]], **scope: Any) -> list[Any]:
+    """A signal with the figures of each minute; records are as many as requests."""
+    named = {name: {**NAMES, **scope}[name] for name in SCOPES[level]}
+    keys = {"api_key": levels.ALL_APIS, "level": level, **named}
+    usual: dict[str, Any] = {**dict.fromkeys(KEYS[2:]), **dict.fromkeys(FIGURES, 0), **keys}
     return [
-        {"window": w, "requests_per_s": rate, **of_client, **others} for w, rate in rates.items()
+        {**usual, "window": window, "records": figures.get("requests", 0), **figures}
+        for window, figures in minutes.items()
     ]
 
 
+def steady(requests: int, **figures: int) -> dict[int, dict[str, int]]:
+    """About as many requests in each minute, with the same other figures."""
+    return {window: {"requests": requests + window % 2, **figures} for window in HOURS}
+
+
 def found(
-    read: Sequence[dict[str, Any]], windows: Sequence[int], first: int
+    read: Sequence[Mapping[str, Any]], windows: Sequence[int] = HOURS, first: int = 119
 ) -> list[dict[str, Any]]:
-    batch = pa.RecordBatch.from_pylist(list(read), schema=pa.schema(list(COLUMNS.items())))
+    batch = pa.RecordBatch.from_pylist(list(read), schema=SCHEMA)
     told = AnomalyDetector(windows, first)([batch.slice(0, 3), batch.slice(3)])
     return [row for each in told for row in each.to_pylist()]
 
 
-def steady(minutes: int, rate: float = 100.0) -> dict[int, float]:
-    return {window: rate + window % 2 for window in range(minutes)}
+def last(usual: dict[int, dict[str, int]], **figures: int) -> dict[int, dict[str, int]]:
+    """The same, but for the last minute."""
+    return {**usual, 119: {**usual[119], **figures}}
 
 
 def test_a_rate_far_from_the_median_of_the_hour_before_is_reported() -> None:
-    [row] = found(rows("shop", steady(30) | {30: 250.0}), range(31), 30)
+    [row] = found(signal(levels.BROKER, last(steady(6000), requests=12_000)))
 
-    assert (30, "shop", "requests_per_s", 250.0) == (
-        row["window"],
-        row["client_id"],
-        row["measure"],
-        row["value"],
-    )
-    assert (100.5, 30) == (row["expected"], row["minutes"])
-    assert row["score"] == pytest.approx((250 - 100.5) / row["spread"])
+    assert (119, "requests_per_s", 200.0) == (row["window"], row["measure"], row["value"])
+    assert (pytest.approx(6000.5 / 60), 60) == (row["expected"], row["minutes"])
+    assert row["score"] == pytest.approx((200 - row["expected"]) / row["spread"])
 
 
 def test_a_rate_that_is_usual_is_not_reported() -> None:
-    assert [] == found(rows("shop", steady(31)), range(31), 30)
+    assert [] == found(signal(levels.BROKER, steady(6000)))
 
 
-def test_a_client_that_has_gone_silent_is_reported() -> None:
-    read = rows("gone", steady(30)) + rows("shop", steady(31))
+def test_a_client_that_sends_more_is_no_anomaly_but_one_that_stops_is() -> None:
+    assert [] == found(signal(levels.CLIENT, last(steady(600), requests=6000)))
+    without = steady(600)
+    del without[119]
 
-    [row] = found(read, range(31), 30)
+    [row] = found(signal(levels.CLIENT, without))
 
-    assert ("gone", 0.0) == (row["client_id"], row["value"])
+    assert ("shop", 0.0) == (row["client_id"], row["value"])
     assert row["score"] <= -SCORE_MIN
 
 
+def test_a_client_that_sends_now_and_then_may_stop() -> None:
+    now_and_then = {window: each for window, each in steady(600).items() if window % 4}
+
+    assert [] == found(signal(levels.CLIENT, {**now_and_then, 119: {"requests": 0}}))
+
+
+def test_a_client_with_few_requests_has_minutes_without() -> None:
+    assert [] == found(signal(levels.CLIENT, last(steady(4), requests=0)))
+
+
 def test_too_little_of_the_hour_before_is_not_judged() -> None:
-    assert [] == found(rows("shop", steady(MINUTES_MIN - 1) | {40: 900.0}), [*range(9), 40], 40)
-    assert [] != found(rows("shop", steady(MINUTES_MIN) | {40: 900.0}), [*range(10), 40], 40)
+    usual = steady(6000)
+    few = {window: usual[window] for window in range(MINUTES_MIN - 1)} | {40: {"requests": 90_000}}
+    enough = {MINUTES_MIN - 1: usual[9], **few}
+
+    assert [] == found(signal(levels.BROKER, few), sorted(few), 40)
+    assert [] != found(signal(levels.BROKER, enough), sorted(enough), 40)
 
 
 def test_only_the_hour_before_counts() -> None:
-    old = dict.fromkeys(range(TRAILING_MINUTES), 900.0)
-    new = dict.fromkeys(range(TRAILING_MINUTES, 2 * TRAILING_MINUTES), 100.0)
+    old = {window: {"requests": 54_000} for window in range(TRAILING_MINUTES)}
 
-    read = rows("shop", old | new | {120: 100.0})
-
-    assert [] == found(read, range(121), 120)
+    assert [] == found(signal(levels.BROKER, {**steady(6000), **old, 119: {"requests": 6000}}))
 
 
 def test_each_minute_of_many_is_judged_by_those_before_it() -> None:
-    read = rows("shop", steady(40) | {20: 400.0, 39: 400.0})
+    usual = steady(6000)
+    read = signal(levels.BROKER, {**usual, 80: {"requests": 20_000}, 101: {"requests": 20_000}})
 
-    assert [20, 39] == [row["window"] for row in found(read, range(40), 15)]
-    assert [39] == [row["window"] for row in found(read, range(40), 21)]
-
-
-def test_a_share_of_errors_and_a_slow_percentile_are_reported() -> None:
-    read = rows("shop", steady(30))
-    read += rows("shop", {30: 100.0}, error_share=0.5, total_p99_us=90_000.0)
-
-    told = {row["measure"]: row["value"] for row in found(read, range(31), 30)}
-
-    assert {"error_share": 0.5, "total_p99_us": 90_000.0} == told
+    assert [80, 101] == [row["window"] for row in found(read, first=70)]
+    assert [101] == [row["window"] for row in found(read, first=81)]
 
 
-def test_a_client_that_sends_now_and_then_has_no_percentile_of_0() -> None:
-    read = rows("now-and-then", dict.fromkeys(range(0, 31, 2), 100.0))
+def test_a_share_of_errors_needs_errors() -> None:
+    [row] = found(signal(levels.SERIES, last(steady(100), failed=20)))
+    assert ("error_share", pytest.approx(20 / 101)) == (row["measure"], row["value"])
 
-    assert not [row for row in found(read, range(31), 30) if row["measure"] == "total_p99_us"]
+    assert [] == found(signal(levels.SERIES, last(steady(2), failed=2)))
+    assert [] == found(signal(levels.SERIES, steady(100, failed=20)))
+
+
+def test_throttled_requests_are_reported() -> None:
+    told = found(signal(levels.CLIENT, last(steady(100), throttled=50)))
+
+    assert ["throttled_share"] == [row["measure"] for row in told]
+
+
+def test_a_slow_percentile_is_reported_with_the_phase_that_has_grown() -> None:
+    usual = steady(1000, p50_us=2000, p97_us=3000, p99_us=5000, local_us=1_500_000)
+    slow = last(usual, p50_us=6000, p97_us=9000, p99_us=15_000, request_queue_us=4_000_000)
+
+    told = {row["measure"]: row for row in found(signal(levels.API, slow))}
+
+    assert {"broker_p50_us": 6000.0, "broker_p99_us": 15_000.0} == {
+        measure: row["value"] for measure, row in told.items()
+    }
+    assert "request_queue" == told["broker_p99_us"]["phase"]
+
+
+def test_a_percentile_of_few_requests_is_not_judged() -> None:
+    usual = steady(60, p50_us=2000, p97_us=3000, p99_us=5000)
+
+    assert [] == found(signal(levels.API, last(usual, p97_us=90_000, p99_us=90_000)))
+
+
+def test_a_pause_makes_a_p99_but_no_anomaly_unless_it_lasts() -> None:
+    usual = steady(1000, p50_us=2000, p97_us=3000, p99_us=5000)
+    pause = last(usual, p99_us=50_000)
+
+    assert [] == found(signal(levels.API, pause))
+    assert [] != found(signal(levels.API, {**pause, 118: pause[119]}))
+
+
+def test_a_time_that_falls_is_no_anomaly() -> None:
+    usual = steady(1000, p50_us=20_000, p97_us=30_000, p99_us=50_000)
+
+    assert [] == found(signal(levels.API, last(usual, p50_us=100, p97_us=200, p99_us=300)))
+
+
+def test_connections_that_close_are_counted_by_reason() -> None:
+    [row] = found(signal(levels.CLOSED, last(steady(2), requests=300), reason="ERROR"))
+
+    assert ("connections_closed", "ERROR", 300.0) == (row["measure"], row["reason"], row["value"])
+
+
+def test_new_client_ids_are_an_anomaly_of_the_broker() -> None:
+    [row] = found(signal(levels.CLIENTS, last(steady(20), requests=320)))
+
+    assert ("clients", None, 320.0) == (row["measure"], row["client_id"], row["value"])
+
+
+def test_of_a_sampled_log_chance_counts_for_more() -> None:
+    whole = signal(levels.BROKER, last(steady(200), requests=600))
+    sampled = [{**row, "records": row["requests"] // 100} for row in whole]
+
+    assert [] != found(whole)
+    assert [] == found(sampled)
+
+
+@pytest.mark.parametrize("every", [5, 15, 30, 60])
+def test_a_job_that_comes_again_is_no_anomaly(every: int) -> None:
+    usual = steady(6000)
+    jobs = {window: {"requests": 15_000} for window in HOURS if (119 - window) % every == 0}
+
+    assert [] == found(signal(levels.BROKER, {**usual, **jobs}))
+
+
+def test_what_is_beside_a_job_is_reported() -> None:
+    jobs = {window: {"requests": 15_000} for window in range(14, 120, 15)}
+    beside = {**steady(6000), **jobs, 112: {"requests": 15_000}}
+
+    assert [112] == [row["window"] for row in found(signal(levels.BROKER, beside), first=105)]
+
+
+def test_an_incident_that_goes_on_is_no_job() -> None:
+    values = np.array([1.0] * 100 + [9.0] * 20)
+
+    assert not recurs(values, 119, 5.0)
+
+
+def test_what_happened_at_the_same_time_of_the_day_before_is_no_surprise() -> None:
+    values = np.ones(1500)
+    values[40] = 9.0
+
+    assert recurs(values, 1440 + 41, 5.0)
+    assert not recurs(values, 1440 + 50, 5.0)
+
+
+def test_in_the_first_hour_only_a_large_increase_is_reported() -> None:
+    def at_40(requests: int) -> list[dict[str, Any]]:
+        usual = {window: each for window, each in steady(6000).items() if window <= 40}
+        read = signal(levels.BROKER, {**usual, 40: {"requests": requests}})
+        return found(read, range(41), 40)
+
+    assert [] == at_40(20_000)
+    assert [] != at_40(60_000)
 
 
 def test_nothing_was_read() -> None:
     assert [] == list(AnomalyDetector(range(31), 30)([]))
-
-
-def test_what_hardly_ever_changes_has_a_spread_all_the_same() -> None:
-    median, spread = median_and_spread(np.array([[50.0] * 20, [0.0] * 20]), spread_min=1.0)
-
-    assert [50.0, 0.0] == median.tolist()
-    assert [5.0, 1.0] == spread.tolist()

@@ -11,6 +11,9 @@ import attrs
 import pyarrow as pa
 import pytest
 
+from spark.pipeline import labelled_log
+from spark.pipeline.detected import FIRST, incidents, signals_of
+from spark.pipeline.labelled_faults import Fault, faulty_log
 from spark.pipeline.logged import (
     MINUTE,
     Logged,
@@ -26,6 +29,7 @@ from trionet.spark._data_source import TrionetDataSource
 from trionet.spark.pipeline._batches import BatchProcessor
 from trionet.spark.pipeline._closing import Outputs
 from trionet.spark.pipeline._estimates import api_name
+from trionet.spark.pipeline._objectives import Objective
 from trionet.spark.pipeline._partials import PHASES
 from trionet.testing._threaded import ThreadedBroker
 
@@ -54,12 +58,12 @@ class Rig:
     topic: str
     folder: Path
 
-    def batches(self) -> BatchProcessor:
+    def batches(self, objectives: Sequence[str] = ()) -> BatchProcessor:
         """What a job has that was started just now."""
         sink = {"kafka.bootstrap.servers": self.broker.bootstrap_servers, "topic": self.topic}
-        return BatchProcessor(
-            Outputs(str(self.folder), f"{self.folder}/_checkpoint", sink), DELAY_US
-        )
+        checkpoint = f"{self.folder}/_checkpoint"
+        promised = tuple(map(Objective.parse, objectives))
+        return BatchProcessor(Outputs(str(self.folder), checkpoint, sink, promised), DELAY_US)
 
     def records(self, records: Sequence[Logged | bytes]) -> DataFrame:
         """Records as a micro-batch has them."""
@@ -237,6 +241,32 @@ def assert_same(expected: dict[str, Any], found: dict[str, Any]) -> None:
     assert expected.keys() == found.keys()
     for name, rows in expected.items():
         assert rows == found[name], name
+
+
+@pytest.mark.spark
+def test_incidents_and_objectives_go_on_from_one_micro_batch_to_the_next(rig: Rig) -> None:
+    """As the same steps find them in one process, without Spark and micro-batches."""
+    faults = [Fault("errors of a client", 12 * 60 + 5, 17 * 60)]
+    log = [labelled_log.table(each) for each in faulty_log(7, faults, 20)]
+    outputs = rig.batches(("Produce/clicks=99%",))
+    for number, (begin, end) in enumerate([(0, 14), (14, 20)]):
+        outputs(rig.spark.createDataFrame(pa.Table.from_batches(log[begin:end])), number)
+    found = tables(rig.folder)
+
+    [expected] = incidents(signals_of(faulty_log(7, faults, 20)), 19)
+    last = max(found["incidents"], key=lambda row: row["window"])
+    assert [expected.id] * len(found["incidents"]) == [r["incident"] for r in found["incidents"]]
+    assert (expected.anomalies, "clicks") == (last["anomalies"], last["client_id"])
+    assert len(found["anomalies"]) == expected.anomalies
+    burned = {row["window"] - FIRST: row for row in found["objectives"]}
+    assert list(range(19)) == sorted(burned)
+    assert (None, "page") == (burned[11]["alert"], burned[15]["alert"])
+    told = documents(published(rig.broker, rig.topic))
+    assert len(found["incidents"]) == sum(key["kind"] == "incidents" for key, _ in told)
+    [over] = [
+        value for key, value in told if value.get("worst") and value["window"] == value["end"]
+    ]
+    assert expected.id == f"{over['start'][:16]}Z"
 
 
 @pytest.mark.spark

@@ -39,6 +39,7 @@ from trionet.spark.pipeline._partials import (
     SCHEMA,
     SUMS,
     TALKERS,
+    TIMES,
 )
 from trionet.spark.pipeline.histogram import BUCKETS_MAX
 
@@ -198,10 +199,10 @@ def test_percentiles_of_a_sample_are_those_of_its_records(sample_ppm: int) -> No
     exact = [nearest_rank(fast + slow, per_mille) for per_mille in PER_MILLE]
     told = row["percentiles"][4 * PHASES.index("total") :]
     assert told[:4] == pytest.approx(exact, rel=0.02)  # two records are 1 % from one another
-    of_phase = [0] * len(PHASES)
+    of_time = [0] * len(TIMES)
     for cell, count in zip(row["cells"], row["counts"], strict=True):
-        of_phase[cell // BUCKETS_MAX] += count
-    assert [row["requests"]] * len(PHASES) == of_phase
+        of_time[cell // BUCKETS_MAX] += count
+    assert [row["requests"]] * len(TIMES) == of_time
 
 
 def test_what_cannot_be_read_is_counted_and_ends_nothing() -> None:
@@ -258,3 +259,25 @@ def test_names_of_what_is_known_and_numbers_of_what_is_not() -> None:
     assert ("Produce", "Api 99") == (api_name(0), api_name(99))
     assert ("NOT_LEADER_OR_FOLLOWER", "NONE", "ERROR_999") == tuple(map(error_name, (6, 0, 999)))
     assert ("gone", "end 7") == (end_name(3), end_name(7))
+
+
+def test_the_broker_s_time_is_without_the_wait_of_long_polls() -> None:
+    times = {"local_us": 1000, "remote_us": 90_000, "total_us": 91_000}
+    records = [request(1, api_key=api, **times) for api in (0, 1, 11)]
+
+    rows = rows_of(REQUESTS, fold_of([table(records)]))
+
+    told = {row["api_key"]: row["maxima"][TIMES.index("broker")] for row in rows}
+    # The remote time of Produce is that of its replicas, and part of the work.
+    assert {0: 91_000, 1: 1000, 11: 1000} == told
+
+
+def test_errors_that_are_steps_of_the_protocol_have_not_failed() -> None:
+    codes = {"MEMBER_ID_REQUIRED": 79, "REBALANCE_IN_PROGRESS": 27, "UNKNOWN_MEMBER_ID": 25}
+    records = [request(1, api_key=11, error_code=code) for code in codes.values()]
+    records += [request(1, api_key=0, error_code=79), request(1, api_key=11, end=3)]
+
+    rows = {row["api_key"]: row for row in rows_of(REQUESTS, fold_of([table(records)]))}
+
+    assert (4, 2) == (rows[11]["errors"], rows[11]["failed"])
+    assert (1, 1) == (rows[0]["errors"], rows[0]["failed"])

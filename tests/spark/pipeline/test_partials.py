@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.spark.pipeline._partials import Groups
+from trionet.spark.pipeline._partials import Groups, matrix
 
 KEYS = st.lists(
     st.tuples(st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(0, 3), st.text(max_size=2)),
@@ -44,3 +44,10 @@ def test_more_kinds_of_keys_than_numbers_can_distinguish_at_once() -> None:
     columns = [wide, wide[::-1].copy(), wide, wide]
 
     assert 5 == len(Groups.by(columns))
+
+
+def test_rows_of_an_earlier_version_have_fewer_sums() -> None:
+    lists = pa.array([[1, 2, 3], [4, 5], [6, 7, 8]], pa.list_(pa.int64()))
+
+    assert [[1, 2, 3], [4, 5, 0], [6, 7, 8]] == matrix(lists, 3).tolist()
+    assert [[1, 2, 0], [3, 4, 0]] == matrix(pa.array([[1, 2], [3, 4]]), 3).tolist()

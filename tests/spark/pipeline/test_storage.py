@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+import json
+
+from trionet.spark.pipeline._incidents import Incident, Worst
 from trionet.spark.pipeline._storage import Intake, JobState, watermark
 
 MINUTE_US = 60_000_000
+WORST = Worst(
+    window=70,
+    measure="error_share",
+    phase=None,
+    api_key=0,
+    client_id="shop",
+    listener=None,
+    reason=None,
+    value=0.5,
+    expected=0.0,
+    score=9.0,
+)
+SCOPES = (("error_share", (0, "shop", None, None)),)
+INCIDENT = Incident(id="i", first=69, last=70, anomalies=2, worst=WORST, scopes=SCOPES)
 
 
 def test_there_is_no_watermark_before_the_first_record() -> None:
@@ -38,12 +55,23 @@ def test_all_that_is_remembered_is_in_its_text() -> None:
         watermark_us=123,
         open_batches={7: 70, 9: 71},
         open_records=4,
-        trailing=((70, 8), (71, 9)),
+        minutes=((60, 70), (72, 72)),
+        history=9,
+        incidents=(INCIDENT,),
         intake=intake,
     )
 
     assert remembered == JobState.from_json(remembered.to_json())
     assert JobState() == JobState.from_json(JobState().to_json())
+
+
+def test_what_an_earlier_version_has_remembered_is_understood() -> None:
+    text = JobState(batch=9, open_records=4).to_json()
+    earlier = {**json.loads(text), "trailing": [[70, 8]]}
+    for name in ("minutes", "history", "incidents"):
+        del earlier[name]
+
+    assert JobState(batch=9, open_records=4) == JobState.from_json(json.dumps(earlier))
 
 
 def test_late_records_are_among_those_that_were_read() -> None:

@@ -5,7 +5,7 @@ The partitions of a column of keys are those that a producer finds for each.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,12 +13,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from support.encoded_records import rows_of as records_of
 from trionet.client.producer.batching._topic_queues import partition_of
 from trionet.protocol.records.columnar._arrow_columns import HEADERS
+from trionet.spark.sink import _columns
 from trionet.spark.sink._columns import (
+    ENCODED_ROWS_MIN,
     HEADERS_TYPE,
     ROWS_OF_PARTITION_MIN,
     Batch,
+    EncodedRows,
     NullTopicError,
     Rows,
     SinkColumnsError,
@@ -29,10 +33,34 @@ from trionet.spark.sink._columns import (
 
 Row = tuple[str, int | None, bytes]
 
+BATCH_BYTES = 16 * 1024
+
 
 def of_none(topic: str) -> int:
     """The number of partitions of topics whose keys choose none."""
     return 0
+
+
+def parts_of(
+    batch: Batch,
+    topic: str | None = "t",
+    key_partitions: Callable[[str], int] = of_none,
+) -> list[Rows]:
+    """The parts of a batch; those that are encoded are decoded."""
+    parts = rows_of(batch, topic, key_partitions, BATCH_BYTES)
+    return [part if isinstance(part, Rows) else decoded(part) for part in parts]
+
+
+def decoded(part: EncodedRows) -> Rows:
+    assert all(len(each.body) <= BATCH_BYTES for each in part.batches)
+    _, _, keys, values, headers = zip(*records_of(part.batches), strict=True)
+    return Rows(
+        part.topic,
+        part.partition,
+        [*values],
+        [*keys] if any(key is not None for key in keys) else None,
+        [*map(list, headers)] if any(headers) else None,
+    )
 
 
 def batch_of(rows: Sequence[Row]) -> Batch:
@@ -52,7 +80,7 @@ def test_texts_are_written_as_utf_8(string: Any, binary: Any) -> None:
         {"key": pa.array(["k", "é", None], string), "value": pa.array([b"1", None, b""], binary)}
     )
 
-    [rows] = rows_of(batch, "t", of_none)
+    [rows] = parts_of(batch)
 
     assert Rows("t", None, [b"1", None, b""], [b"k", "é".encode(), None], None) == rows
 
@@ -69,7 +97,7 @@ def test_a_column_that_is_null_is_left_out() -> None:
         }
     )
 
-    assert [Rows("t", None, [b"1", b"2"], None, None)] == [*rows_of(batch, "t", of_none)]
+    assert [Rows("t", None, [b"1", b"2"], None, None)] == parts_of(batch)
 
 
 def test_each_row_has_its_headers() -> None:
@@ -84,27 +112,29 @@ def test_each_row_has_its_headers() -> None:
     expected = [[], [], [("a", b"1"), ("a", None)], [], [("b", b"")]]
 
     for start in range(len(expected)):  # also where a batch is a part of another one
-        [rows] = rows_of(batch.slice(start), "t", of_none)
+        [rows] = parts_of(batch.slice(start))
         assert expected[start:] == (rows.headers or [[] for _ in rows.values])
 
 
-def test_a_header_without_a_name_is_refused() -> None:
-    headers = pa.array([[{"key": None, "value": b"1"}]], HEADERS)
+@pytest.mark.parametrize("rows", [1, 2 * ENCODED_ROWS_MIN], ids=["few", "encoded"])
+def test_a_header_without_a_name_is_refused(rows: int) -> None:
+    headers = pa.array([[{"key": None, "value": b"1"}]] * rows, HEADERS)
 
     with pytest.raises(SinkColumnsError, match="a header has no name"):
-        [*rows_of(pa.record_batch({"value": ["x"], "headers": headers}), "t", of_none)]
+        parts_of(pa.record_batch({"value": ["x"] * rows, "headers": headers}))
 
 
-def test_a_header_that_is_null_is_refused() -> None:
-    headers = pa.array([[None]], HEADERS)
+@pytest.mark.parametrize("rows", [1, 2 * ENCODED_ROWS_MIN], ids=["few", "encoded"])
+def test_a_header_that_is_null_is_refused(rows: int) -> None:
+    headers = pa.array([[None]] * rows, HEADERS)
 
     with pytest.raises(SinkColumnsError, match="a header has no name"):
-        [*rows_of(pa.record_batch({"value": ["x"], "headers": headers}), "t", of_none)]
+        parts_of(pa.record_batch({"value": ["x"] * rows, "headers": headers}))
 
 
 def test_a_row_without_a_topic_is_refused() -> None:
     with pytest.raises(NullTopicError, match=r"\[KAFKA_NULL_TOPIC_IN_DATA\] null topic present"):
-        [*rows_of(pa.record_batch({"topic": ["t", None], "value": ["1", "2"]}), None, of_none)]
+        parts_of(pa.record_batch({"topic": ["t", None], "value": ["1", "2"]}), None)
 
 
 @pytest.mark.parametrize("partitions", [[0, -1], [None, -7]])
@@ -112,11 +142,11 @@ def test_a_partition_is_not_negative(partitions: list[int | None]) -> None:
     batch = batch_of([("t", partition, b"") for partition in partitions])
 
     with pytest.raises(SinkColumnsError, match=f"partition {partitions[1]} is not allowed"):
-        [*rows_of(batch, None, of_none)]
+        parts_of(batch, None)
 
 
 def test_of_no_rows_there_is_nothing() -> None:
-    assert [] == [*rows_of(batch_of([]), "t", of_none)]
+    assert [] == parts_of(batch_of([]))
 
 
 @given(
@@ -129,7 +159,7 @@ def test_every_row_goes_where_it_says_and_keeps_its_order(
     rows = [(name, partition, b"%d" % number) for number, (name, partition) in enumerate(places)]
     taken = [
         (part.topic, part.partition, value)
-        for part in rows_of(batch_of(rows), topic, of_none)
+        for part in parts_of(batch_of(rows), topic)
         for value in part.values
     ]
     wanted = [(topic or name, partition, value) for name, partition, value in rows]
@@ -160,7 +190,7 @@ def test_rows_are_put_in_order_of_their_keys_partitions(
     batch = pa.record_batch({"key": pa.array(names, pa.string()), "value": values}).slice(start)
     rows = [*zip(names, values, strict=True)][start:]
 
-    parts = [*rows_of(batch, "t", lambda _: partitions)]
+    parts = parts_of(batch, "t", lambda _: partitions)
 
     found: dict[int, list[tuple[bytes | None, bytes | None]]] = {}
     is_grouped = 0 < partitions * ROWS_OF_PARTITION_MIN <= len(rows)
@@ -181,7 +211,7 @@ def test_rows_some_of_which_have_no_key_are_left_to_the_producer() -> None:
     """One without may go where one with a key goes, and is not to change places with it."""
     keys = pa.array([b"k", None] * 500)
 
-    [rows] = rows_of(pa.record_batch({"key": keys, "value": ["x"] * 1000}), "t", pytest.fail)
+    [rows] = parts_of(pa.record_batch({"key": keys, "value": ["x"] * 1000}), "t", pytest.fail)
 
     assert rows.partition is None
     assert [b"k", None] == (rows.keys or [])[:2]
@@ -192,7 +222,7 @@ def test_no_broker_is_asked_for_the_partitions_of_few_rows() -> None:
     names = [f"t{number % 3}" for number in range(3 * (ROWS_OF_PARTITION_MIN - 1))]
     columns = {"topic": names, "key": [b"k"] * len(names), "value": ["x"] * len(names)}
 
-    parts = [*rows_of(pa.record_batch(columns), None, pytest.fail)]
+    parts = parts_of(pa.record_batch(columns), None, pytest.fail)
 
     assert [("t0", None), ("t1", None), ("t2", None)] == [(p.topic, p.partition) for p in parts]
 
@@ -200,15 +230,43 @@ def test_no_broker_is_asked_for_the_partitions_of_few_rows() -> None:
 def test_rows_that_name_their_partition_are_not_asked_for_their_keys() -> None:
     columns = {"key": [b"k"] * 100, "value": ["x"] * 100, "partition": pa.array([1] * 100)}
 
-    [rows] = rows_of(pa.record_batch(columns), "t", pytest.fail)
+    [rows] = parts_of(pa.record_batch(columns), "t", pytest.fail)
 
     assert 1 == rows.partition
+
+
+@pytest.mark.parametrize("partitions", [None, [2] * 1000])
+@pytest.mark.parametrize("with_keys", [False, True])
+@pytest.mark.parametrize("with_headers", [False, True])
+def test_many_rows_of_a_partition_are_encoded(
+    with_headers: bool, with_keys: bool, partitions: list[int] | None
+) -> None:
+    headers = [[{"key": "h", "value": b"%d" % number}] for number in range(1000)]
+    keys = [b"%d" % number for number in range(1000)]
+    columns = {
+        "value": [b"x" * number for number in range(1000)],
+        "key": pa.array(keys if with_keys else [None] * 1000, pa.binary()),
+        "headers": pa.array(headers if with_headers else [None] * 1000, HEADERS),
+    }
+    if partitions is not None:
+        columns["partition"] = pa.array(partitions, pa.int32())
+
+    [part] = rows_of(pa.record_batch(columns), "t", lambda _: 1, BATCH_BYTES)
+
+    assert isinstance(part, EncodedRows)
+    assert len(part.batches) > 1000 * 500 // BATCH_BYTES
+    rows = decoded(part)
+    assert columns["value"] == rows.values
+    assert (keys if with_keys else None) == rows.keys
+    wanted = [[("h", each)] for each in keys]
+    assert (wanted if with_headers else None) == rows.headers
+    assert (2 if partitions else 0 if with_keys else None) == rows.partition
 
 
 def test_rows_of_many_topics_are_few_parts() -> None:
     rows: list[Row] = [(f"t{number % 3}", number % 2, b"%d" % number) for number in range(600)]
 
-    assert 6 == len([*rows_of(batch_of(rows), None, of_none)])
+    assert 6 == len(parts_of(batch_of(rows), None))
 
 
 @pytest.mark.parametrize(
@@ -282,3 +340,19 @@ def test_texts_are_hashed_as_utf_8(kind: Any) -> None:
     found = partitions_of(pa.array(texts, kind), 7).tolist()
 
     assert [partition_of(text.encode(), 7) for text in texts] == found
+
+
+def test_more_than_arrow_can_hold_in_a_column_is_encoded_in_halves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of 2 GB; what Spark passes on may be larger."""
+    rows: list[Row] = [("t", None, bytes([n % 256]) * 100) for n in range(4 * ENCODED_ROWS_MIN)]
+    batch = batch_of(rows)
+    monkeypatch.setattr(_columns, "BATCH_BYTES_MAX", batch.nbytes // 2)
+
+    parts = list(rows_of(batch, None, of_none, BATCH_BYTES))
+
+    assert 2 == len(parts)
+    assert [value for _, _, value in rows] == [
+        value for part in parts if isinstance(part, EncodedRows) for value in decoded(part).values
+    ]

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from spark.brokers import delete_records
+from spark.reading import table
 from trionet.client._topic_partition import TopicPartition
 from trionet.errors import ApiError, AuthenticationError, FetchTooLargeError
 from trionet.spark._loop_host import host
@@ -289,6 +290,36 @@ def test_nothing_outside_of_the_range_is_read_in_place_of_what_is_lost(
 def test_a_range_beyond_the_end_is_lost(cluster: ThreadedBroker, topic: str) -> None:
     with pytest.raises(UnreadRangeError, match="its log starts at 0 and ends at 10"):
         values(options_of(cluster, topic), planned(cluster, topic, 12, 15))
+
+
+@pytest.mark.parametrize("loss", ["true", "false"])
+@pytest.mark.parametrize("cut", [{}, {"minPartitions": "4"}], ids=["whole", "cut"])
+def test_a_batch_that_starts_beyond_the_end_of_a_partition_fails(
+    cluster: ThreadedBroker, topic: str, cut: dict[str, str], loss: str
+) -> None:
+    """RE22, RE23: its start was specified, and its end is found only when it is read."""
+    start = f'{{"{topic}":{{"0":500}}}}'
+    options = {"subscribe": topic, "startingOffsets": start, "failOnDataLoss": loss, **cut}
+
+    with pytest.raises(
+        OffsetsMismatchError, match=f"resolved start offset 500 .* end offset 10 of {topic}-0"
+    ) as caught:
+        table(cluster.bootstrap_servers, **options)
+    assert "RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET" == caught.value.condition
+
+
+@pytest.mark.parametrize("cut", [{}, {"minPartitions": "4"}], ids=["whole", "cut"])
+def test_a_batch_whose_end_was_deleted_before_it_was_read_fails(
+    cluster: ThreadedBroker, topic: str, cut: dict[str, str]
+) -> None:
+    options = {"subscribe": topic, "endingOffsets": f'{{"{topic}":{{"0":6}}}}', **cut}
+    assert 6 == len(table(cluster.bootstrap_servers, **options))
+    delete_records(cluster, topic, 8)
+
+    with pytest.raises(
+        OffsetsMismatchError, match="start offset 8 is greater than the end offset 6"
+    ):
+        table(cluster.bootstrap_servers, **options)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping
 from random import Random
@@ -11,7 +12,11 @@ import pytest
 import trionet
 from spark.brokers import SETTINGS, add_partitions, delete_records, numbers
 from trionet.spark._loop_host import host
-from trionet.spark._offset_limits import DataLossError
+from trionet.spark._offset_limits import (
+    DataLossError,
+    OffsetChangedError,
+    PartitionsDeletedError,
+)
 from trionet.testing._threaded import ThreadedBroker
 
 pytest.importorskip("pyspark", reason="PySpark cannot be imported: pip install 'trionet[spark]'")
@@ -346,6 +351,107 @@ def test_a_topic_that_is_deleted_while_it_is_read_is_let_go(
     broker.create_topic(f"{topic}-again", 1)
     seed(broker, f"{topic}-again", 10, 12)
     assert numbers(10, 12) == query.next()
+
+
+@pytest.mark.parametrize("loss", [True, False])
+def test_a_run_of_available_now_that_starts_beyond_the_end_is_a_loss(
+    broker: ThreadedBroker, topic: str, loss: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    seed(broker, topic, 0, 4)
+    start = json.dumps({topic: {"0": 500}})
+    reader = opened(broker, subscribe=topic, startingOffsets=start, failOnDataLoss=loss)
+    reader.prepareForTriggerAvailableNow()
+    query = Query(reader)  # its first micro-batch is empty
+
+    with pytest.raises(OffsetChangedError) if loss else contextlib.nullcontext():
+        assert [] == query.next()
+        assert "decreased from 500 to 5" in caplog.text
+        assert {topic: {"0": 5}} == query.start
+
+
+@pytest.mark.parametrize("again", [0, 5, 8], ids=["empty", "as long", "longer"])
+@pytest.mark.parametrize("by", ["subscribe", "subscribePattern"])
+def test_a_topic_that_is_recreated_during_a_run_is_a_loss(
+    broker: ThreadedBroker, topic: str, by: str, again: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its id differs (KIP-516); offsets alone would not show that the first records are new."""
+    seed(broker, topic, 0, 4)
+    strict, tolerant = [
+        Query(opened(broker, **{by: topic}, failOnDataLoss=loss, startingOffsets="earliest"))
+        for loss in (True, False)
+    ]
+    assert numbers(0, 4) == strict.next() == tolerant.next()
+    broker.delete_topic(topic)
+    broker.create_topic(topic, 1)
+    seed(broker, topic, 10, 10 + again - 1)
+
+    with pytest.raises(OffsetChangedError, match=f"topic {topic} was recreated while"):
+        strict.next()
+    assert [*map(str, range(15, 10 + again))] == tolerant.next()
+    assert f"topic {topic} was recreated while" in caplog.text
+    caplog.clear()
+    seed(broker, topic, 20, 21)
+    assert numbers(20, 21)[-2:] == tolerant.next()[-2:]
+    assert "recreated" not in caplog.text
+
+
+@pytest.mark.parametrize("loss", [True, False])
+def test_a_topic_that_is_recreated_while_a_micro_batch_waits_is_a_loss(
+    broker: ThreadedBroker, topic: str, loss: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing is planned while it is gone, so only its id shows it."""
+    options = {"subscribe": topic, "failOnDataLoss": loss, "minOffsetsPerTrigger": 4}
+    seed(broker, topic, 0, 4)
+    query = Query(opened(broker, **options, startingOffsets="earliest"))
+    assert numbers(0, 4) == query.next()
+    broker.delete_topic(topic)
+    assert [] == query.next()
+    broker.create_topic(topic, 1)
+    seed(broker, topic, 10, 19)
+
+    with pytest.raises(OffsetChangedError) if loss else contextlib.nullcontext():
+        assert [*map(str, range(15, 20))] == query.next()
+        assert f"topic {topic} was recreated while" in caplog.text
+
+
+def test_a_topic_that_is_recreated_before_the_first_micro_batch_is_a_loss(
+    broker: ThreadedBroker, topic: str
+) -> None:
+    """The first micro-batch is empty, and the topic is gone when it is planned."""
+    seed(broker, topic, 0, 4)
+    reader = opened(broker, subscribe=topic)
+    start = reader.initialOffset()
+    broker.delete_topic(topic)
+    assert start == reader.latestOffset(start, reader.getDefaultReadLimit())
+    broker.create_topic(topic, 1)
+    seed(broker, topic, 10, 19)
+
+    with pytest.raises(OffsetChangedError, match=f"topic {topic} was recreated while"):
+        reader.latestOffset(start, reader.getDefaultReadLimit())
+
+
+@pytest.mark.parametrize("by", ["assign", "subscribe", "subscribePattern"])
+def test_a_topic_that_is_deleted_during_a_run_is_a_loss(
+    broker: ThreadedBroker, topic: str, by: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    seed(broker, topic, 0, 4)
+    name, value = BY[by]
+    strict, tolerant = [
+        Query(opened(broker, **{name: value.replace("%s", topic)}, failOnDataLoss=loss))
+        for loss in (True, False)
+    ]
+    assert [] == strict.next() == tolerant.next()
+    broker.delete_topic(topic)
+
+    with pytest.raises(PartitionsDeletedError, match=f"deleted: {topic}-0"):
+        strict.next()
+    assert [] == tolerant.next()
+    assert f"deleted: {topic}-0" in caplog.text
+    assert [] == tolerant.next()
+    broker.create_topic(topic, 1)
+    seed(broker, topic, 10, 11)
+    assert numbers(10, 11) == tolerant.next()
+    assert "recreated" not in caplog.text  # it was deleted, and its offsets with it
 
 
 def test_topics_and_partitions_come_and_go_and_nothing_is_lost_or_doubled(

@@ -57,7 +57,7 @@ INT_MAX: Final = 2**31 - 1
 
 logger = logging.getLogger("trionet.client")
 
-_IN_FLIGHT_MAX: Final = 1_000_000
+IN_FLIGHT_MAX: Final = 1_000_000
 """Effectively no limit, as in KafkaAdminClient: calls do not wait for each other."""
 
 
@@ -106,7 +106,7 @@ def admin_settings(
         return config
     read = read_config(ADMIN_KEYS, config, keywords)
     settings = AdminSettings(
-        client=client_settings(read, in_flight_max=_IN_FLIGHT_MAX, token_provider=token_provider),
+        client=client_settings(read, in_flight_max=IN_FLIGHT_MAX, token_provider=token_provider),
         controllers=read.names("bootstrap.controllers"),
         api_timeout_seconds=_api_timeout_seconds(read),
         retries=read.integer("retries"),
@@ -397,6 +397,9 @@ class Calls:
     ) -> dict[str, V]:
         """Send a request to all brokers, and return what their responses list, keyed by name.
 
+        If a broker does not respond, all are asked again: what it coordinates may move to one that
+        has already responded.
+
         Args:
             body: the request.
             listed: converts the response of a broker, or raises ApiError.
@@ -406,14 +409,28 @@ class Calls:
             TrionetError: a broker could not be reached, so the listing would be incomplete.
         """
 
-        async def send(node: Node, keys: Sequence[int]) -> Outcomes[int, dict[str, V]]:
-            response = await self.client.request(node, body, version_min=version_min)
-            return dict.fromkeys(keys, listed(response, node))
+        async def ask_all() -> dict[str, V]:
+            found: dict[str, V] = {}
+            errors: list[TrionetError] = []
 
-        brokers = await self.retry(self.nodes.all)
-        place: Place[int] = self.nodes.at_brokers(int)
-        results = await self.for_each(brokers, place, send, retried=COORDINATOR_CODES)
-        return {name: each for found in results.checked().values() for name, each in found.items()}
+            async def ask(node: Node) -> None:
+                await trio.lowlevel.checkpoint()
+                try:
+                    response = await self.client.request(node, body, version_min=version_min)
+                    found.update(listed(response, node))
+                except TrionetError as error:
+                    errors.append(error)
+
+            brokers = await self.nodes.all()
+            with raise_single_error():
+                async with trio.open_nursery() as nursery:
+                    for node in brokers.values():
+                        nursery.start_soon(ask, node)
+            if errors:
+                raise errors[0]
+            return found
+
+        return await self.retry(ask_all, COORDINATOR_CODES)
 
 
 class AdminCalls:

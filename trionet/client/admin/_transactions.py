@@ -1,16 +1,29 @@
-"""Producers and transactions, including hanging ones (KIP-664)."""
+"""Producers and transactions, including hanging (KIP-664) and prepared ones (KIP-939).
+
+A prepared transaction is one that its producer has left to another process. A coordinator does not
+ask who ends it, only for its producer id and epoch.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import attrs
 
 from ...errors import ApiError
 from ...protocol import error_codes
+from ...protocol._wire import Message
 from ...protocol.messages import describe_producers, describe_transactions, list_transactions
+from ...protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from ...protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from ...protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ...protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+)
 from ...protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -19,15 +32,23 @@ from ...protocol.messages.write_txn_markers import (
 )
 from .._api_errors import api_error
 from .._argument_checks import items, names
+from .._prepared_transaction import PreparedTransaction
 from .._topic_partition import TopicPartition, by_topic
 from ..network._cluster import Node
 from ._calls import AdminCalls, Outcomes, Results
 from ._conversions import by_partition, check, failure, failures, known
+from ._groups import CommittedOffset
 from ._nodes import Place
 
 _NONE: Final = -1
 _ID_NOT_FOUND: Final = error_codes.TRANSACTIONAL_ID_NOT_FOUND
-_FENCING_RETRIED: Final = frozenset({error_codes.CONCURRENT_TRANSACTIONS})
+_CONCURRENT: Final = frozenset({error_codes.CONCURRENT_TRANSACTIONS})
+#: A group's coordinator may not have heard of a new topic yet.
+_OFFSET_RETRIED: Final = _CONCURRENT | {error_codes.UNKNOWN_TOPIC_OR_PARTITION}
+#: A producer's default of transaction.timeout.ms.
+_FENCE_TIMEOUT_MS_MAX: Final = 60_000
+# Of EndTxn and TxnOffsetCommit: with this version, TV2 begins (KIP-890).
+_V2: Final = 5
 
 
 @attrs.frozen
@@ -340,9 +361,11 @@ class TransactionCalls(AdminCalls):
 
         async def send(node: Node, keys: Sequence[str]) -> Outcomes[str, FencedProducer]:
             [key] = keys  # an InitProducerId request has only one
-            # The coordinator also uses it as a limit for storing the new epoch (KAFKA-16047).
+            # The coordinator also uses it as a limit for storing the new epoch (KAFKA-16047). It
+            # rejects one above transaction.max.timeout.ms.
             body = InitProducerIdRequest(
-                transactional_id=key, transaction_timeout_ms=self._calls.timeout_ms
+                transactional_id=key,
+                transaction_timeout_ms=min(self._calls.timeout_ms, _FENCE_TIMEOUT_MS_MAX),
             )
             response: InitProducerIdResponse = await self._request(node, body)
             fenced = FencedProducer(response.producer_id, response.producer_epoch)
@@ -352,7 +375,7 @@ class TransactionCalls(AdminCalls):
             names(transactional_ids),
             self._nodes.at_transactions,
             send,
-            retried=_FENCING_RETRIED,
+            retried=_CONCURRENT,
             singly=True,
         )
 
@@ -403,3 +426,146 @@ def _described(state: describe_transactions.TransactionState, node: Node) -> Tra
             for number in topic.partitions
         ),
     )
+
+
+@attrs.frozen
+class TransactionOffset:
+    """An offset that a transaction commits.
+
+    Attributes:
+        transaction: the transaction.
+        partition: the partition, which must exist.
+        offset: the offset.
+    """
+
+    transaction: PreparedTransaction
+    partition: TopicPartition
+    offset: CommittedOffset
+
+
+class PreparedTransactionCalls(AdminCalls):
+    """Admin calls for prepared transactions."""
+
+    async def add_offsets(self, offsets: Mapping[str, TransactionOffset]) -> Results[str, None]:
+        """Let transactions commit an offset each, of groups without members.
+
+        Args:
+            offsets: for each group id, the offset and the transaction that commits it.
+
+        Returns:
+            For each group id, None on success or the error, such as INVALID_PRODUCER_EPOCH if the
+            transaction has ended.
+
+        Raises:
+            TrionetError: the request as a whole failed.
+
+        Cancellation: offsets may have been added.
+        """
+
+        async def send(node: Node, keys: Sequence[str]) -> Outcomes[str, None]:
+            [group] = keys  # a request has only one
+            each = offsets[group]
+            transaction = each.transaction
+            body = TxnOffsetCommitRequest(
+                transactional_id=transaction.transactional_id,
+                group_id=group,
+                producer_id=transaction.producer_id,
+                producer_epoch=transaction.producer_epoch,
+                topics=[
+                    TxnOffsetCommitRequestTopic(
+                        name=each.partition.topic,
+                        partitions=[
+                            TxnOffsetCommitRequestPartition(
+                                partition_index=each.partition.partition,
+                                committed_offset=each.offset.offset,
+                                committed_leader_epoch=each.offset.leader_epoch,
+                                committed_metadata=each.offset.metadata,
+                            )
+                        ],
+                    )
+                ],
+            )
+            response: TxnOffsetCommitResponse = await self._of(transaction, node, body)
+            return {group: failures(response.topics)[each.partition]}
+
+        added = await self._add_groups(
+            {
+                group: each.transaction
+                for group, each in offsets.items()
+                if not each.transaction.is_v2
+            }
+        )
+        left = [group for group in offsets if added.get(group) is None]
+        results = await self._calls.for_each(
+            left, self._nodes.at_groups, send, retried=_OFFSET_RETRIED, singly=True
+        )
+        return Results({group: results.get(group, added.get(group)) for group in offsets})
+
+    async def _add_groups(
+        self, transactions: Mapping[str, PreparedTransaction]
+    ) -> Results[str, None]:
+        """Make the offsets of groups part of transactions; TV2 needs no request for it."""
+        groups = {each.transactional_id: group for group, each in transactions.items()}
+
+        async def send(node: Node, keys: Sequence[str]) -> Outcomes[str, None]:
+            [key] = keys
+            transaction = transactions[groups[key]]
+            body = AddOffsetsToTxnRequest(
+                transactional_id=key,
+                producer_id=transaction.producer_id,
+                producer_epoch=transaction.producer_epoch,
+                group_id=groups[key],
+            )
+            response: AddOffsetsToTxnResponse = await self._request(node, body)
+            return {key: failure(response, f"transactional id {key!r}")}
+
+        results = await self._calls.for_each(
+            groups, self._nodes.at_transactions, send, retried=_CONCURRENT, singly=True
+        )
+        return Results({groups[key]: each for key, each in results.items()})
+
+    async def end(
+        self, transactions: Iterable[PreparedTransaction], *, commit: bool
+    ) -> Results[PreparedTransaction, None]:
+        """Commit or abort transactions.
+
+        A transaction that has been ended in the same way before is a success, so that the call can
+        be repeated when its outcome is unknown.
+
+        Args:
+            transactions: the transactions.
+            commit: whether to commit them; False to abort them.
+
+        Returns:
+            For each transaction, None on success or the error, such as INVALID_PRODUCER_EPOCH or
+            PRODUCER_FENCED if it has ended in another way.
+
+        Raises:
+            TrionetError: the request as a whole failed.
+
+        Cancellation: transactions may have been ended.
+        """
+        wanted = {each.transactional_id: each for each in transactions}
+
+        async def send(node: Node, keys: Sequence[str]) -> Outcomes[str, None]:
+            [key] = keys
+            transaction = wanted[key]
+            body = EndTxnRequest(
+                transactional_id=key,
+                producer_id=transaction.producer_id,
+                producer_epoch=transaction.producer_epoch,
+                committed=commit,
+            )
+            response: EndTxnResponse = await self._of(transaction, node, body)
+            return {key: failure(response, f"transactional id {key!r}")}
+
+        results = await self._calls.for_each(
+            wanted, self._nodes.at_transactions, send, retried=_CONCURRENT, singly=True
+        )
+        return Results({wanted[key]: each for key, each in results.items()})
+
+    async def _of(self, transaction: PreparedTransaction, node: Node, body: Message) -> Any:
+        """Send a request in a version of the transaction's protocol."""
+        if transaction.is_v2:
+            return await self._request(node, body, version_min=_V2)
+        return await self._request(node, body, version_max=_V2 - 1)

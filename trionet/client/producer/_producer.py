@@ -18,7 +18,7 @@ from ...errors import (
     TransactionAbortableError,
     TransactionError,
 )
-from ...protocol.records._types import Headers
+from ...protocol.records._types import EncodedRecords, Headers
 from .._client_metrics import ClientStatistics
 from ._deliveries import Deliveries
 from ._delivery import Delivery, RecordMetadata
@@ -385,6 +385,76 @@ class Producer:
             self._withdraw(deliveries)
             raise
         return deliveries
+
+    async def _enqueue_encoded(
+        self,
+        topic: str,
+        batches: Sequence[EncodedRecords],
+        *,
+        partition: int | None = None,
+    ) -> Deliveries:
+        """Append records that are already encoded, waiting for buffer space but not for brokers.
+
+        Records for the same partition keep their order across calls, including calls of other
+        methods. The records are not checked, and their timestamp is that of the call. Not for
+        users: hooks on sending (``on_send``) do not see them.
+
+        Args:
+            topic: see :meth:`send_batch`.
+            batches: the records of each batch, at least one; a batch of several is at most as large
+                as ``batch.size``, ``max.request.size`` and ``buffer.memory`` allow.
+            partition: the partition of all records; None to choose one for each batch.
+
+        Returns:
+            The deliveries of the records; :meth:`flush` waits for them.
+
+        Raises:
+            RecordTooLargeError: a batch is larger than ``max.request.size``, or than all of
+                ``buffer.memory``; nothing was appended.
+            LocalProtocolError, BufferExhaustedError, MetadataTimeoutError, AuthenticationError,
+                TrionetError, trio.ClosedResourceError: see :meth:`send`; records are withdrawn as
+                on cancellation.
+
+        Cancellation: withdraws the records that have not been sent yet; the others may still be
+        written.
+        """
+        await trio.lowlevel.checkpoint()
+        check_topic(topic)
+        check_partition(partition)
+        for records in batches:
+            self._accumulator.check_encoded(records)
+        now_ms = self._now_ms()
+        deliveries = Deliveries(now_ms)
+        try:
+            for records in batches:
+                take = partial(self._add_encoded, topic, partition, records, now_ms, deliveries)
+                if self._waiters.waiting or not take():
+                    await self._when_possible(topic, partition, partial(self._append_some, take))
+                await trio.lowlevel.checkpoint()
+        except BaseException:
+            self._withdraw(deliveries)
+            raise
+        return deliveries
+
+    def _add_encoded(
+        self,
+        topic: str,
+        partition: int | None,
+        records: EncodedRecords,
+        timestamp: int,
+        deliveries: Deliveries,
+    ) -> bool:
+        sender = self._sender
+        if sender.error is not None:
+            sender.check()
+        now = self._clock()
+        is_added = self._accumulator.add_encoded(
+            topic, partition, records, timestamp, deliveries, now
+        )
+        if not is_added:
+            self._topics.request(topic, partition, now)
+        sender.send_now(now, is_awaited=False)
+        return is_added
 
     def _columns(
         self,

@@ -23,6 +23,7 @@ from ...errors import (
     TransactionOutcomeUnknownError,
 )
 from .._argument_checks import offsets_to_commit
+from .._prepared_transaction import PreparedTransaction
 from .._topic_partition import OffsetAndMetadata, TopicPartition
 from ._metrics import CallTimes
 from .batching._accumulator import RecordAccumulator
@@ -154,7 +155,55 @@ class Transactions:
             self._accumulator.begin_transaction()
             times.txn_begin += self._clock() - began - (times.txn_init - initialized)
 
+    async def begin_as(self, transactional_id: str) -> None:
+        """Begin a transaction of another transactional id than the last one's.
+
+        A producer that lives longer than its transactional ids keeps its connections this way.
+
+        Args:
+            transactional_id: takes the place of ``transactional.id``.
+
+        Raises:
+            LocalProtocolError: a transaction is open.
+            TrionetError: see :meth:`.Producer.begin_transaction`.
+
+        Cancellation: no transaction begins.
+        """
+        with self._only("begin_transaction"):
+            await trio.lowlevel.checkpoint()
+            self._check()
+            requests = self._requests
+            if requests.is_in_flight:  # a call was cancelled
+                await self._until(
+                    lambda: not requests.is_in_flight,
+                    f"a request about {self._state.transactional_id!r} has had no response",
+                )
+            requests.use(transactional_id)
+        await self.begin()
+
     # End.
+
+    async def prepare(self) -> PreparedTransaction:
+        """Wait until all records of the transaction are acknowledged, and leave it to another
+        process, which ends it (KIP-939: prepareTransaction).
+
+        Raises:
+            TransactionAbortableError: a record was rejected, or not acknowledged within
+                ``delivery.timeout.ms``; abort the transaction.
+            LocalProtocolError: no transaction is open, or it has sent no records.
+            TrionetError: the producer has failed.
+
+        Cancellation: the transaction stays open, without taking further records.
+        """
+        with self._only("prepare_transaction"):
+            self._check()
+            if not self._state.is_open:
+                raise self._state.refusal()
+            self._accumulator.end_transaction()
+            await trio.lowlevel.checkpoint()
+            await self._until_acknowledged()
+            self._sender.check()
+            return self._requests.prepare()
 
     async def commit(self) -> None:
         """See :meth:`.Producer.commit_transaction`."""
@@ -178,14 +227,7 @@ class Transactions:
         state, queues = self._state, self._accumulator.queues
         if not (state.is_started or queues.has_incomplete):  # no request follows
             await trio.lowlevel.checkpoint()
-        queues.begin_flush()
-        try:
-            # Records have their own limit, delivery.timeout.ms.
-            await self._sender.run_until(
-                lambda: not queues.has_incomplete or state.state is not State.COMMITTING
-            )
-        finally:
-            queues.end_flush()
+        await self._until_acknowledged()
         with trio.move_on_after(self._max_block_seconds):
             await self._sender.run_until(lambda: state.state is not State.COMMITTING)
         self._sender.check()
@@ -202,6 +244,18 @@ class Transactions:
             state.fail(abortable(CallTimedOutError(f"the coordinator was not available {limit}")))
         if state.error is not None:
             raise again(state.error)
+
+    async def _until_acknowledged(self) -> None:  # noqa: ASYNC910 -- its callers make one
+        """Send all records of the transaction, unless it fails meanwhile."""
+        queues, before = self._accumulator.queues, self._state.state
+        queues.begin_flush()
+        try:
+            # Records have their own limit, delivery.timeout.ms.
+            await self._sender.run_until(
+                lambda: not queues.has_incomplete or self._state.state is not before
+            )
+        finally:
+            queues.end_flush()
 
     async def abort(self) -> None:
         """See :meth:`.Producer.abort_transaction`."""

@@ -74,12 +74,12 @@ class TalkerRow:
 
 @attrs.frozen
 class AnomalyRow:
-    """An unusual value in one minute."""
+    """An unusual value in one minute; None if it is not limited to an API, client or listener."""
 
     window: str
-    api: str
-    client_id: str
-    listener: str
+    api: str | None
+    client_id: str | None
+    listener: str | None
     measure: str
     value: float
     expected: float
@@ -88,11 +88,34 @@ class AnomalyRow:
     minutes: int
 
 
+@attrs.frozen
+class IncidentRow:
+    """The last known state of an incident, described by its worst minute; see AnomalyRow."""
+
+    window: str
+    incident: str
+    state: str
+    start: str
+    end: str
+    worst: str
+    measure: str
+    phase: str | None
+    api: str | None
+    client_id: str | None
+    listener: str | None
+    reason: str | None
+    value: float
+    expected: float
+    score: float
+    anomalies: int
+
+
 _ROWS: Final[Mapping[str, Any]] = {
     "windows": row_factory(MinuteRow),
     "requests": row_factory(SeriesRow),
     "talkers": row_factory(TalkerRow),
     "anomalies": row_factory(AnomalyRow),
+    "incidents": row_factory(IncidentRow),
 }
 
 
@@ -105,7 +128,10 @@ class Pipeline:
         series: the requests of each minute, keyed by the text of the record key.
         talkers: the ten top clients by each measure, keyed by the text of the record key.
         anomalies: the unusual values, keyed by the text of the record key.
+        incidents: the incidents, keyed by their names.
         malformed: the number of records that are not results.
+        unread: how many of the topic's offsets are still to be read before all results that existed
+            at the start are known; None before the topic is read.
     """
 
     def __init__(self) -> None:
@@ -114,12 +140,15 @@ class Pipeline:
         self.series: Section[str, SeriesRow] = Section()
         self.talkers: Section[str, TalkerRow] = Section()
         self.anomalies: Section[str, AnomalyRow] = Section()
+        self.incidents: Section[str, IncidentRow] = Section()
         self.malformed = 0
+        self.unread: int | None = None
         self._tables: Mapping[str, tuple[Section[str, Any], dict[str, Any]]] = {
             "windows": (self.minutes, {}),
             "requests": (self.series, {}),
             "talkers": (self.talkers, {}),
             "anomalies": (self.anomalies, {}),
+            "incidents": (self.incidents, {}),
         }
 
     @property
@@ -143,6 +172,13 @@ class Pipeline:
         if table is None or key is None:
             return  # of a table that is not shown
         name = window if kind == "windows" else key.decode()
+        if kind == "incidents" and row is not None:
+            # Each minute that changes an incident has a record with a key of its own, so they may
+            # be in different partitions, and arrive in any order.
+            name = row.incident
+            known = table[1].get(name)
+            if known is not None and window < known.window:
+                return
         if row is None:
             table[1].pop(name, None)
         else:

@@ -9,7 +9,7 @@ import trio
 
 from ...client._topic_partition import TopicPartition
 from ...client.admin import open_admin
-from ...client.consumer import Consumer, open_consumer
+from ...client.consumer import Consumer, ConsumerBatch, open_consumer
 from ...errors import TrionetError
 from ...net._network import SYSTEM, Network
 from ..model._model import Model
@@ -128,6 +128,8 @@ class TailSource:
 SUFFIX: Final = "-results"
 #: The interval between searches for a missing topic.
 SEARCH_SECONDS: Final = 5.0
+#: How often results are shown until all existing ones are read; showing sorts all rows.
+CATCH_UP_SECONDS: Final = 0.5
 _MS: Final = 1000
 _PIPELINE_SETTINGS: Final[Mapping[str, object]] = {
     "client.id": "trionet-dashboard-pipeline",
@@ -203,20 +205,42 @@ class PipelineSource:
         async with open_consumer(
             self._bootstrap_servers, settings, network=self._network
         ) as consumer:
-            await self._begin(consumer, topic)
+            await self._catch_up(consumer, await self._begin(consumer, topic), model)
             pace = Pace()
-            model.pipeline.show(trio.current_time())
             while True:
                 batch = await consumer.next_batch()
                 pace.begin()
-                for key, value in zip(batch.keys, batch.values, strict=True):
-                    model.pipeline.put(key, value)
+                _put(batch, model)
                 model.pipeline.show(trio.current_time())
                 model.changed()
                 await pace.rest()
 
-    async def _begin(self, consumer: Consumer, topic: str) -> None:
-        """Seek to the oldest minute kept, which works because results follow a minute's end."""
+    async def _catch_up(
+        self, consumer: Consumer, ends: Mapping[TopicPartition, int], model: Model
+    ) -> None:
+        """Read up to the given end offsets; ``model.pipeline.unread`` is then 0."""
+        while True:
+            positions = {each: consumer.position(each) for each in ends}
+            unread = sum(max(0, end - (positions[each] or 0)) for each, end in ends.items())
+            model.pipeline.unread = unread
+            model.pipeline.show(trio.current_time())
+            model.changed()
+            if not unread:
+                return
+            # The position also passes offsets without a record, such as a transaction's marker.
+            with trio.move_on_after(CATCH_UP_SECONDS):
+                while True:
+                    batch = await consumer.next_batch()
+                    _put(batch, model)
+                    partition = batch.topic_partition
+                    if (consumer.position(partition) or 0) >= ends[partition]:
+                        break
+
+    async def _begin(self, consumer: Consumer, topic: str) -> Mapping[TopicPartition, int]:
+        """Seek to the oldest minute kept, which works because results follow a minute's end.
+
+        Returns the end offset of each partition.
+        """
         numbers = await consumer.partitions_of(topic)
         if not numbers:
             raise TrionetError(f"topic {topic!r} does not exist")
@@ -228,6 +252,12 @@ class PipelineSource:
         for partition in partitions:
             offset = found.get(partition)
             consumer.seek(partition, ends[partition] if offset is None else offset.offset)
+        return ends
+
+
+def _put(batch: ConsumerBatch, model: Model) -> None:
+    for key, value in zip(batch.keys, batch.values, strict=True):
+        model.pipeline.put(key, value)
 
 
 def results_topic(topics: Iterable[str]) -> str | None:

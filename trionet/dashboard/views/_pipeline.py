@@ -15,7 +15,7 @@ from ..ui._view import Link, View
 
 if TYPE_CHECKING:
     from ..model._model import Model
-    from ..model._pipeline import AnomalyRow, MinuteRow, SeriesRow, TalkerRow
+    from ..model._pipeline import AnomalyRow, IncidentRow, MinuteRow, SeriesRow, TalkerRow
 
 
 def _time(window: str) -> str:
@@ -63,6 +63,21 @@ TALKER_COLUMNS: Final[tuple[Column[TalkerRow], ...]] = (
     Column("bytes", "BYTES", 9, text=units.size, right=True, priority=1),
     Column("time_us", "TIME", 8, text=_us, right=True, priority=1),
 )
+INCIDENT_COLUMNS: Final[tuple[Column[IncidentRow], ...]] = (
+    Column("start", "START", 6, text=_time),
+    Column("end", "END", 6, text=_time),
+    Column("state", "! STATE", 7, style=lambda row: palette.ALARM if row.state == "open" else None),
+    Column("measure", "MEASURE", 14, grow=1),
+    Column("phase", "PHASE", 14, priority=1),
+    Column("api", "API", 16),
+    Column("client_id", "CLIENT ID", 14, grow=2),
+    Column("listener", "LISTENER", 10, priority=2),
+    Column("reason", "CLOSED", 14, priority=2),
+    Column("value", "WORST", 10, text="{:,.2f}".format, right=True),
+    Column("expected", "USUAL", 10, text="{:,.2f}".format, right=True),
+    Column("worst", "AT", 6, text=_time, priority=3),
+    Column("anomalies", "ANOMALIES", 9, text=units.count, right=True, priority=4),
+)
 ANOMALY_COLUMNS: Final[tuple[Column[AnomalyRow], ...]] = (
     Column("window", "MINUTE", 6, text=_time),
     Column("score", "! SCORE", 7, text="{:.1f}".format, right=True, style=lambda _: palette.ALARM),
@@ -86,21 +101,24 @@ class PipelineView(View):
     help = (
         "The minutes written by `trionet pipeline run`, the newest first. A minute is written "
         "when it is complete, at least a minute after its end. Times are in UTC. Enter shows the "
-        "APIs and clients of a minute, o the top talkers, and a the anomalies."
+        "APIs and clients of a minute, i the incidents, a the anomalies, and o the top talkers."
     )
     section: ClassVar[str | None] = "pipeline"
     links: Sequence[Link] = (
         Link("o", "talkers", "top talkers", lambda _: TalkersView()),
+        Link("i", "incidents", "incidents", lambda _: IncidentsView()),
         Link("a", "anomalies", "anomalies", lambda _: AnomaliesView()),
     )
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
-        unusual = len(model.pipeline.anomalies)
+        incidents = model.pipeline.incidents
+        going_on = sum(row.state == "open" for row in incidents.values())
         if model.pipeline.topic is not None:
             text = f" {model.pipeline.topic}: {len(model.pipeline.minutes)} minutes"
             yield [pen.text(text, palette.DIM)]
-        if unusual:
-            yield [pen.text(f" ! {unusual} anomalies; press a", palette.ALARM)]
+        if incidents:
+            text = f" ! {len(incidents)} incidents, {going_on} not over; press i"
+            yield [pen.text(text, palette.ALARM)]
 
     def table(self, model: Model) -> Table[MinuteRow]:
         minutes = model.pipeline.minutes
@@ -157,6 +175,25 @@ class TalkersView(View):
     def table(self, model: Model) -> Table[TalkerRow]:
         talkers = model.pipeline.talkers
         return table_of(talkers, TALKER_COLUMNS, "window", "measure", "rank", ages=False)
+
+
+class IncidentsView(View):
+    """What has gone wrong, an incident a row."""
+
+    name = "incidents"
+    title = "Incidents"
+    help = (
+        "Anomalies of one cause, described by their worst minute. Nothing is shown where an "
+        "incident is not limited to one API, client or listener. It is over after five minutes "
+        "without anomalies."
+    )
+    section: ClassVar[str | None] = "pipeline"
+
+    def table(self, model: Model) -> Table[IncidentRow]:
+        incidents = model.pipeline.incidents
+        return table_of(
+            incidents, INCIDENT_COLUMNS, "incident", sort="start", descending=True, ages=False
+        )
 
 
 class AnomaliesView(View):

@@ -200,6 +200,21 @@ class BatchBuilder:
                 return number
         return stop
 
+    def begin_with(self, records: bytes, count: int, timestamp: int) -> None:
+        """Begin an empty batch with encoded records, which are not checked.
+
+        Args:
+            records: the records; their offsets are relative to the first, their timestamps equal.
+            count: the number of records.
+            timestamp: the timestamp of each record, in milliseconds.
+        """
+        self._base = self.max_timestamp = _checked(timestamp)
+        self.count = count
+        self.last_offset_delta = count - 1
+        self.size += len(records)
+        self._join_at = self.size + CHUNK_BYTES
+        self._chunks.append(records)
+
     def append_at(
         self,
         offset_delta: int,

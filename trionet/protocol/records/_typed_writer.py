@@ -224,6 +224,16 @@ class BatchBuilder:
             number += 1
         return number
 
+    def begin_with(self, records: bytes, count: i64, timestamp: int) -> None:
+        """Begin an empty batch with encoded records, which are not checked."""
+        _check_timestamp(timestamp)
+        self.base_timestamp = self.max_timestamp = timestamp
+        self._has_base = True
+        self.count = count
+        self.last_offset_delta = count - 1
+        self.size += len(records)
+        self._chunks.append(records)
+
     def append_at(
         self, offset_delta: i64, timestamp: int, key: object, value: object, headers: Headers = ()
     ) -> None:

@@ -33,6 +33,18 @@ class Columns(NamedTuple):
     headers: list[Headers]
 
 
+class EncodedRecords(NamedTuple):
+    """The encoded records of one batch, before compression; their timestamps are equal.
+
+    Attributes:
+        body: the records, with offsets relative to the first.
+        record_count: the number of records.
+    """
+
+    body: bytes
+    record_count: int
+
+
 def as_bytes(field: object) -> bytes:
     """Convert a key or a value to bytes.
 

@@ -22,15 +22,32 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from . import _anomalies as anomalies
 from . import _estimates as finished
+from . import _incidents as incidents
+from . import _objectives as objectives
 from . import _partials as partials
-from ._anomalies import MINUTES_MIN, AnomalyDetector
+from . import _signals as signals
+from ._anomalies import AnomalyDetector
+from ._estimates import api_name
+from ._incidents import IncidentTracker, changes
+from ._objectives import BurnRates, Objective, ObjectiveCounter
 from ._partials import CLOSES, ERRORS, INTAKE, REQUESTS, TALKERS
-from ._storage import TRAILING_MINUTES, Intake, JobState, Storage
+from ._signals import ALL_APIS
+from ._storage import (
+    Intake,
+    JobState,
+    StateStore,
+    Storage,
+    is_kept,
+    minute_ranges,
+    minutes_of,
+)
 from ._tables import (
     ANOMALIES_TABLE,
     CLOSES_TABLE,
     ERRORS_TABLE,
+    INCIDENTS_TABLE,
     INTAKE_TABLE,
+    OBJECTIVES_TABLE,
     QUOTAS_TABLE,
     REQUESTS_TABLE,
     TABLES,
@@ -60,11 +77,13 @@ class Outputs:
         folder: the directory of the result tables.
         checkpoint: the checkpoint directory of the query.
         sink: the options of the sink, including the topic.
+        objectives: the service level objectives.
     """
 
     folder: str
     checkpoint: str
     sink: Mapping[str, str]
+    objectives: Sequence[Objective] = ()
 
 
 class WindowCloser:
@@ -92,6 +111,7 @@ class WindowCloser:
         self._before = before
         self._after = after
         self._totals: list[Any] = []
+        self._tracker = IncidentTracker(list(before.incidents))
         # Rows for the topic, and persisted rows to release at the end.
         self._published: list[DataFrame] = []
         self._persisted: list[DataFrame] = []
@@ -108,9 +128,9 @@ class WindowCloser:
         return attrs.evolve(
             self._after,
             open_records=self._open_records(),
-            trailing=tuple(
-                each for each in self._trailing() if each[0] > self._last - TRAILING_MINUTES
-            ),
+            minutes=minute_ranges(self._minutes(), self._last),
+            history=self._after.batch,
+            incidents=tuple(self._tracker.open),
             intake=Intake(),
         )
 
@@ -138,13 +158,10 @@ class WindowCloser:
         closed = sum(each["records"] + each["connections"] for each in self._totals)
         return self._after.open_records - int(closed)
 
-    def _trailing(self) -> list[tuple[int, int]]:
-        """Return the minutes with requests, each with the micro-batch that closed it.
-
-        These are the minutes of the preceding hour and those being closed now.
-        """
-        own = [(each["window"], self._after.batch) for each in self._totals if each["records"]]
-        return [*self._before.trailing, *own]
+    def _minutes(self) -> list[int]:
+        """Return the minutes with requests: those remembered, and those being closed now."""
+        own = [each["window"] for each in self._totals if each["records"]]
+        return [*minutes_of(self._before.minutes), *own]
 
     def _clear(self) -> None:
         """Delete the files written by earlier attempts of this micro-batch."""
@@ -180,40 +197,72 @@ class WindowCloser:
         if total["throttled"]:
             throttled = _of_kind(rows, TALKERS, QUOTAS_TABLE).where("throttled > 0")
             yield self._write(QUOTAS_TABLE, throttled)
-        found = self._anomalies()
-        if found is not None and not found.isEmpty():
-            yield self._write(ANOMALIES_TABLE, found)
+        known = self._remember(rows)
+        yield "remembered"
+        found = self._anomalies(known)
+        if found:
+            yield self._write(ANOMALIES_TABLE, self._rows(found, anomalies.ROWS, ANOMALIES_TABLE))
+        if changed := list(changes(self._tracker.rows)):
+            named = [{**each, "api": _api(each["api_key"])} for each in changed]
+            yield self._write(INCIDENTS_TABLE, self._rows(named, incidents.ROWS, INCIDENTS_TABLE))
+        if self._outputs.objectives:
+            yield self._write(OBJECTIVES_TABLE, self._burn_rates(known))
         yield self._write(WINDOWS_TABLE, self._windows())
         yield self._write(INTAKE_TABLE, self._intake(), is_published=False)
 
-    def _anomalies(self) -> DataFrame | None:
-        folder = f"{self._outputs.folder}/{REQUESTS_TABLE.name}"
-        trailing = {
-            window: f"{folder}/day={_day(window)}/batch={batch}"
-            for window, batch in self._trailing()
-        }
-        # Users may delete the folders of old days, even while the job is not running.
-        storage = Storage(self._spark)
-        folders = [each for each in sorted(set(trailing.values())) if storage.names(each)]
-        windows = [window for window, each in trailing.items() if each in folders]
-        first = int(self._totals[0]["window"])
-        if len(windows) <= MINUTES_MIN or windows[-1] < first:
-            return None
-        detector = AnomalyDetector(windows, first)
+    def _remember(self, rows: DataFrame) -> DataFrame:
+        """Return the signals of these minutes and those remembered, and remember what is needed."""
+        known = rows.repartition("window").mapInArrow(signals.signals, signals.COLUMNS)
+        if self._outputs.objectives:
+            counter = ObjectiveCounter(self._outputs.objectives)
+
+            def count(batches: Iterator[Any]) -> Iterator[Any]:
+                return counter(batches)
+
+            known = known.unionAll(
+                rows.repartition("window")
+                .mapInArrow(count, signals.COLUMNS)
+                .groupBy("window", *signals.KEYS)
+                .agg(*(F.sum(name).alias(name) for name in signals.FIGURES))
+            )
+        store = StateStore(Storage(self._spark), self._outputs.checkpoint)
+        if self._before.history >= 0:
+            earlier = self._spark.read.schema(signals.COLUMNS)
+            known = earlier.parquet(store.history_folder(self._before.history)).unionAll(known)
+        known = self._persist(known)
+        kept = known.where(is_kept(self._last)).coalesce(1)
+        kept.write.mode("overwrite").parquet(store.history_folder(self._after.batch))
+        return known
+
+    def _anomalies(self, known: DataFrame) -> list[dict[str, Any]]:
+        """Return the anomalies of these minutes, and track their incidents."""
+        windows = [each["window"] for each in self._totals if each["records"]]
+        if not windows:
+            return []
+        detector = AnomalyDetector(self._minutes(), windows[0])
 
         def detect(batches: Iterator[Any]) -> Iterator[Any]:
             return detector(batches)
 
-        rows = (
-            self._spark.read.schema(anomalies.TABLE)
-            .option("basePath", folder)
-            .parquet(*folders)
-            .selectExpr(*anomalies.READ)
-            .where(f"window >= {windows[0]}")
-            .repartition(*anomalies.KEYS)
-            .mapInArrow(detect, anomalies.COLUMNS)
-        )
-        return self._persist(_table(rows, ANOMALIES_TABLE))
+        rows = known.repartition(*signals.KEYS).mapInArrow(detect, anomalies.COLUMNS).collect()
+        # In an order that does not depend on which task has found what.
+        found = sorted((each.asDict() for each in rows), key=anomalies.order)
+        self._tracker.add(windows, found)
+        return [
+            {**each, "api": _api(each["api_key"]), "incident": incident}
+            for each, incident in zip(found, self._tracker.incident_of, strict=True)
+        ]
+
+    def _burn_rates(self, known: DataFrame) -> DataFrame:
+        windows = [each["window"] for each in self._totals]
+        rates = BurnRates(self._outputs.objectives, windows)
+
+        def compute(batches: Iterator[Any]) -> Iterator[Any]:
+            return rates(batches)
+
+        rows = known.where(f"level = {signals.OBJECTIVE}").repartition("client_id", "reason")
+        burn = rows.mapInArrow(compute, objectives.BURN_COLUMNS)
+        return self._persist(_table(burn, OBJECTIVES_TABLE))
 
     def _windows(self) -> DataFrame:
         columns = {
@@ -232,6 +281,10 @@ class WindowCloser:
     def _numbers(self, columns: Mapping[str, list[int]], table: Table) -> DataFrame:
         arrow = {name: pa.array(each, pa.int64()) for name, each in columns.items()}
         return _table(self._spark.createDataFrame(pa.table(arrow)), table)
+
+    def _rows(self, values: Sequence[Mapping[str, Any]], schema: Any, table: Table) -> DataFrame:
+        found = pa.Table.from_pylist([_without_all_apis(each) for each in values], schema)
+        return _table(self._spark.createDataFrame(found), table)
 
     def _write(self, table: Table, rows: DataFrame, *, is_published: bool = True) -> str:
         if is_published:
@@ -271,6 +324,14 @@ def _talkers(rows: DataFrame) -> DataFrame:
         for measure in TALK
     )
     return _table(reduce(DataFrame.unionAll, each), TALKERS_TABLE)
+
+
+def _api(api_key: int | None) -> str | None:
+    return None if api_key in (None, ALL_APIS) else api_name(api_key)
+
+
+def _without_all_apis(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**values, "api_key": None} if values["api_key"] == ALL_APIS else values
 
 
 def _day(window: int) -> str:

@@ -18,9 +18,9 @@ from ._partials import (
     CELL_NUMBERS,
     KEYS,
     MAXIMA,
-    PHASES,
     REQUESTS,
     SUMS,
+    TIMES,
     Numbers,
     cell_numbers,
     matrix,
@@ -30,7 +30,7 @@ from ._partials import (
 )
 from .histogram import BUCKETS_MAX, percentiles
 
-#: The percentiles of each phase, in thousandths.
+#: The percentiles of each of ``TIMES``, in thousandths.
 PER_MILLE: Final = (500, 950, 990, 999)
 
 _ENDS: Final = {RESPONDED: "answered", NO_RESPONSE: "unanswered", CLOSED: "closed", GONE: "gone"}
@@ -119,14 +119,14 @@ def _result(batch: Any, kind: int) -> Any:
 
 
 def _percentiles(batch: Any, maxima: Numbers) -> Numbers:
-    """Return the percentiles of each row, phase by phase."""
+    """Return the percentiles of each row, for one of ``TIMES`` after the other."""
     length = batch.num_rows
     of_row, cells, counts = unfolded(batch)
-    every = np.arange(length)[:, None] * CELL_NUMBERS + np.arange(len(PHASES)) * BUCKETS_MAX
+    every = np.arange(length)[:, None] * CELL_NUMBERS + np.arange(len(TIMES)) * BUCKETS_MAX
     begins = np.searchsorted(cell_numbers(of_row, cells), every.reshape(-1))
     bounds = np.append(begins, len(cells))
     columns = [percentiles(cells % BUCKETS_MAX, counts, bounds, each) for each in PER_MILLE]
-    found = np.stack(columns, axis=1).reshape(length, len(PHASES), len(PER_MILLE))
+    found = np.stack(columns, axis=1).reshape(length, len(TIMES), len(PER_MILLE))
     # The middle of the last bucket may be greater than every value in it.
     return np.minimum(found, maxima[:, :, None]).reshape(length, -1)
 

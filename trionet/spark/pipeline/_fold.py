@@ -5,7 +5,7 @@ Unusable values of a log are counted, and do not fail the job.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from trionet.errors import WireFormatError
+from trionet.protocol import error_codes
 from trionet.protocol.request_log import CLOSED, SAMPLE_ALL, VERSION, decode, encode
 from trionet.protocol.request_log_columns import decode_columns
 
@@ -25,6 +26,7 @@ from ._partials import (
     PHASES,
     REQUESTS,
     TALKERS,
+    TIMES,
     Groups,
     Numbers,
     cell_numbers,
@@ -39,6 +41,30 @@ _SECOND_US: Final = 1_000_000
 #: Records further in the future come from a broker with a wrong clock. They would advance the
 #: watermark and close all earlier minutes, so they are only counted.
 AHEAD_SECONDS_MAX: Final = 3600
+
+#: The APIs whose remote time is a wait that the client asks for: for records (Fetch, ShareFetch),
+#: for the other members of a group (JoinGroup), or for its leader (SyncGroup). The remote time of
+#: other APIs, such as Produce, is spent on their work.
+LONG_POLLS: Final = (1, 11, 14, 78)
+#: Errors that are a step of the protocol: the client learns what to do next, and nothing has
+#: failed. The APIs of each for which that holds; all, if none are listed.
+EXPECTED_ERRORS: Final[Mapping[int, Sequence[int]]] = {
+    error_codes.MEMBER_ID_REQUIRED: (11,),  # the first JoinGroup gets its member id (KIP-394)
+    # Members hear from these that they must join again.
+    error_codes.REBALANCE_IN_PROGRESS: (8, 11, 12, 14, 28),
+    # A client offers its highest version first, and learns the broker's (KIP-511).
+    error_codes.UNSUPPORTED_VERSION: (18,),
+    # Fetch sessions are a cache: after an eviction the client begins another (KIP-227, KIP-932).
+    error_codes.FETCH_SESSION_ID_NOT_FOUND: (),
+    error_codes.INVALID_FETCH_SESSION_EPOCH: (),
+    error_codes.SHARE_SESSION_NOT_FOUND: (),
+    error_codes.INVALID_SHARE_SESSION_EPOCH: (),
+    # The markers of the previous transaction are being written: the client asks again.
+    error_codes.CONCURRENT_TRANSACTIONS: (),
+    # The member has not heard its new epoch yet, and asks again with it (KIP-848).
+    error_codes.STALE_MEMBER_EPOCH: (),
+    error_codes.ELECTION_NOT_NEEDED: (),  # the preferred replica leads already
+}
 
 
 @attrs.frozen
@@ -177,12 +203,13 @@ def _of_requests(requests: Any) -> Iterator[Any]:
         return requests[name].to_numpy().astype(np.int64)  # type: ignore[no-any-return]
 
     window = microseconds(requests, "completed_at") // MINUTE_US
-    times = np.stack([column(f"{phase}_us") for phase in PHASES], axis=1)
+    times = _times({phase: column(f"{phase}_us") for phase in PHASES}, column("api_key"))
     sizes = np.stack([column("request_bytes"), column("response_bytes")], axis=1)
     end, error_code = column("end"), column("error_code")
     ones, zeros = np.ones(len(window), np.int64), np.zeros(len(window), np.int64)
     is_error = (error_code != 0) | (end >= CLOSED)
-    throttle = times[:, PHASES.index("throttle")]
+    has_failed = is_error & ~_is_expected(column("api_key"), end, error_code)
+    throttle = times[:, TIMES.index("throttle")]
     keys: dict[str, Any] = {
         "window": window,
         "api_key": column("api_key"),
@@ -191,8 +218,8 @@ def _of_requests(requests: Any) -> Iterator[Any]:
         "sample_ppm": column("sample_ppm"),
     }
     groups = Groups.by(list(keys.values()))
-    sums = np.column_stack([ones, zeros, sizes, is_error, throttle > 0, times])
-    cells = bucket(times) + np.arange(len(PHASES)) * BUCKETS_MAX
+    sums = np.column_stack([ones, zeros, sizes, is_error, throttle > 0, times, has_failed])
+    cells = bucket(times) + np.arange(len(TIMES)) * BUCKETS_MAX
     found, counts = counted(cell_numbers(groups.of_row[:, None], cells).reshape(-1))
     yield rows(
         REQUESTS, taken(keys, groups.first), groups.sums(sums), groups.maxima(times), found, counts
@@ -202,7 +229,7 @@ def _of_requests(requests: Any) -> Iterator[Any]:
     of_clients["principal"] = requests["principal"]
     groups = Groups.by(list(of_clients.values()))
     both = sizes.sum(axis=1)
-    total = times[:, PHASES.index("total")]
+    total = times[:, TIMES.index("total")]
     sums = np.column_stack([ones, zeros, both, total, throttle > 0, throttle])
     yield rows(
         TALKERS, taken(of_clients, groups.first), groups.sums(sums), groups.maxima(sums[:, 5:])
@@ -219,6 +246,21 @@ def _of_requests(requests: Any) -> Iterator[Any]:
             groups.sums(sums),
             np.zeros((len(groups), 0), np.int64),
         )
+
+
+def _times(phases: dict[str, Numbers], api_key: Numbers) -> Numbers:
+    """Return the times of each request, in the order of ``TIMES``."""
+    waiting = np.where(np.isin(api_key, LONG_POLLS), phases["remote"], 0)
+    broker = np.maximum(phases["total"] - waiting, 0)
+    return np.stack([*phases.values(), broker], axis=1)
+
+
+def _is_expected(api_key: Numbers, end: Numbers, error_code: Numbers) -> NDArray[np.bool_]:
+    found = np.zeros(len(end), bool)
+    for code, apis in EXPECTED_ERRORS.items():
+        of_api = np.isin(api_key, apis) if apis else np.True_
+        found |= (error_code == code) & of_api
+    return found & (end < CLOSED)
 
 
 def _closes(connections: Any) -> Any:

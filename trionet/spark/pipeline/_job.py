@@ -174,7 +174,9 @@ def run_job(settings: JobSettings, report: Callable[[Event], None]) -> None:
     with open_session("trionet pipeline", settings.master, {**_SPARK, **settings.spark}) as spark:
         spark.dataSource.register(TrionetDataSource)
         stop.listen()
-        outputs = Outputs(settings.folder, settings.checkpoint, settings.sink())
+        outputs = Outputs(
+            settings.folder, settings.checkpoint, settings.sink(), settings.objectives
+        )
         store = StateStore(Storage(spark), settings.checkpoint)
         store.claim(settings.folder)
         batches = BatchProcessor(outputs, settings.delay_us)

@@ -131,13 +131,18 @@ PHASES: Final = (
     "response_send",
     "total",
 )
+#: The times of a request with histograms. ``broker`` is the total without the time for which the
+#: broker waits at the client's request; see :data:`._fold.LONG_POLLS`. It is the last, so that the
+#: cells of earlier versions, which lack it, keep their meaning.
+TIMES: Final = (*PHASES, "broker")
 
 #: The sums of each kind. The first sum counts log records. The second sum, the number of requests
 #: that the records represent with sampling, is computed when a minute is closed.
 SUMS: Final[Mapping[int, Sequence[str]]] = {
     REQUESTS: (
         *("records", "requests", "request_bytes", "response_bytes", "errors", "throttled"),
-        *(f"{phase}_us" for phase in PHASES),
+        *(f"{time}_us" for time in TIMES),
+        "failed",
     ),
     ERRORS: ("records", "requests"),
     TALKERS: ("records", "requests", "bytes", "time_us", "throttled", "throttle_us"),
@@ -146,7 +151,7 @@ SUMS: Final[Mapping[int, Sequence[str]]] = {
 }
 #: The maxima of each kind.
 MAXIMA: Final[Mapping[int, Sequence[str]]] = {
-    REQUESTS: tuple(f"{phase}_us" for phase in PHASES),
+    REQUESTS: tuple(f"{time}_us" for time in TIMES),
     ERRORS: (),
     TALKERS: ("throttle_us",),
     CLOSES: ("open_us",),
@@ -170,7 +175,7 @@ KEYS: Final = (
 _LISTS: Final = (
     ("sums", "array<bigint>"),
     ("maxima", "array<bigint>"),
-    ("cells", "array<int>"),  # BUCKETS_MAX * number of phase + bucket, ascending
+    ("cells", "array<int>"),  # BUCKETS_MAX * index in TIMES + bucket, ascending
     ("counts", "array<bigint>"),
 )
 _ARROW: Final = {
@@ -186,7 +191,7 @@ SCHEMA: Final = pa.schema([(name, _ARROW[kind]) for name, kind in (*KEYS, *_LIST
 
 #: Greater than every cell number of a row.
 CELL_NUMBERS: Final = BUCKETS_MAX * 8
-assert len(PHASES) <= 8
+assert len(TIMES) <= 8
 
 NO_CELLS: Final = np.zeros(0, np.int64)
 
@@ -297,9 +302,17 @@ def unfolded(batch: Any) -> tuple[Numbers, Numbers, Numbers]:
 
 
 def matrix(lists: Any, width: int) -> Numbers:
-    """Convert lists of equal length to a matrix with one row per list."""
+    """Convert lists to a matrix with one row per list, and 0 for what a shorter list lacks.
+
+    Lists are shorter in rows that an earlier version of the pipeline has left in the checkpoint.
+    """
     flat: Numbers = lists.flatten().to_numpy()
-    return flat.reshape(len(lists), width)
+    if len(flat) == len(lists) * width:
+        return flat.reshape(len(lists), width)
+    lengths = lists.value_lengths().to_numpy()
+    found = np.zeros((len(lists), width), np.int64)
+    found[np.arange(width) < lengths[:, None]] = flat
+    return found
 
 
 def _column(values: Any, kind: Any) -> Any:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import ConfigError, TrionetError
+from .._worker_python import worker_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -115,9 +116,10 @@ def check_master(master: str) -> None:
 def _session(name: str, master: str, settings: Mapping[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    # Use this Python for the workers, unless it is set, as for a cluster.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     is_local = master.startswith("local")
+    # Use this environment's Python for the workers, unless it is set, as for a cluster, whose
+    # workers may have no more at the same path than a Python.
+    os.environ.setdefault("PYSPARK_PYTHON", worker_python() if is_local else sys.executable)
     if is_local:
         # Without, Spark warns on stderr if the host name resolves to a loopback address.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

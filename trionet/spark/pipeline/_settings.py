@@ -10,6 +10,8 @@ import attrs
 from trionet.client.config._keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS, ClientKeys
 from trionet.errors import ConfigError
 
+from ._objectives import Objective
+
 #: The maximum number of records per task; more records are divided among several tasks.
 RECORDS_PER_TASK_MAX: Final = 1_000_000
 
@@ -36,6 +38,7 @@ class JobSettings:
         max_records: the maximum number of records per micro-batch; None for no limit.
         available_now: whether to stop after reading the available records.
         allow_data_loss: whether to continue if records were deleted before they were read.
+        objectives: the service level objectives.
         client: the settings of the clients, by Kafka's keys.
         spark: the configuration of Spark.
     """
@@ -51,6 +54,7 @@ class JobSettings:
     max_records: int | None
     available_now: bool
     allow_data_loss: bool
+    objectives: tuple[Objective, ...] = ()
     client: Mapping[str, str] = attrs.field(factory=dict)
     spark: Mapping[str, str] = attrs.field(factory=dict)
 

@@ -7,12 +7,17 @@ no records in a micro-batch has been read completely, and does not hold back the
 the job reads one partition faster than another, for example while catching up, no minute is closed
 for which the slower partition still has records. Spark's own watermark, which is based on the
 latest record of all partitions, would close such a minute.
+
+Another part is the signals of earlier minutes, for as long as they are compared: a signal of a
+client with the hour before it, one of a wide level with the day before it, too; and an objective is
+of three days. Each micro-batch which closes minutes writes them anew, to a file. So neither results
+that users delete nor a restart changes what is usual.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
@@ -21,10 +26,11 @@ from pyspark.sql import SparkSession
 
 from trionet.errors import ConfigError
 
+from ._anomalies import REMEMBERED_MINUTES, TRAILING_MINUTES
 from ._fold import MINUTE_US
-
-#: The number of preceding minutes with which the values of a minute are compared.
-TRAILING_MINUTES: Final = 60
+from ._incidents import Incident
+from ._objectives import REMEMBERED_MINUTES as OBJECTIVE_MINUTES
+from ._signals import CLIENT, OBJECTIVE, SERIES, WIDE
 
 
 @attrs.frozen(kw_only=True)
@@ -69,8 +75,10 @@ class JobState:
         open_batches: the micro-batches that have rows of open minutes, and the last minute of
             each.
         open_records: the number of log records in the rows of open minutes.
-        trailing: the most recently closed minutes with requests, ascending, each with the
-            micro-batch that closed it.
+        minutes: the closed minutes with requests that are remembered, as ranges of a first and a
+            last minute, ascending.
+        history: the micro-batch that has written the remembered signals; -1 for none.
+        incidents: the incidents that are not over.
         intake: the counts of the records read since minutes were last closed.
     """
 
@@ -78,7 +86,9 @@ class JobState:
     watermark_us: int | None = None
     open_batches: Mapping[int, int] = attrs.field(factory=dict)
     open_records: int = 0
-    trailing: tuple[tuple[int, int], ...] = ()
+    minutes: tuple[tuple[int, int], ...] = ()
+    history: int = -1
+    incidents: tuple[Incident, ...] = ()
     intake: Intake = Intake()
 
     @property
@@ -95,7 +105,10 @@ class JobState:
         """Parse the output of :meth:`to_json`."""
         read: dict[str, Any] = json.loads(text)
         read["open_batches"] = {int(k): last for k, last in read["open_batches"].items()}
-        read["trailing"] = tuple((minute, batch) for minute, batch in read["trailing"])
+        # An earlier version has remembered no signals: the pipeline learns anew what is usual.
+        read.pop("trailing", None)
+        read["minutes"] = tuple(map(tuple, read.get("minutes", ())))
+        read["incidents"] = tuple(map(Incident.from_values, read.get("incidents", ())))
         read["intake"] = Intake(**read["intake"])
         return cls(**read)
 
@@ -114,11 +127,56 @@ def watermark(before: int | None, latest: Mapping[int, int], delay_us: int) -> i
     return reached if before is None else max(before, reached)
 
 
+#: How many minutes the signals of each level are remembered, up to the last one closed. That one is
+#: judged again, with the hour before it, when the next one is.
+KEPT: Final[Mapping[int, int]] = {
+    **dict.fromkeys((CLIENT, SERIES), TRAILING_MINUTES + 1),
+    **dict.fromkeys(WIDE, REMEMBERED_MINUTES),
+    OBJECTIVE: OBJECTIVE_MINUTES,
+}
+
+
+def is_kept(last: int) -> str:
+    """Return the SQL condition for the signals that are still needed.
+
+    Args:
+        last: the last minute that has been closed.
+    """
+    return " or ".join(
+        f"level = {level} and window > {last - minutes}" for level, minutes in KEPT.items()
+    )
+
+
+def minute_ranges(minutes: Sequence[int], last: int) -> tuple[tuple[int, int], ...]:
+    """Return minutes as ranges of a first and a last one, without those that are too old.
+
+    Args:
+        minutes: the minutes, ascending.
+        last: the last minute that has been closed.
+    """
+    found: list[tuple[int, int]] = []
+    for minute in minutes:
+        if minute <= last - REMEMBERED_MINUTES:
+            continue
+        if found and minute == found[-1][1] + 1:
+            found[-1] = (found[-1][0], minute)
+        else:
+            found.append((minute, minute))
+    return tuple(found)
+
+
+def minutes_of(ranges: Iterable[tuple[int, int]]) -> Iterator[int]:
+    """Yield the minutes of the output of :func:`minute_ranges`."""
+    for first, last in ranges:
+        yield from range(first, last + 1)
+
+
 #: The file in the results directory with the id of the checkpoint that owns it.
 _OWNER: Final = "_results_of"
 #: The file in the checkpoint with the id of the checkpoint.
 _ID: Final = "trionet/id"
 _OPEN: Final = "trionet/open"
+_HISTORY: Final = "trionet/history"
 _STATES: Final = "trionet/remembered"
 
 
@@ -214,6 +272,10 @@ class StateStore:
         """Return the directory for a micro-batch's rows of sums."""
         return f"{self._checkpoint}/{_OPEN}/batch={batch}"
 
+    def history_folder(self, batch: int) -> str:
+        """Return the directory for the signals that a micro-batch remembers."""
+        return f"{self._checkpoint}/{_HISTORY}/batch={batch}"
+
     def load_before(self, batch: int) -> JobState:
         """Return the state after the previous micro-batch, or the initial state."""
         known = [number for number in self._numbers() if number < batch]
@@ -234,10 +296,12 @@ class StateStore:
         for number in self._numbers():
             if number < before.batch:
                 self._storage.delete(self._file(number))
-        for name in self._storage.names(f"{self._checkpoint}/{_OPEN}"):
-            number = int(name.partition("=")[2] or -1)
-            if number <= before.batch and number not in before.open_batches:
-                self._storage.delete(self.open_folder(number))
+        kept = {_OPEN: set(before.open_batches), _HISTORY: {before.history}}
+        for kind, numbers in kept.items():
+            for name in self._storage.names(f"{self._checkpoint}/{kind}"):
+                number = int(name.partition("=")[2] or -1)
+                if number <= before.batch and number not in numbers:
+                    self._storage.delete(f"{self._checkpoint}/{kind}/{name}")
 
     def _numbers(self) -> list[int]:
         names = self._storage.names(f"{self._checkpoint}/{_STATES}")

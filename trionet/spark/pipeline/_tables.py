@@ -11,7 +11,8 @@ from typing import Final
 import attrs
 
 from ._estimates import PER_MILLE
-from ._partials import CLOSES, ERRORS, MAXIMA, PHASES, REQUESTS, SUMS, TALKERS
+from ._objectives import WINDOWS as BURN_TIMES
+from ._partials import CLOSES, ERRORS, MAXIMA, REQUESTS, SUMS, TALKERS, TIMES
 
 #: The number of talkers per minute and measure.
 TALKERS_MAX: Final = 10
@@ -30,30 +31,34 @@ class Table:
         dimensions: the columns that identify a row within its window.
         columns: the SQL expression for each column, keyed by name; the window precedes them.
         unpublished: the columns that are not written to the topic.
+        times: the columns that are written to the topic as the window is.
     """
 
     name: str
     dimensions: Sequence[str]
     columns: Mapping[str, str]
     unpublished: frozenset[str] = frozenset()
+    times: frozenset[str] = frozenset()
 
     @property
     def key(self) -> str:
         """The SQL expression that builds the key in the topic from the table's columns."""
-        return f"to_json(struct('{self.name}' as kind, {_TEXT_OF_WINDOW}{self._dimensions}))"
+        return f"to_json(struct('{self.name}' as kind, {_text('window')}{self._dimensions}))"
 
     @property
     def value(self) -> str:
         """The SQL expression that builds the value in the topic from the table's columns."""
-        shown = ", ".join(f"`{name}`" for name in self.columns if name not in self.unpublished)
-        return f"to_json(struct({_TEXT_OF_WINDOW}, {shown}))"
+        columns = [name for name in self.columns if name not in self.unpublished]
+        shown = [_text(name) if name in self.times else f"`{name}`" for name in columns]
+        return f"to_json(struct({', '.join([_text('window'), *shown])}))"
 
     @property
     def _dimensions(self) -> str:
         return "".join(f", `{name}`" for name in self.dimensions)
 
 
-_TEXT_OF_WINDOW: Final = "date_format(window, \"yyyy-MM-dd'T'HH:mm:ss'Z'\") as window"
+def _text(time: str) -> str:
+    return f"date_format({time}, \"yyyy-MM-dd'T'HH:mm:ss'Z'\") as {time}"
 
 
 def _sum(kind: int, name: str) -> str:
@@ -73,17 +78,15 @@ def _same(*names: str) -> dict[str, str]:
     return {name: name for name in names}
 
 
-def _phases() -> dict[str, str]:
+def _times() -> dict[str, str]:
     columns = {}
     requests = _sum(REQUESTS, "requests")
-    for number, phase in enumerate(PHASES):
+    for number, time in enumerate(TIMES):
         for place, per_mille in enumerate(PER_MILLE):
             digits = f"{per_mille:03}".rstrip("0").ljust(2, "0")
-            columns[f"{phase}_p{digits}_us"] = (
-                f"get(percentiles, {number * len(PER_MILLE) + place})"
-            )
-        columns[f"{phase}_max_us"] = _maximum(REQUESTS, f"{phase}_us")
-        columns[f"{phase}_mean_us"] = f"{_sum(REQUESTS, f'{phase}_us')} / {requests}"
+            columns[f"{time}_p{digits}_us"] = f"get(percentiles, {number * len(PER_MILLE) + place})"
+        columns[f"{time}_max_us"] = _maximum(REQUESTS, f"{time}_us")
+        columns[f"{time}_mean_us"] = f"{_sum(REQUESTS, f'{time}_us')} / {requests}"
     return columns
 
 
@@ -101,8 +104,8 @@ REQUESTS_TABLE: Final = Table(
         **_sums(REQUESTS, "request_bytes", "response_bytes"),
         "request_bytes_per_s": _per_second("request_bytes"),
         "response_bytes_per_s": _per_second("response_bytes"),
-        **_sums(REQUESTS, "errors", "throttled"),
-        **_phases(),
+        **_sums(REQUESTS, "errors", "failed", "throttled"),
+        **_times(),
         **_same("cells", "counts"),
     },
     frozenset({"cells", "counts"}),
@@ -145,13 +148,35 @@ TALKERS_TABLE: Final = Table(
         *("bytes", "time_us", "share"),
     ),
 )
-#: The rows come from :mod:`._anomalies`.
+#: The rows come from :mod:`._anomalies`. A dimension is null if an anomaly is not limited to one.
 ANOMALIES_TABLE: Final = Table(
     "anomalies",
-    ("api", "client_id", "listener", "measure"),
+    ("api", "client_id", "listener", "reason", "measure"),
     _same(
-        *("api_key", "api", "client_id", "listener", "measure", "value", "expected", "spread"),
-        *("score", "minutes"),
+        *("api_key", "api", "client_id", "listener", "reason", "measure", "phase", "value"),
+        *("expected", "spread", "score", "minutes", "incident"),
+    ),
+)
+#: The rows come from :mod:`._incidents`: an incident is there in each minute that changes it.
+INCIDENTS_TABLE: Final = Table(
+    "incidents",
+    ("incident",),
+    {
+        **_same("incident", "state"),
+        **{name: f"timestamp_seconds({name} * 60)" for name in ("start", "end", "worst")},
+        **_same("measure", "phase", "api_key", "api", "client_id", "listener", "reason"),
+        **_same("value", "expected", "score", "anomalies"),
+    },
+    times=frozenset({"start", "end", "worst"}),
+)
+#: The rows come from :mod:`._objectives`.
+OBJECTIVES_TABLE: Final = Table(
+    "objectives",
+    ("objective", "client_id"),
+    _same(
+        *("objective", "api_key", "api", "client_id", "target", "requests", "bad"),
+        *(f"burn_{time}" for time in BURN_TIMES),
+        "alert",
     ),
 )
 #: The rows are totals over the other tables.
@@ -225,6 +250,8 @@ TABLES: Final = (
     TALKERS_TABLE,
     QUOTAS_TABLE,
     ANOMALIES_TABLE,
+    INCIDENTS_TABLE,
+    OBJECTIVES_TABLE,
     WINDOWS_TABLE,
     INTAKE_TABLE,
 )

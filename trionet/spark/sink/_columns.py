@@ -1,8 +1,9 @@
-"""Converts the Arrow batches of a sink into columns for the producer. Imports pyarrow and numpy.
+"""Converts the Arrow batches of a sink into records for the producer. Imports pyarrow and numpy.
 
-The conversion never works row by row: each column is converted to a list in a single call, or in
-one call per topic and partition. A column of keys is also hashed in a single call: writing would
-take several times as long if the producer had to find the partition of each record.
+The conversion never works row by row. Many rows of one partition are encoded by column; fewer rows
+are converted to lists, one per column, so that the producer can add them to batches that are not
+full yet. A column of keys is also hashed in a single call: writing would take several times as long
+if the producer had to find the partition of each record.
 The result is the same as in :mod:`trionet.client.producer.batching._topic_queues`; each step of the
 vectorized murmur2 mixes in the next four bytes of all keys that are long enough.
 """
@@ -18,8 +19,9 @@ import numpy as np
 import pyarrow as pa
 
 from ...client.producer.batching._topic_queues import murmur2
-from ...errors import TrionetError
-from ...protocol.records._types import Headers
+from ...errors import LocalProtocolError, TrionetError
+from ...protocol.records._types import EncodedRecords, Headers
+from ...protocol.records.columnar._arrow_encoder import ArrowColumns, encode_arrow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -109,6 +111,7 @@ Column: TypeAlias = Any
 ROWS_OF_PARTITION_MIN: Final = 32
 
 HEADERS_TYPE: Final = "array<struct<key:string,value:binary>>"
+_NO_NAME: Final = "a header has no name (key is null); set its key, or remove it"
 #: The types that each column may have; other columns are ignored.
 _TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "topic": ("string",),
@@ -133,6 +136,29 @@ class NullTopicError(TrionetError):
             f"[{self.condition}] null topic present in the data; set the topic option, or filter"
             " out the rows without a topic"
         )
+
+
+#: The maximum size of what is encoded at once: Arrow's binary columns hold 2 GB, and those of Spark
+#: more with ``spark.sql.execution.arrow.useLargeVarTypes``.
+BATCH_BYTES_MAX: Final = 2**30
+
+#: The minimum number of rows of a partition for encoding them here, as batches of their own.
+ENCODED_ROWS_MIN: Final = 256
+
+
+@attrs.frozen
+class EncodedRows:
+    """Rows of one topic, in order, as arguments for :meth:`.Producer._enqueue_encoded`.
+
+    Attributes:
+        topic: the topic of the rows.
+        partition: the partition; None to choose one for each batch, by load.
+        batches: the encoded rows.
+    """
+
+    topic: str
+    partition: int | None
+    batches: list[EncodedRecords]
 
 
 @attrs.frozen
@@ -180,8 +206,11 @@ def check_columns(types: Mapping[str, str], topic: str | None) -> None:
 
 
 def rows_of(
-    batch: Batch, topic: str | None, key_partitions: Callable[[str], int]
-) -> Iterator[Rows]:
+    batch: Batch,
+    topic: str | None,
+    key_partitions: Callable[[str], int],
+    batch_bytes: int,
+) -> Iterator[Rows | EncodedRows]:
     """Yield the rows of a batch by topic and partition, in order within each partition.
 
     Args:
@@ -189,11 +218,16 @@ def rows_of(
         topic: the topic of all rows, or None to use the ``topic`` column.
         key_partitions: returns the number of partitions over which a topic's keys are hashed, or 0
             to leave the choice to the producer.
+        batch_bytes: the maximum size of a batch in bytes.
 
     Raises:
         NullTopicError: a row has no topic.
         SinkColumnsError: a partition is negative, or a header has no name.
     """
+    if batch.nbytes > BATCH_BYTES_MAX and batch.num_rows > 1:
+        for half in _halves(batch):
+            yield from rows_of(half, topic, key_partitions, batch_bytes)
+        return
     columns = {name: batch.column(name) for name in _TYPES if name in batch.schema.names}
     partitions = columns.pop("partition", None)
     topics = columns.pop("topic", None)
@@ -203,9 +237,30 @@ def rows_of(
         for partition, part in _by_partition(numbers):
             rows = _take(of_topic, part)
             if partition is None and not _is_all_null(rows.get("key")):
-                yield from _by_key(name, rows, key_partitions)
+                yield from _by_key(name, rows, key_partitions, batch_bytes)
             else:
-                yield _rows(name, partition, rows)
+                yield _rows_of_partition(name, partition, rows, batch_bytes)
+
+
+def _halves(batch: Batch) -> tuple[Batch, Batch]:
+    middle = batch.num_rows // 2
+    return batch.slice(0, middle), batch.slice(middle)
+
+
+def rows_by_topic(batch: Batch, topic: str | None) -> Iterator[Rows]:
+    """Yield the rows of a batch by topic, whatever their partitions.
+
+    Args:
+        batch: see :func:`rows_of`.
+        topic: see :func:`rows_of`.
+
+    Raises:
+        NullTopicError, SinkColumnsError: see :func:`rows_of`.
+    """
+    columns = {name: batch.column(name) for name in _TYPES if name in batch.schema.names}
+    topics = columns.pop("topic", None)
+    for name, places in _by_topic(topics, topic, batch.num_rows):
+        yield _rows(name, None, _take(columns, places))
 
 
 def _by_topic(
@@ -258,8 +313,11 @@ def _by_partition(column: Column | None) -> Iterator[tuple[int | None, Numbers |
 
 
 def _by_key(
-    topic: str, columns: Mapping[str, Column], key_partitions: Callable[[str], int]
-) -> Iterator[Rows]:
+    topic: str,
+    columns: Mapping[str, Column],
+    key_partitions: Callable[[str], int],
+    batch_bytes: int,
+) -> Iterator[Rows | EncodedRows]:
     """Yield the rows by the partition of their key.
 
     If some rows have no key, or if each partition has few rows, the producer chooses the
@@ -274,7 +332,7 @@ def _by_key(
         yield _rows(topic, None, columns)
         return
     if partitions == 1:
-        yield _rows(topic, 0, columns)
+        yield _rows_of_partition(topic, 0, columns, batch_bytes)
         return
     numbers = partitions_of(keys, partitions)
     # Stable, to keep the order of rows; a radix sort, faster for a narrower type.
@@ -284,7 +342,7 @@ def _by_key(
     for number, (start, stop) in enumerate(pairwise(starts)):
         if stop > start:
             part = {name: column.slice(start, stop - start) for name, column in ordered.items()}
-            yield _rows(topic, number, part)
+            yield _rows_of_partition(topic, number, part, batch_bytes)
 
 
 def _take(columns: Mapping[str, Column], places: Numbers | None) -> Mapping[str, Column]:
@@ -292,6 +350,23 @@ def _take(columns: Mapping[str, Column], places: Numbers | None) -> Mapping[str,
         return columns
     indices = pa.array(places)
     return {name: column.take(indices) for name, column in columns.items()}
+
+
+def _rows_of_partition(
+    topic: str,
+    partition: int | None,
+    columns: Mapping[str, Column],
+    batch_bytes: int,
+) -> Rows | EncodedRows:
+    """Encode rows that need no choice of a partition for each, if they are many."""
+    if len(columns["value"]) < ENCODED_ROWS_MIN:
+        return _rows(topic, partition, columns)
+    kept = {name: None if _is_all_null(each) else each for name, each in columns.items()}
+    arrow = ArrowColumns(columns["value"], kept.get("key"), kept.get("headers"))
+    try:
+        return EncodedRows(topic, partition, list(encode_arrow(arrow, batch_bytes)))
+    except LocalProtocolError:
+        raise SinkColumnsError(_NO_NAME) from None
 
 
 def _rows(topic: str, partition: int | None, columns: Mapping[str, Column]) -> Rows:
@@ -320,10 +395,9 @@ def _bytes(column: Column) -> list[bytes | None]:
 
 def _headers(column: Column) -> list[Headers]:
     """Return the headers of each row; an empty list for null headers."""
-    structs = column.flatten()  # without the elements under nulls
-    names, contents = structs.flatten()
+    names, contents = column.flatten().flatten()  # without the elements under nulls
     if names.null_count:
-        raise SinkColumnsError("a header has no name (key is null); set its key, or remove it")
+        raise SinkColumnsError(_NO_NAME)
     pairs: Sequence[tuple[str, bytes | None]]
     pairs = list(zip(names.to_pylist(), contents.to_pylist(), strict=True))
     lengths = column.value_lengths().fill_null(0).to_numpy()

@@ -28,15 +28,17 @@ from pyspark.sql.datasource import (
 )
 
 from ...client._topic_partition import TopicPartition
+from ...client.config._client_config import read_config
+from ...client.config._keys import PRODUCER_KEYS
 from ...client.producer._deliveries import Deliveries
 from ...client.producer._delivery import ProduceRequestResult, new_delivery
 from ...client.producer._open_producer import open_producer
 from ...client.producer._producer import Producer
-from ...errors import SendBatchError
+from ...errors import ConfigError, SendBatchError
 from .._client_options import BOOTSTRAP_SERVERS
 from .._loop_host import host
 from .._options import SinkOptions
-from ._columns import Batch, Rows, SinkColumnsError, check_columns, rows_of
+from ._columns import Batch, EncodedRows, Rows, SinkColumnsError, check_columns, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -96,6 +98,7 @@ class SinkTask:
         self._settings = {**DEFAULTS, **options.client}
         self._pending: deque[Deliveries] = deque()
         self._written: Written = {}
+        self._batch_bytes = _batch_bytes(self._settings)
         self.shared: SharedProducer | None = None
 
     def put(self, batch: Batch) -> None:
@@ -107,7 +110,8 @@ class SinkTask:
             TrionetError: see :meth:`.Producer.enqueue_batch`.
         """
         self._settle()
-        host().call(self._enqueue, [*rows_of(batch, self._topic, self._key_partitions)])
+        rows = rows_of(batch, self._topic, self._key_partitions, self._batch_bytes)
+        host().call(self._enqueue, [*rows])
 
     def end(self) -> Written:
         """Wait until all rows are acknowledged, and return the records written to each partition.
@@ -147,10 +151,15 @@ class SinkTask:
     def _key(self) -> Hashable:
         return "sink", frozenset(self._settings.items())
 
-    async def _enqueue(self, parts: list[Rows]) -> None:
+    async def _enqueue(self, parts: list[Rows | EncodedRows]) -> None:
         async with self._lease() as shared:
             self.shared = shared
             for rows in parts:
+                if isinstance(rows, EncodedRows):
+                    enqueue = shared.producer._enqueue_encoded  # noqa: SLF001 -- not for users
+                    deliveries = await enqueue(rows.topic, rows.batches, partition=rows.partition)
+                    self._pending.append(deliveries)
+                    continue
                 deliveries = await shared.producer.enqueue_batch(
                     rows.topic,
                     rows.values,
@@ -193,6 +202,15 @@ async def open_shared_producer(settings: Mapping[str, str]) -> AsyncIterator[Sha
             yield SharedProducer(producer, scope)
 
 
+def _batch_bytes(settings: Mapping[str, str]) -> int:
+    """Return the maximum size of a batch, which a producer with these settings can send."""
+    config = read_config(
+        PRODUCER_KEYS, {key: text for key, text in settings.items() if key != BOOTSTRAP_SERVERS}, {}
+    )
+    limits = ("batch.size", "max.request.size", "buffer.memory")
+    return min(config.integer(key) for key in limits)
+
+
 def _account(deliveries: Deliveries, written: Written) -> None:
     # With keys, adjacent records may be in different batches: collect the spans by batch first.
     found: dict[ProduceRequestResult, tuple[int, int, int]] = {}
@@ -229,7 +247,13 @@ class TaskWritten(WriterCommitMessage):
     written: Written
 
 
-def _checked(options: Mapping[str, str], schema: StructType) -> SinkOptions:
+def checked(options: Mapping[str, str], schema: StructType) -> SinkOptions:
+    """Parse the options of a sink, and check its columns.
+
+    Raises:
+        ConfigError: an option is missing, unknown or not allowed.
+        SinkColumnsError: a column is missing or has the wrong type.
+    """
     parsed = SinkOptions.parse(options)
     check_columns(
         {field.name: field.dataType.simpleString() for field in schema.fields}, parsed.topic
@@ -278,7 +302,13 @@ class BatchWriter(DataSourceArrowWriter):
                 "save mode overwrite not allowed for trionet: topics cannot be overwritten; use"
                 ' mode("append")'
             )
-        self._options = _checked(options, schema)
+        self._options = checked(options, schema)
+        if self._options.is_exactly_once:
+            raise ConfigError(
+                "delivery.guarantee=exactly-once is only for writeStream: a batch, also one in"
+                " foreachBatch, has no id by which a driver that starts anew could know what was"
+                " committed; remove the option, and a batch is written at least once"
+            )
 
     def write(self, iterator: Iterator[Batch]) -> TaskWritten:
         """Write the rows of one task; called on an executor."""
@@ -286,11 +316,11 @@ class BatchWriter(DataSourceArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Log the records written; called on the driver when all tasks have succeeded."""
-        logger.info("%s", _summary(messages))
+        logger.info("%s", summary(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Log the records already written, which remain; called on the driver when a task fails."""
-        logger.warning("aborted; %s by other tasks remain in the topics", _summary(messages))
+        logger.warning("aborted; %s by other tasks remain in the topics", summary(messages))
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -305,7 +335,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     """
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
-        self._options = _checked(options, schema)
+        self._options = checked(options, schema)
 
     def write(self, iterator: Iterator[Batch]) -> TaskWritten:
         """Write the rows of one task; called on an executor."""
@@ -317,7 +347,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         batchId: int,  # noqa: N803
     ) -> None:
         """Log the records written; called on the driver when all tasks have succeeded."""
-        logger.info("batch %d: %s", batchId, _summary(messages))
+        logger.info("batch %d: %s", batchId, summary(messages))
 
     def abort(
         self,
@@ -328,11 +358,12 @@ class StreamWriter(DataSourceStreamArrowWriter):
         logger.warning(
             "batch %d aborted; %s by other tasks remain in the topics, and will be written again",
             batchId,
-            _summary(messages),
+            summary(messages),
         )
 
 
-def _summary(messages: Sequence[WriterCommitMessage | None]) -> str:
+def summary(messages: Sequence[WriterCommitMessage | None]) -> str:
+    """Return how many records the tasks of a batch have written, and where, for the log."""
     total: Written = {}
     for message in messages:
         if isinstance(message, TaskWritten):

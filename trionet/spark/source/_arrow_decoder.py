@@ -1,7 +1,7 @@
 """Decodes fetched records into Arrow batches with the columns of Spark's Kafka connector.
 
-Imports pyarrow and numpy (extra ``spark``). A response is decoded column by column; only headers
-and messages from brokers older than Kafka 0.11 are decoded one record at a time.
+Imports pyarrow and numpy (extra ``spark``). A response is decoded column by column; only messages
+from brokers older than Kafka 0.11 are decoded one record at a time.
 """
 
 from __future__ import annotations
@@ -323,13 +323,7 @@ def _selected(columns: NumpyColumns, kept: Numbers) -> NumpyColumns:
         columns.key_lengths[kept],
         columns.value_starts[kept],
         columns.value_lengths[kept],
-        {
-            number: columns.headers[before]
-            for number, before in enumerate(kept.tolist())
-            if before in columns.headers
-        }
-        if columns.headers
-        else {},
+        None if columns.headers is None else columns.headers.of_records(kept),
     )
 
 

@@ -51,15 +51,13 @@ from ...protocol.messages.fetch import (
 )
 from .._loop_host import host
 from .._offset_limits import (
-    EARLIEST,
-    LATEST,
     DataLossError,
     OffsetChangedError,
     PartitionsDeletedError,
     UnreadRangeError,
 )
 from .._options import SourceOptions
-from .._planning import OffsetRange
+from .._planning import OffsetRange, check_order
 from ._arrow_decoder import ColumnDecoder, FetchedRecords, bounds
 from ._offset_reader import OffsetReader, SourceClient, drop_client, leased_client
 
@@ -117,6 +115,7 @@ class RangeFetcher:
 
         Raises:
             DataLossError: records have been deleted, and ``failOnDataLoss`` is true.
+            OffsetsMismatchError: the range ends before it starts.
             PollTimeoutError: no records arrived in time.
             CorruptRecordError: the records are malformed.
             TrionetError: a broker rejected a request.
@@ -129,17 +128,15 @@ class RangeFetcher:
 
     async def _resolve(self) -> int:
         """Resolve the start and the end of the range. Returns the start."""
-        start = self._range.start
-        ends = {self._name: start}
-        await trio.lowlevel.checkpoint()
-        if start in {EARLIEST, LATEST}:
-            start = (await self._offsets.resolved(ends)).get(self._name, start)
-        if self._until in {EARLIEST, LATEST}:
-            ends = {self._name: self._until}
-            self._until = (await self._offsets.resolved(ends)).get(self._name, self._until)
+        start, self._until = [
+            (await self._offsets.resolved({self._name: offset})).get(self._name, offset)
+            for offset in (self._range.start, self._range.until)
+        ]
         if start < 0 or self._until < 0:
             self._report(PartitionsDeletedError(f"{self._name} was deleted"))
             return self._until
+        # Whatever failOnDataLoss is, as in the connector (KafkaSourceRDD.resolveRange).
+        check_order(self._name, start, self._until, is_resolved=True)
         return start
 
     async def _next(self, position: int) -> tuple[FetchedRecords | None, int]:
@@ -422,6 +419,7 @@ def read_range(
 
     Raises:
         DataLossError: records have been deleted, and ``failOnDataLoss`` is true.
+        OffsetsMismatchError: the range ends before it starts.
         PollTimeoutError: no records arrived within ``kafkaConsumer.pollTimeoutMs``.
         CorruptRecordError: records are malformed.
         ConfigError: the client's settings conflict with each other.

@@ -30,9 +30,18 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from ...client._topic_partition import TopicPartition
+from ...errors import TrionetError
 from ...protocol._config_types import LONG_MAX
 from .._loop_host import host
-from .._offset_limits import LATEST, Offsets, PlainOffsets, from_plain, to_plain
+from .._offset_limits import (
+    LATEST,
+    DataLossError,
+    OffsetChangedError,
+    Offsets,
+    PlainOffsets,
+    from_plain,
+    to_plain,
+)
 from .._options import SourceOptions
 from .._planning import OffsetRange, TriggerDelay, rate_limited, stream_plan, verify_available_now
 from ._offset_reader import OffsetReader, batch_ranges
@@ -69,6 +78,10 @@ class MicroBatches:
         self._last_end: Offsets | None = None
         self._ends: Offsets | None = None
         self._queried_at = float("-inf")
+        # The topics of this run, and the last known ids (KIP-516) of those of which it holds
+        # offsets. A topic that is deleted keeps its id, by which it is recognized as recreated.
+        self._topics: set[str] = set()
+        self._topic_ids: dict[str, bytes] = {}
         self._has_planned = False
         min_offsets = options.min_offsets_per_trigger
         self._delay = (
@@ -101,7 +114,7 @@ class MicroBatches:
         if self._initial is not None:
             await trio.lowlevel.checkpoint()
             return self._initial
-        partitions = await self._reader.partitions() if self._last_end is None else self._last_end
+        partitions = await self._partitions() if self._last_end is None else self._last_end
         offsets = await self._reader.limit(self._options.starting, partitions, is_start=True)
         at_latest = {each for each, offset in offsets.items() if offset == LATEST}
         self._is_initial_latest = bool(at_latest)
@@ -119,10 +132,13 @@ class MicroBatches:
                 has no size limits.
 
         Raises:
+            DataLossError: a topic has been recreated, and ``failOnDataLoss`` is true.
             TrionetError: the cluster cannot be queried.
         """
+        self._topics |= {each.topic for each in start}
         is_first = self._initial is not None and not self._has_planned
         self._has_planned = True
+        self._forget_topics_without_offsets(start)
         ends = await self._latest(start)
         # The first micro-batch is empty, see above. With Trigger.Once the run would then read
         # nothing, so there it is empty only if its start cannot be determined again: earliest and
@@ -161,7 +177,7 @@ class MicroBatches:
             start = {each: min(start[each], end[each]) for each in start.keys() & end.keys()}
             if self._is_initial_latest:
                 logger.warning("%s", _START_UNKNOWN)
-        if self._last_end is not None and not is_repeated:
+        if self._last_end is not None and not is_repeated and start != end:
             verify_available_now(end, self._last_end, await self._latest_of_all())
         earliest = await self._starts_of_new(start, end)
         ranges, losses = stream_plan(
@@ -173,9 +189,7 @@ class MicroBatches:
             topic_ids=self._reader.topic_ids,
         )
         for loss in losses:
-            if self._options.fail_on_data_loss:
-                raise loss
-            logger.warning("%s", loss)
+            self._report(loss)
         return ranges
 
     async def _latest(self, start: Offsets) -> Offsets:
@@ -188,7 +202,34 @@ class MicroBatches:
         return self._ends
 
     async def _latest_of_all(self, known: Offsets | None = None) -> Offsets:
-        return await self._reader.latest(await self._reader.partitions(), known)
+        return await self._reader.latest(await self._partitions(), known)
+
+    async def _partitions(self) -> list[TopicPartition]:
+        """Return the current partitions, without deleted ones; report recreated topics."""
+        partitions = await self._reader.partitions(self._topics)
+        found = self._reader.topic_ids
+        for topic in sorted(found.keys() & self._topic_ids.keys()):
+            if found[topic] != self._topic_ids[topic]:
+                self._report(
+                    OffsetChangedError(
+                        f"the topic {topic} was recreated while the query was running, and the"
+                        " query continues at its offsets in the old topic"
+                    )
+                )
+        self._topic_ids |= found
+        self._topics |= {each.topic for each in partitions}
+        return partitions
+
+    def _forget_topics_without_offsets(self, start: Offsets) -> None:
+        """Forget the ids of topics of which the run holds no offsets: they may be recreated."""
+        held = {each.topic for each in start.keys() | (self._last_end or {}).keys()}
+        self._topic_ids = {topic: id for topic, id in self._topic_ids.items() if topic in held}
+
+    def _report(self, loss: DataLossError) -> None:
+        """Raise a data loss, or log it if ``failOnDataLoss`` is false."""
+        if self._options.fail_on_data_loss:
+            raise loss
+        logger.warning("%s", loss)
 
     async def _starts_of_new(
         self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
@@ -289,3 +330,41 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def stop(self) -> None:
         """Do nothing: Spark ends the process, which closes all connections."""
+
+
+class InvalidStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Raises an error from each method that plans a stream.
+
+    ``python_streaming_source_runner`` calls ``reader.stop()`` even if ``streamReader`` has raised:
+    users would see its UnboundLocalError, not what they have to change.
+
+    Args:
+        error: the error of the options.
+    """
+
+    def __init__(self, error: TrionetError) -> None:
+        self._error = error
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Raise the error."""
+        raise self._error
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Raise the error."""
+        raise self._error
+
+    def initialOffset(self) -> PlainOffsets:  # noqa: N802
+        """Raise the error."""
+        raise self._error
+
+    def latestOffset(self, *_arguments: object) -> PlainOffsets:  # noqa: N802
+        """Raise the error."""
+        raise self._error
+
+    def partitions(self, *_arguments: object) -> list[InputPartition]:
+        """Raise the error."""
+        raise self._error
+
+    def read(self, *_arguments: object) -> Iterator[Any]:
+        """Raise the error."""
+        raise self._error

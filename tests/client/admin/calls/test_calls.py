@@ -121,6 +121,24 @@ async def test_call_without_a_response_ends_in_time_and_says_what_was_wrong(
     assert 60.0 == pytest.approx(trio.current_time() - began_at)
 
 
+async def test_a_list_is_made_anew_when_one_broker_has_not_responded(
+    network: MemoryNetwork, autojump_clock: MockClock
+) -> None:
+    """What the broker coordinates may have moved to one that has responded before."""
+    async with two_nodes(network) as (first, second):
+        first.replies["ListGroups"] = one_by_one(lambda _: groups(), lambda _: groups("moved"))
+        second.replies["ListGroups"] = one_by_one(lambda _: Hangup(), lambda _: groups())
+
+        async with trionet.open_admin(first.address, network=network) as admin:
+            found = await admin.list_groups()
+
+    assert ["moved"] == list(found)
+
+
+def groups(*names: str) -> ListGroupsResponse:
+    return ListGroupsResponse(groups=[ListedGroup(group_id=name) for name in names])
+
+
 async def test_the_response_of_one_broker_stays_when_the_time_of_another_is_up(
     network: MemoryNetwork, autojump_clock: MockClock
 ) -> None:

@@ -16,6 +16,7 @@ from support.sasl_node import SaslNode
 from support.scripted_coordinator import (
     ABORTED,
     COMMITTED,
+    ONGOING,
     REQUESTS,
     CoordinatedLeaders,
     Fault,
@@ -24,6 +25,7 @@ from support.scripted_coordinator import (
     refuse,
 )
 from support.scripted_leaders import AT_ONCE, hang_up, refusal
+from trionet.client._prepared_transaction import PreparedTransaction
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer.coordinator._classic_member import GroupMetadata
 from trionet.client.producer._settings import ProducerSettings
@@ -892,3 +894,103 @@ async def test_tasks_do_not_end_a_transaction_at_the_same_time(
                 await producer.abort_transaction()
 
     assert [b"a"] == leaders.values_committed()
+
+
+async def test_prepared_transaction_is_left_open(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    """KIP-939: another process ends it, by what it was prepared with."""
+    async with leaders.producer(SETTINGS) as producer:
+        transactions = producer._checked_transactions()
+        await transactions.begin_as("x")
+        await producer.enqueue_batch("t", [b"a"] * 10)
+        prepared = await transactions.prepare()
+
+    (node,) = leaders.nodes.values()
+    assert "EndTxn" not in node.names()
+    assert (ONGOING, []) == (leaders.state, leaders.values_committed())
+    is_v2 = leaders.level == 2
+    assert PreparedTransaction("x", leaders.id, leaders.epoch, is_v2) == prepared
+    assert [b"a"] * 10 == leaders.values()
+
+
+async def test_producer_may_take_another_transactional_id(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    """It keeps its connection, and requests a producer id and a coordinator as if it were new."""
+    async with leaders.producer(SETTINGS) as producer:
+        transactions = producer._checked_transactions()
+        for name in ("x", "y", "y"):
+            await transactions.begin_as(name)
+            await producer.send("t", name.encode())
+            await transactions.prepare()
+
+    (node,) = leaders.nodes.values()
+    initial = [each.body for each in node.seen if each.name == "InitProducerId"]
+    # Each is repeated until the coordinator has aborted what was left open.
+    assert ["x", "y", "y", "y", "y"] == [each.transactional_id for each in initial]
+    assert {-1} == {each.producer_id for each in initial}
+    assert 1 == node.names().count("ApiVersions")
+
+
+async def test_other_id_waits_for_the_response_about_the_last_one(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    """Or it would take the producer id that the response has for the last one."""
+    async with leaders.producer(SETTINGS) as producer:
+        transactions = producer._checked_transactions()
+        with trio.CancelScope() as scope:
+
+            def cancel(seen: object, reply: Callable[[object], object]) -> object:
+                scope.cancel()
+                return reply(seen)
+
+            leaders.faults["InitProducerId"] = [cancel]  # type: ignore[list-item]
+            await transactions.begin_as("x")
+        assert scope.cancelled_caught
+        with pytest.raises(
+            trionet.LocalProtocolError, match="a request about transactional id 'x' is in flight"
+        ):
+            transactions._requests.use("y")
+        await transactions.begin_as("y")
+        await producer.send("t", b"a")
+        prepared = await transactions.prepare()
+
+    (node,) = leaders.nodes.values()
+    initial = [each.body.transactional_id for each in node.seen if each.name == "InitProducerId"]
+    assert ["x", "y"] == initial
+    is_v2 = leaders.level == 2
+    assert PreparedTransaction("y", leaders.id, leaders.epoch, is_v2) == prepared
+
+
+async def test_other_id_waits_for_the_end_of_a_transaction(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    async with leaders.producer(SETTINGS) as producer:
+        transactions = producer._checked_transactions()
+        await transactions.begin_as("x")
+        with pytest.raises(
+            trionet.LocalProtocolError, match="'x' is still open; commit, abort or prepare"
+        ):
+            await transactions.begin_as("y")
+        with pytest.raises(
+            trionet.LocalProtocolError, match="cannot be prepared: it has sent no records"
+        ):
+            await transactions.prepare()
+        await producer.abort_transaction()
+        with pytest.raises(trionet.LocalProtocolError, match="no transaction of 'x' is open"):
+            await transactions.prepare()
+
+
+async def test_transaction_that_has_failed_cannot_be_prepared(
+    autojump_clock: MockClock, leaders: CoordinatedLeaders
+) -> None:
+    async with leaders.producer(SETTINGS) as producer:
+        transactions = producer._checked_transactions()
+        await transactions.begin_as("x")
+        leaders.answers = [refusal(error_codes.INVALID_RECORD)]
+        delivery = await producer.enqueue("t", b"a")
+        with pytest.raises(trionet.TransactionAbortableError):
+            await transactions.prepare()
+        assert delivery.error is not None
+        await producer.abort_transaction()

@@ -8,7 +8,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark.pipeline.results_folder import START, anomaly, close, error, intake, quota, requests
+from spark.pipeline.results_folder import (
+    START,
+    anomaly,
+    close,
+    error,
+    incident,
+    intake,
+    objective,
+    quota,
+    requests,
+)
 from trionet.spark.pipeline._partials import PHASES
 from trionet.spark.pipeline.report._figures import Bins, Report
 from trionet.spark.pipeline.report._folding import (
@@ -53,6 +63,16 @@ def sample() -> dict[str, Rows]:
         ],
         "quotas": [quota(minute(n), 5, 10_000 * n) for n in (1, 2)],
         "anomalies": [anomaly(row, "total_p99_us", 9000.0, 7.5) for row in produced[8:]],
+        "incidents": [
+            incident(minute(2), "open", minute(2), anomalies=1),
+            incident(minute(8), "open", minute(8)),
+            incident(minute(3), "over", minute(2)),
+        ],
+        "objectives": [
+            objective(minute(4), 1, None),
+            objective(minute(5), 30, "page"),
+            objective(minute(6), 2, "ticket"),
+        ],
         "intake": [intake(minute(9), late=12)],
     }
 
@@ -78,6 +98,8 @@ def report_of(tables: Mapping[str, Rows], filters: Filters | None = None) -> Rep
             for row in tables.get("anomalies", ())
         ],
         anomaly_count=len(tables.get("anomalies", ())),
+        incidents=_latest(tables.get("incidents", ())),
+        objectives=[_burned(each) for each in _grouped(tables.get("objectives", ()), "client_id")],
         intake={
             name: sum(row[name] for row in tables.get("intake", ()))
             for name in ("late", "malformed", "newer", "ahead")
@@ -122,6 +144,25 @@ def _grouped(rows: Rows, *keys: str) -> Iterable[Rows]:
     for row in rows:
         found.setdefault(tuple(row[key] for key in keys), []).append(row)
     return found.values()
+
+
+def _latest(rows: Rows) -> Rows:
+    """The last state of each incident, by its start, with times as Spark has them."""
+    last = {row["incident"]: row for row in sorted(rows, key=lambda row: row["window"])}
+    times = ("start", "end", "worst")
+    return [
+        {**row, **{name: (row[name] - EPOCH) // MICROSECOND for name in times}}
+        for row in sorted(last.values(), key=lambda row: row["start"])
+    ]
+
+
+def _burned(rows: Rows) -> Mapping[str, Any]:
+    return {
+        **{name: rows[0][name] for name in ("objective", "api", "client_id", "target")},
+        **{name: sum(row[name] for row in rows) for name in ("requests", "bad")},
+        "burn_1h_max": max(row["burn_1h"] for row in rows),
+        **{f"{each}_minutes": sum(r["alert"] == each for r in rows) for each in ("page", "ticket")},
+    }
 
 
 def _closed(rows: Rows) -> Mapping[str, Any]:

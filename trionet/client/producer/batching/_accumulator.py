@@ -23,8 +23,8 @@ from typing import Final
 import trio
 
 from ....errors import RecordTooLargeError
-from ....protocol.records._batch import Bytes
-from ....protocol.records._types import Headers
+from ....protocol.records._batch import HEADER_SIZE, Bytes
+from ....protocol.records._types import EncodedRecords, Headers
 from ....protocol.records.compression._codecs import NAMES
 from ..._topic_partition import TopicPartition
 from .._deliveries import Deliveries
@@ -249,6 +249,60 @@ class RecordAccumulator:
             pass
         return number
 
+    def add_encoded(
+        self,
+        topic: str,
+        partition: int | None,
+        records: EncodedRecords,
+        timestamp: int,
+        deliveries: Deliveries,
+        now: float,
+    ) -> bool:
+        """Add a batch of encoded records.
+
+        Args:
+            topic: a topic for which :meth:`knows` returns True.
+            partition: the partition number; if None, the partitioner chooses one for the batch.
+            records: the records, which must have passed :meth:`check_encoded`.
+            timestamp: the timestamp of the records, in milliseconds.
+            deliveries: receives the deliveries of the records.
+            now: the current time.
+
+        Returns:
+            Whether the batch was added; False if ``buffer.memory`` has no space for it, or the
+            topic or the partition is not known yet.
+
+        Raises:
+            trio.ClosedResourceError, LocalProtocolError, TransactionAbortableError: see
+                :meth:`append`.
+        """
+        if self.is_blocked:
+            raise self._refusal()
+        found = self._topics.get(topic)
+        if found is None:
+            return False
+        queue = self._topics.choose(found) if partition is None else found.queue(partition)
+        if queue is None:
+            return False
+        size = HEADER_SIZE + len(records.body)
+        batch = self._new_batch(queue, size, now)
+        batch.begin_with(records, timestamp)
+        if not self.pool.take(size):
+            return False
+        self.queues.add(queue, batch)
+        if partition is None:
+            found.sticky_batch = batch
+        deliveries.add(batch.outcome, 0, records.record_count)
+        return True
+
+    def check_encoded(self, records: EncodedRecords) -> None:
+        """Check the size of a batch before any of a call's records are added.
+
+        Raises:
+            RecordTooLargeError: see :meth:`append`.
+        """
+        self._check_size(HEADER_SIZE + len(records.body))
+
     def end_columns(self, deliveries: Deliveries) -> bool:
         """Mark the last batch of each partition as full if the columns also filled earlier batches.
 
@@ -294,20 +348,9 @@ class RecordAccumulator:
         headers: Headers,
         now: float,
     ) -> Delivery:
-        transaction = self._transaction
-        if transaction is not None:
-            transaction.add_partition(queue.topic_partition)
         size = self._reserve(key, value, headers)
         try:
-            batch = ProducerBatch(
-                queue.topic_partition,
-                self._batch_bytes,
-                size,
-                now,
-                self._codec,
-                self._settings.compression_level,
-            )
-            batch.is_transactional = transaction is not None
+            batch = self._new_batch(queue, size, now)
             delivery = batch.try_append(timestamp, key, value, headers)
         except BaseException:
             self.pool.give_back(size)
@@ -315,6 +358,21 @@ class RecordAccumulator:
         assert delivery is not None
         self.queues.add(queue, batch)
         return delivery
+
+    def _new_batch(self, queue: PartitionQueue, reserved: int, now: float) -> ProducerBatch:
+        transaction = self._transaction
+        if transaction is not None:
+            transaction.add_partition(queue.topic_partition)
+        batch = ProducerBatch(
+            queue.topic_partition,
+            self._batch_bytes,
+            reserved,
+            now,
+            self._codec,
+            self._settings.compression_level,
+        )
+        batch.is_transactional = transaction is not None
+        return batch
 
     def _reserve(self, key: Bytes | None, value: Bytes | None, headers: Headers) -> int:
         """Take memory for a batch that begins with this record, and return the number of bytes."""

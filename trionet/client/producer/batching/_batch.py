@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, cast
 from ....protocol.records import _implementation as implementation
 from ....protocol.records._batch import HEADER_SIZE, TRANSACTIONAL, Bytes, seal_batch
 from ....protocol.records._records import compressed_chunks
-from ....protocol.records._types import Headers, as_bytes
+from ....protocol.records._types import EncodedRecords, Headers, as_bytes
 from ..._topic_partition import TopicPartition
 from .._delivery import Delivery, ProduceRequestResult, maybe_written, new_delivery
 from ._records import RecordColumns
@@ -182,6 +182,10 @@ class ProducerBatch:
             columns.headers,
             self._size_max,
         )
+
+    def begin_with(self, records: EncodedRecords, timestamp: int) -> None:
+        """Begin the empty batch with encoded records; see :meth:`.BatchBuilder.begin_with`."""
+        self._builder.begin_with(records.body, records.record_count, timestamp)
 
     @property
     def appended(self) -> int:

@@ -112,6 +112,16 @@ class TransactionManager:
         self._number_again()
         logger.debug("assigned producer id %d, epoch %d", producer_id, epoch)
 
+    def forget_id(self) -> None:
+        """Forget the id and all sequence numbers; no batch is in flight.
+
+        Called when the id belongs to a prepared transaction, or to another transactional id.
+        """
+        self.identity = NO_IDENTITY
+        self._partitions.clear()
+        self._unresolved.clear()
+        self._start_again.clear()
+
     def fail(self, error: TrionetError) -> None:
         """Set the fatal error of the producer, unless it already has one."""
         if self.error is None:

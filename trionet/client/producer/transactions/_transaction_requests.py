@@ -24,6 +24,7 @@ from ....errors import (
     ApiError,
     CommitFailedError,
     FencedInstanceIdError,
+    LocalProtocolError,
     ResponseTooLargeError,
     TransactionAbortableError,
     TrionetError,
@@ -49,6 +50,7 @@ from ....protocol.messages.txn_offset_commit import (
 )
 from ..._api_errors import LASTING, api_error
 from ..._backoff import ExponentialBackoff
+from ..._prepared_transaction import PreparedTransaction
 from ..._topic_partition import TopicPartition, by_topic
 from ...network._cluster import Node
 from ...network._kafka_client import KafkaClient
@@ -135,6 +137,11 @@ class TransactionRequests:
         return self._client.finalized_level(FEATURE) >= V2_LEVEL
 
     @property
+    def is_in_flight(self) -> bool:
+        """Whether a request has been sent, and its response is awaited."""
+        return self._is_in_flight
+
+    @property
     def lasting_error(self) -> Exception | None:
         """Why no broker accepts this client, if a retry cannot change that; None otherwise."""
         error = self._client.metadata.error
@@ -178,6 +185,40 @@ class TransactionRequests:
             version_max=version_max,
         )
         return math.inf
+
+    def use(self, transactional_id: str) -> None:
+        """Use another transactional id, with a producer id and a coordinator of its own.
+
+        Raises:
+            LocalProtocolError: a transaction is open, or a request is in flight, whose response
+                would be taken for one about the new id.
+        """
+        state = self._transaction
+        if self._is_in_flight:
+            raise LocalProtocolError(
+                f"a request about transactional id {state.transactional_id!r} is in flight; wait"
+                " for its response before another transactional id is used"
+            )
+        if transactional_id != state.transactional_id:
+            former = _TRANSACTION, state.transactional_id
+            state.use(transactional_id)
+            self._manager.forget_id()
+            self._coordinators.pop(former, None)
+
+    def prepare(self) -> PreparedTransaction:
+        """Leave the open transaction, whose records are all acknowledged, to another process.
+
+        Raises:
+            LocalProtocolError, TransactionAbortableError: see :meth:`.TransactionState.prepare`.
+        """
+        state = self._transaction
+        identity = self._manager.identity
+        prepared = PreparedTransaction(
+            state.transactional_id, identity.id, identity.epoch, state.is_v2
+        )
+        state.prepare()
+        self._manager.forget_id()
+        return prepared
 
     def _key(self, step: Step) -> tuple[int, str]:
         offsets = self._transaction.offsets

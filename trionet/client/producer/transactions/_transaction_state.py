@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 
 
 class State(enum.Enum):
-    """The states of Kafka's TransactionManager, except those of a prepared transaction (KIP-939).
+    """The states of Kafka's TransactionManager, except that of a prepared transaction (KIP-939).
 
+    A prepared transaction belongs to another process: its producer is as before the first one.
     Kafka's fatal state is the error of :class:`.TransactionManager`.
     """
 
@@ -189,6 +190,42 @@ class TransactionState:
         self.number += 1
         self.is_in_doubt = False
         self.state = _IN_TRANSACTION
+
+    def use(self, transactional_id: str) -> None:
+        """Use another transactional id, which has to be initialized before a transaction begins.
+
+        Raises:
+            LocalProtocolError: a transaction is open.
+        """
+        if self.is_open or self.is_ending:
+            raise LocalProtocolError(
+                f"{self._name} is still open; commit, abort or prepare it before another"
+                " transactional id is used"
+            )
+        self.transactional_id = transactional_id
+        self._forget()
+
+    def prepare(self) -> None:
+        """Leave the open transaction to another process (KIP-939).
+
+        Raises:
+            LocalProtocolError: no transaction is open, or it has sent nothing yet.
+            TransactionAbortableError: the transaction has failed.
+        """
+        if self.state is not _IN_TRANSACTION:
+            raise self.refusal()
+        if not self.is_started or self.offsets is not None:
+            raise LocalProtocolError(
+                f"{self._name} cannot be prepared: "
+                + ("offsets are being sent" if self.is_started else "it has sent no records")
+            )
+        self.ended()
+        self._forget()
+
+    def _forget(self) -> None:
+        self.state = State.UNINITIALIZED
+        self.needs_epoch = True
+        self.is_in_doubt = False
 
     def add_partition(self, partition: TopicPartition) -> None:
         """Make a partition part of the open transaction; called for each new batch.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from trionet.errors import WireFormatError
 from trionet.protocol.records._batch import Bytes
 from trionet.protocol.records._records import INFLATED_BYTES_MAX
 from trionet.protocol.records.columnar._numpy_columns import NumpyColumns, decode_numpy
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 
     from trionet.protocol.records.columnar._numpy_batches import Numbers
 
-HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+_KEY: Final = pa.field("key", pa.string())
+_VALUE: Final = pa.field("value", pa.binary())
+HEADERS: Final = pa.list_(pa.struct([_KEY, _VALUE]))
 SCHEMA: Final = pa.schema(
     [
         ("offset", pa.int64()),
@@ -109,8 +112,23 @@ def binary_column(body: Bytes, starts: Numbers, lengths: Numbers) -> Any:
 
 
 def headers_column(columns: NumpyColumns) -> Any:
-    """Return the column of headers, which is null for records without headers."""
-    count = len(columns.offsets)
-    if not columns.headers:
-        return pa.nulls(count, HEADERS)
-    return pa.array([columns.headers.get(number) for number in range(count)], HEADERS)
+    """Return the column of headers, which is null for records without headers.
+
+    Raises:
+        WireFormatError: the key of a header is not valid UTF-8.
+    """
+    rows = len(columns.offsets)
+    headers = columns.headers
+    if headers is None or not len(headers.key_starts):
+        return pa.nulls(rows, HEADERS)
+    try:
+        keys = binary_column(columns.body, headers.key_starts, headers.key_lengths).cast(_KEY.type)
+    except pa.ArrowInvalid as error:
+        raise WireFormatError("the key of a record header is not valid UTF-8") from error
+    contents = binary_column(columns.body, headers.value_starts, headers.value_lengths)
+    pairs = pa.StructArray.from_arrays([keys, contents], fields=[_KEY, _VALUE])
+    ends = np.zeros(rows + 1, np.int32)
+    np.cumsum(headers.counts, out=ends[1:])
+    nulls = headers.counts == 0
+    valid = pa.py_buffer(np.packbits(~nulls, bitorder="little")) if nulls.any() else None
+    return pa.Array.from_buffers(HEADERS, rows, [valid, pa.py_buffer(ends)], children=[pairs])

@@ -46,7 +46,7 @@ def varints(data: NDArray[np.uint8], at: Numbers) -> tuple[Numbers, Numbers]:
     """Decode the zigzag varints at these positions.
 
     Args:
-        data: the buffer, with at least one byte after each varint.
+        data: the buffer.
         at: the positions of the varints.
 
     Returns:
@@ -56,7 +56,8 @@ def varints(data: NDArray[np.uint8], at: Numbers) -> tuple[Numbers, Numbers]:
         IndexError: a varint extends past the end of the data.
         WireFormatError: a varint has more than 64 bits.
     """
-    pairs = data[1:].take(at).astype(np.uint16)
+    # Clipped, since a varint of one byte may be the last byte of the data.
+    pairs = data[1:].take(at, mode="clip").astype(np.uint16)
     pairs <<= 8
     pairs |= data.take(at)
     widths = _WIDTHS.take(pairs)

@@ -11,10 +11,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from trionet.errors import WireFormatError
-from trionet.protocol.records import _implementation as implementation
 from trionet.protocol.records._batch import Bytes
 from trionet.protocol.records._records import INFLATED_BYTES_MAX, open_batch
-from trionet.protocol.records._types import Headers
 from trionet.protocol.records.columnar._numpy_batches import (
     BATCH_HEADER,
     BatchHeaders,
@@ -22,6 +20,7 @@ from trionet.protocol.records.columnar._numpy_batches import (
     record_starts,
     varints,
 )
+from trionet.protocol.records.columnar._numpy_headers import HeaderColumns, decode_headers
 
 #: The attribute bit of the timestamp type LogAppendTime.
 TIMESTAMP_OF_LOG: Final = 0x8
@@ -38,7 +37,7 @@ class NumpyColumns(NamedTuple):
         key_lengths: the length of each key in bytes; -1 for null.
         value_starts: the position of each value in ``body``.
         value_lengths: the length of each value in bytes; -1 for null.
-        headers: the headers, keyed by record index; records without headers are omitted.
+        headers: the headers; None if no record has headers, or if they were skipped.
     """
 
     body: Bytes
@@ -48,7 +47,7 @@ class NumpyColumns(NamedTuple):
     key_lengths: Numbers
     value_starts: Numbers
     value_lengths: Numbers
-    headers: dict[int, Headers]
+    headers: HeaderColumns | None
 
 
 def decode_numpy(
@@ -95,8 +94,6 @@ def decode_batches(
         columns = _columns(body, places, with_headers)
     except IndexError as error:
         raise WireFormatError("truncated record") from error
-    except UnicodeDecodeError as error:
-        raise WireFormatError("the key of a record header is not valid UTF-8") from error
     timestamps = _plus(_of_records(headers, "base_timestamp", counts), columns.timestamps)
     is_log_append_time = headers["attributes"] & TIMESTAMP_OF_LOG != 0
     if is_log_append_time.any():  # one timestamp for all records of the batch
@@ -124,16 +121,14 @@ def _columns(body: Bytes, starts: Numbers, with_headers: bool) -> NumpyColumns:
     at = key_starts + _checked(key_lengths, len(body))
     value_lengths, value_starts = varints(data, at)
     at = value_starts + _checked(value_lengths, len(body))
-    headers: dict[int, Headers] = {}
-    has_headers = np.flatnonzero(data[at])
-    if not with_headers:
-        at[has_headers] = np.maximum(at[has_headers], ends[has_headers] - 1)
-    elif len(has_headers):
-        as_bytes = body if type(body) is bytes else bytes(body)
-        for number in has_headers.tolist():
-            headers[number], end = implementation.reader.read_headers(as_bytes, int(at[number]))
-            at[number] = end - 1
-    if not np.array_equal(at + 1, ends):
+    headers = None
+    if not data[at].any():
+        at += 1
+    elif with_headers:
+        headers, at = decode_headers(data, at)
+    else:
+        at = np.where(data[at] == 0, at + 1, np.maximum(at + 1, ends))
+    if not np.array_equal(at, ends):
         raise WireFormatError("the length of a record does not match its fields")
     return NumpyColumns(
         body, offsets, timestamps, key_starts, key_lengths, value_starts, value_lengths, headers

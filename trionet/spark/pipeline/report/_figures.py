@@ -9,6 +9,8 @@ from typing import Final
 
 import attrs
 
+from .._estimates import api_name, error_name
+from .._fold import EXPECTED_ERRORS
 from .._partials import PHASES
 from ._inputs import Filters, TimeRange
 
@@ -138,6 +140,12 @@ class Talker:
     time_share: float
 
 
+#: The APIs of errors that are steps of the protocol, by their names; empty for all APIs.
+_EXPECTED: Final = {
+    error_name(code): frozenset(map(api_name, apis)) for code, apis in EXPECTED_ERRORS.items()
+}
+
+
 @attrs.frozen
 class Error:
     """The number of requests to an API that got a given error, or no response."""
@@ -146,6 +154,12 @@ class Error:
     end: str
     error: str
     requests: int
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether it is a step of the protocol rather than a failure."""
+        apis = _EXPECTED.get(self.error)
+        return apis is not None and self.end == "answered" and (not apis or self.api in apis)
 
 
 @attrs.frozen
@@ -176,16 +190,61 @@ class Quota:
 
 @attrs.frozen
 class Anomaly:
-    """A value that deviates from those of the preceding hour."""
+    """A value that deviates from those of the preceding hour; None if it is not limited to one."""
 
     window: datetime
-    api: str
-    client_id: str
-    listener: str
+    api: str | None
+    client_id: str | None
+    listener: str | None
     measure: str
     value: float
     expected: float
     score: float
+
+
+@attrs.frozen
+class Incident:
+    """Anomalies of one cause, described by the worst minute; None if it is not limited to one."""
+
+    incident: str
+    state: str
+    start: datetime
+    end: datetime
+    worst: datetime
+    measure: str
+    phase: str | None
+    api: str | None
+    client_id: str | None
+    listener: str | None
+    reason: str | None
+    value: float
+    expected: float
+    score: float
+    anomalies: int
+
+
+@attrs.frozen
+class Objective:
+    """How much of an objective's error budget the requests of the report have used."""
+
+    objective: str
+    api: str | None
+    client_id: str | None
+    target: float
+    requests: int
+    bad: int
+    burn_1h_max: float
+    page_minutes: int
+    ticket_minutes: int
+
+    @property
+    def good_share(self) -> float:
+        return 1 - self.bad / self.requests if self.requests else 1.0
+
+    @property
+    def budget_used(self) -> float:
+        """The bad requests as a share of those that are allowed among so many."""
+        return self.bad / (self.requests * (1 - self.target)) if self.requests else 0.0
 
 
 @attrs.frozen
@@ -255,6 +314,8 @@ class Report:
         quotas: the throttled clients, the longest throttled first.
         anomalies: the anomalies with the highest scores, descending.
         anomaly_count: the total number of anomalies.
+        incidents: the incidents, the latest first.
+        objectives: the service level objectives.
         intake: the number of records that are not included in any minute.
         timeline: figures over time.
     """
@@ -275,6 +336,8 @@ class Report:
     quotas: Sequence[Quota]
     anomalies: Sequence[Anomaly]
     anomaly_count: int
+    incidents: Sequence[Incident]
+    objectives: Sequence[Objective]
     intake: Intake
     timeline: Timeline
 

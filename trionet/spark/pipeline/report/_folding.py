@@ -27,7 +27,9 @@ from ._figures import (
     Close,
     Error,
     Heat,
+    Incident,
     Intake,
+    Objective,
     Percentiles,
     Quota,
     Report,
@@ -68,6 +70,8 @@ class QueryResults:
         quotas: sums of the longest throttled clients.
         anomalies: the anomalies with the highest scores.
         anomaly_count: the total number of anomalies.
+        incidents: the last state of each incident, by its start.
+        objectives: sums by objective and client.
         intake: the number of records that are not included in any minute, by cause.
     """
 
@@ -82,6 +86,8 @@ class QueryResults:
     quotas: Sequence[Row]
     anomalies: Sequence[Row]
     anomaly_count: int
+    incidents: Sequence[Row]
+    objectives: Sequence[Row]
     intake: Row
 
 
@@ -203,6 +209,8 @@ def report(results: QueryResults, folder: str, requested: TimeRange, filters: Fi
         quotas=[Quota(**row) for row in results.quotas],
         anomalies=[_anomaly(row) for row in results.anomalies],
         anomaly_count=results.anomaly_count,
+        incidents=[_incident(row) for row in reversed(results.incidents)],
+        objectives=[_objective(row) for row in results.objectives],
         intake=Intake(**results.intake),
         timeline=_timeline(results, cells),
     )
@@ -272,6 +280,16 @@ def _anomaly(row: Row) -> Anomaly:
     names = ("api", "client_id", "listener", "measure", "value", "expected", "score")
     time = EPOCH + row["at"] * MICROSECOND
     return Anomaly(window=time, **{name: row[name] for name in names})
+
+
+def _incident(row: Row) -> Incident:
+    times = {name: EPOCH + row[name] * MICROSECOND for name in ("start", "end", "worst")}
+    names = (each.name for each in attrs.fields(Incident) if each.name not in times)
+    return Incident(**times, **{name: row[name] for name in names})
+
+
+def _objective(row: Row) -> Objective:
+    return Objective(**{each.name: row[each.name] for each in attrs.fields(Objective)})
 
 
 def _timeline(results: QueryResults, cells: Cells) -> Timeline:

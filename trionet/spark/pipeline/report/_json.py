@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import attrs
 
-from ._figures import Anomaly, Api, Close, Error, Quota, Report, Talker, Timeline, Traffic
+from ._figures import Anomaly, Api, Close, Error, Incident, Quota, Report, Talker, Timeline, Traffic
 
 #: The version of the format; increased when a field is removed or changes its meaning.
 VERSION: Final = 1
@@ -38,6 +38,10 @@ def document(report: Report) -> str:
         "quotas": _plain_rows(report.quotas),
         "anomalies": _plain_rows(report.anomalies),
         "anomaly_count": report.anomaly_count,
+        "incidents": _plain_rows(report.incidents),
+        "objectives": [
+            {**attrs.asdict(each), "budget_used": each.budget_used} for each in report.objectives
+        ],
         "intake": attrs.asdict(report.intake),
         "timeline": _timeline(report.timeline),
     }
@@ -62,7 +66,9 @@ def _talker(talker: Talker) -> Mapping[str, Any]:
     }
 
 
-def _plain_rows(rows: Sequence[Error | Close | Quota | Anomaly]) -> Sequence[Mapping[str, Any]]:
+def _plain_rows(
+    rows: Sequence[Error | Close | Quota | Anomaly | Incident],
+) -> Sequence[Mapping[str, Any]]:
     return [attrs.asdict(row) for row in rows]
 
 

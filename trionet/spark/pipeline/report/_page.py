@@ -27,7 +27,7 @@ from ._charts import (
 from ._charts import page as text_of
 from ._figures import Anomaly, Report
 from ._inputs import format_time
-from ._sections import PARTS, Section, count, duration, measure, overview, rate, sections
+from ._sections import PARTS, Section, count, duration, limited, measure, overview, rate, sections
 
 # Eight colours per scheme: the color-blind safe palette of Okabe and Ito, with a darker yellow on
 # white, and lighter blue and black on black.
@@ -222,7 +222,7 @@ def _mark(anomalies: Sequence[Anomaly]) -> Mark:
 def _text(anomaly: Anomaly) -> str:
     what, written = measure(anomaly.measure)
     value, expected = written(anomaly.value), written(anomaly.expected)
-    series = f"{printable(anomaly.api)} of {printable(anomaly.client_id) or '(none)'}"
+    series = f"{limited(anomaly.api)} of {limited(anomaly.client_id)}"
     return f"{series}: {what} {value}, expected {expected}"
 
 

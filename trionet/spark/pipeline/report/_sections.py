@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 import attrs
 
 from ...._util._text import printable
-from ._figures import SHARES, Anomaly, Api, Close, Error, Quota, Report, Talker
+from ._figures import SHARES, Anomaly, Api, Close, Error, Incident, Objective, Quota, Report, Talker
 from ._folding import error_name
 from ._inputs import format_time
 
@@ -105,6 +105,11 @@ _MEASURES: Final[dict[str, tuple[str, Callable[[float], str]]]] = {
     "requests_per_s": ("request rate", rate),
     "error_share": ("errors", share),
     "total_p99_us": ("p99 of total", duration),
+    "broker_p50_us": ("median of broker time", duration),
+    "broker_p99_us": ("p99 of broker time", duration),
+    "throttled_share": ("throttled", share),
+    "connections_closed": ("connections closed", count),
+    "clients": ("client ids", count),
 }
 
 
@@ -152,8 +157,24 @@ def _overview(report: Report) -> Iterator[tuple[str, str]]:
     slowest = f", slowest {duration(traffic.max_us)}" if traffic.requests else ""
     yield "Total time", ", ".join(f"{name} {duration(total[name])}" for name in SHARES) + slowest
     yield "Throttled", f"{count(traffic.throttled)} requests"
+    yield "Incidents", _incident_counts(report)
+    yield "Objectives", _alerts(report)
     yield "Anomalies", count(report.anomaly_count)
     yield "Not included", _intake(report)
+
+
+def _incident_counts(report: Report) -> str:
+    going_on = sum(each.state == "open" for each in report.incidents)
+    text = count(len(report.incidents))
+    return f"{text}, {count(going_on)} not over" if going_on else text
+
+
+def _alerts(report: Report) -> str:
+    pages = sum(each.page_minutes for each in report.objectives)
+    tickets = sum(each.ticket_minutes for each in report.objectives)
+    if not report.objectives:
+        return ""
+    return f"{count(pages)} minutes with a page, {count(tickets)} with a ticket"
 
 
 def _filters(report: Report) -> str:
@@ -194,6 +215,8 @@ def sections(report: Report, top: int) -> Sequence[Section]:
     """
     return [
         _apis(report),
+        _incidents(report, top),
+        *([_objectives(report)] if report.objectives else []),
         _talkers(report),
         _errors(report, top),
         _closes(report, top),
@@ -260,12 +283,61 @@ def _errors(report: Report, top: int) -> Section:
 
     columns: list[tuple[str, Callable[[Error], str]]] = [
         ("API", lambda error: printable(error.api)),
-        ("error", lambda error: printable(error_name(error))),
+        ("error", _error),
         ("requests>", lambda error: count(error.requests)),
         ("share of API>", of_api),
     ]
     note = _and_more(len(report.errors), top)
     return _section("Errors", columns, report.errors[:top], note=note, placeholder="No errors.")
+
+
+def _error(error: Error) -> str:
+    name = error_name(error)
+    return f"{printable(name)} (a step of the protocol)" if error.is_expected else printable(name)
+
+
+def _incidents(report: Report, top: int) -> Section:
+    columns: list[tuple[str, Callable[[Incident], str]]] = [
+        ("start", lambda each: format_time(each.start)),
+        ("minutes>", lambda each: count((each.end - each.start).total_seconds() / 60)),
+        ("what", lambda each: measure(each.measure)[0]),
+        ("was>", lambda each: measure(each.measure)[1](each.value)),
+        ("expected>", lambda each: measure(each.measure)[1](each.expected)),
+        ("phase", lambda each: PARTS.get(each.phase or "", "")),
+        ("API", lambda each: limited(each.api)),
+        ("client", lambda each: limited(each.client_id)),
+        ("listener", lambda each: limited(each.listener)),
+        ("closed", lambda each: printable(each.reason or "")),
+        ("state", lambda each: each.state),
+    ]
+    note = "The worst minute of each, and what all of it has in common; the latest first. "
+    note += _and_more(len(report.incidents), top)
+    rows = report.incidents[:top]
+    return _section("Incidents", columns, rows, note=note, placeholder="No incidents.")
+
+
+def _objectives(report: Report) -> Section:
+    columns: list[tuple[str, Callable[[Objective], str]]] = [
+        ("objective", lambda each: printable(each.objective)),
+        ("client", lambda each: limited(each.client_id)),
+        ("requests>", lambda each: count(each.requests)),
+        ("bad>", lambda each: count(each.bad)),
+        ("good>", lambda each: f"{each.good_share:.3%}"),
+        ("budget used>", lambda each: share(each.budget_used)),
+        ("fastest hour>", lambda each: f"{each.burn_1h_max:,.1f} times"),
+        ("page>", lambda each: f"{count(each.page_minutes)} min"),
+        ("ticket>", lambda each: f"{count(each.ticket_minutes)} min"),
+    ]
+    note = (
+        "Budget used: bad requests as a share of those allowed among so many. Fastest hour: how "
+        "many times as fast as allowed."
+    )
+    return _section("Objectives", columns, report.objectives, note=note, placeholder="")
+
+
+def limited(text: str | None) -> str:
+    """Return a name for a table; None means that nothing is limited to one."""
+    return "(all)" if text is None else _name(text)
 
 
 def _closes(report: Report, top: int) -> Section:
@@ -310,9 +382,9 @@ def _anomalies(report: Report, top: int) -> Section:
         ("was>", lambda each: measure(each.measure)[1](each.value)),
         ("expected>", lambda each: measure(each.measure)[1](each.expected)),
         ("score>", lambda each: f"{each.score:+.1f}"),
-        ("API", lambda each: printable(each.api)),
-        ("client", lambda each: _name(each.client_id)),
-        ("listener", lambda each: _name(each.listener)),
+        ("API", lambda each: limited(each.api)),
+        ("client", lambda each: limited(each.client_id)),
+        ("listener", lambda each: limited(each.listener)),
     ]
     note = "The expected value is the median of the preceding hour. "
     note += _and_more(report.anomaly_count, top)

@@ -1,0 +1,242 @@
+"""The tasks of a sink that writes each row exactly once. Imports pyspark.
+
+A task writes its rows in a transaction of its own and *prepares* it (KIP-939): all rows are
+acknowledged, and ``read_committed`` shows none of them yet. Only the driver ends the transaction
+(:mod:`._micro_batch`). Each attempt of a task has a transactional id of its own, so that a retried
+or speculative attempt does not fence the one that Spark chooses.
+
+A worker keeps a producer with its connections from one task to the next, which takes another
+transactional id each time. A task has its producer for itself, since a producer has one transaction
+at a time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Hashable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from itertools import count
+from typing import Final
+
+import attrs
+import trio
+from pyspark import TaskContext
+
+from ...client._prepared_transaction import PreparedTransaction
+from ...client.producer._transactions import Transactions
+from ...errors import ApiError, ConfigError, TrionetError
+from ...protocol import error_codes
+from .._loop_host import host
+from .._options import SinkOptions
+from ._columns import Batch, rows_by_topic
+from ._digest import RowDigest, digest_of
+from ._writers import SharedProducer, SinkTask, TaskWritten, open_shared_producer
+
+logger = logging.getLogger("trionet.spark")
+
+#: Spark's names of the local properties with the id of the query, which its checkpoint keeps
+#: (StreamExecution.QUERY_ID_KEY), and of the micro-batch (MicroBatchExecution.BATCH_ID_KEY).
+QUERY_ID: Final = "sql.streaming.queryId"
+BATCH_ID: Final = "streaming.sql.batchId"
+
+#: The producers that tasks of this process have now; only used in the loop's thread.
+_taken: Final[set[Hashable]] = set()
+
+
+@attrs.frozen
+class TaskId:
+    """What distinguishes an attempt of a task from all others of its query.
+
+    Attributes:
+        query_id: the id of the query.
+        batch_id: the id of the micro-batch.
+        partition_id: the number of the task in its micro-batch.
+        attempt: the number of the attempt.
+    """
+
+    query_id: str
+    batch_id: int
+    partition_id: int
+    attempt: int
+
+    @classmethod
+    def current(cls) -> TaskId:
+        """Return the id of the task that runs in this process.
+
+        Raises:
+            TrionetError: Spark has not passed on the id of the query, or of the micro-batch.
+        """
+        context = TaskContext.get()
+        if context is None:
+            raise TrionetError("there is no Spark task in this process")
+        query_id, batch_id = _property(context, QUERY_ID), _property(context, BATCH_ID)
+        return cls(query_id, int(batch_id), context.partitionId(), context.attemptNumber())
+
+    def transactional_id(self, prefix: str) -> str:
+        """Return the transactional id of the attempt.
+
+        It returns in every other micro-batch, since coordinators keep each id for a week. It does
+        not in the next one, in which attempts of this one may still be running that Spark has not
+        chosen: their first row must not fence those that it is going to choose.
+        """
+        which = f"{self.partition_id}-{self.batch_id % 2}-{self.attempt}"
+        return query_prefix(prefix, self.query_id) + which
+
+
+def _property(context: TaskContext, name: str) -> str:
+    value: str | None = context.getLocalProperty(name)
+    if not value:
+        raise TrionetError(
+            f"Spark has not passed the local property {name} to a task, without which its rows"
+            " cannot be written exactly once; set delivery.guarantee=at-least-once"
+        )
+    return value
+
+
+def query_prefix(prefix: str, query_id: str) -> str:
+    """Return the part that all transactional ids of a query, and no others, begin with."""
+    return f"{prefix}-{query_id}-"
+
+
+@attrs.frozen
+class TaskPrepared(TaskWritten):
+    """The commit message of a task whose rows the driver is to commit.
+
+    Attributes:
+        written: the records written to each partition.
+        task: the id of the attempt.
+        digest: the rows.
+        transaction: the transaction; None if there were no rows.
+    """
+
+    task: TaskId
+    digest: RowDigest
+    transaction: PreparedTransaction | None
+
+
+class TransactionalTask(SinkTask):
+    """Writes the rows of one task in a transaction, and prepares it.
+
+    Args:
+        options: the options of the sink.
+        task: the id of the attempt.
+    """
+
+    def __init__(self, options: SinkOptions, task: TaskId) -> None:
+        super().__init__(options)
+        self._task = task
+        self._transactional_id = task.transactional_id(options.transactional_id_prefix)
+        self._digest = RowDigest()
+        self._slot: Hashable = None
+        self._held = AsyncExitStack()
+
+    def put(self, batch: Batch) -> None:
+        """Enqueue the rows of a batch; the first begins the transaction.
+
+        Raises:
+            ConfigError: the brokers do not allow ``kafka.transaction.timeout.ms``.
+            TrionetError: see :meth:`.SinkTask.put`, :meth:`.Producer.begin_transaction`.
+        """
+        if self.shared is None:
+            host().call(self._begin)
+        # Of the batch, and not of what is enqueued: some of that is encoded, and where rows of
+        # a replay go depends on the order in which a shuffle delivers them.
+        self._digest += digest_of(rows_by_topic(batch, self._topic))
+        super().put(batch)
+
+    def prepare(self) -> TaskPrepared:
+        """Wait until all rows are acknowledged, and leave their transaction to the driver.
+
+        Raises:
+            SendBatchError, TransactionAbortableError: rows were not written.
+            TrionetError: the producer has failed.
+        """
+        written = self.end()
+        transaction = None if self.shared is None else host().call(self._prepare)
+        return TaskPrepared(written, self._task, self._digest, transaction)
+
+    def abort(self) -> None:
+        """Abort the transaction, waiting for it at most five seconds, and drop the producer."""
+        host().call(self._abort)
+
+    # In the loop's thread.
+
+    @asynccontextmanager
+    async def _lease(self) -> AsyncIterator[SharedProducer]:
+        """Return the producer that this task has for itself since its first row."""
+        await trio.lowlevel.checkpoint()
+        assert self.shared is not None  # put() comes first
+        yield self.shared
+
+    @property
+    def _key(self) -> Hashable:
+        return self._slot
+
+    @property
+    def _transactions(self) -> Transactions:
+        assert self.shared is not None
+        return self.shared.producer._checked_transactions()  # noqa: SLF001 -- not for users yet
+
+    async def _begin(self) -> None:
+        settings = frozenset(self._settings.items())
+        slots = (("transactional sink", settings, number) for number in count())
+        self._slot = next(each for each in slots if each not in _taken)
+        _taken.add(self._slot)
+        self._held.callback(_taken.discard, self._slot)  # when the lease has ended
+        opens = partial(
+            open_shared_producer, {**self._settings, "transactional.id": self._transactional_id}
+        )
+        self.shared = await self._held.enter_async_context(host().lease(self._slot, opens))
+        try:
+            await self._transactions.begin_as(self._transactional_id)
+        except ApiError as error:
+            if error.error_code != error_codes.INVALID_TRANSACTION_TIMEOUT:
+                raise
+            raise ConfigError(
+                "option kafka.transaction.timeout.ms ="
+                f" {self._settings['transaction.timeout.ms']} is more than the brokers allow; lower"
+                f" it, or raise their transaction.max.timeout.ms ({error})"
+            ) from None
+
+    async def _prepare(self) -> PreparedTransaction:
+        prepared = await self._transactions.prepare()
+        await self._held.aclose()
+        return prepared
+
+    async def _abort(self) -> None:
+        async with self._held:
+            if self.shared is None:
+                await trio.lowlevel.checkpoint()
+                return
+            try:
+                await self._transactions.abort_at_once()
+            finally:
+                with trio.CancelScope(shield=True):
+                    await self._drop(self.shared)
+
+
+def write_transaction(options: SinkOptions, task: TaskId, batches: Iterator[Batch]) -> TaskPrepared:
+    """Write the rows of one task in a transaction, and prepare it.
+
+    Args:
+        options: the options of the sink.
+        task: the id of the attempt.
+        batches: the rows; if there are none, no connection is opened.
+
+    Raises:
+        TrionetError: a row is invalid, or its write failed or was not acknowledged. The transaction
+            is aborted.
+    """
+    writing = TransactionalTask(options, task)
+    try:
+        for batch in batches:
+            if batch.num_rows:
+                writing.put(batch)
+        return writing.prepare()
+    except BaseException:
+        try:
+            writing.abort()
+        except Exception:  # boundary: the task's own error is the one to report
+            logger.exception("the transaction of a task that failed was not aborted")
+        raise
