@@ -180,7 +180,7 @@ def test_only_the_first_of_many_unknown_keys_is_compared_with_all_there_are(
     """To compare one takes 5 ms, and a request may have any number of them."""
     compared: list[str] = []
 
-    def compare(key: str, known: Iterable[str], n: int) -> list[str]:
+    def compare(key: str, known: Iterable[str], n: int, cutoff: float) -> list[str]:
         compared.append(key)
         return []
 
