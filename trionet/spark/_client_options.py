@@ -306,9 +306,7 @@ def check_transactional(client: Mapping[str, str]) -> None:
     Raises:
         ConfigError: a setting conflicts with ``delivery.guarantee=exactly-once``.
     """
-    config = read_config(
-        PRODUCER_KEYS, {key: text for key, text in client.items() if key != BOOTSTRAP_SERVERS}, {}
-    )
+    config = read_config(PRODUCER_KEYS, config_of(client), {})
     in_flight = "max.in.flight.requests.per.connection"
     for key, allowed, is_allowed in (
         ("acks", "all", config["acks"] in {"all", "-1"}),
@@ -324,10 +322,14 @@ def check_transactional(client: Mapping[str, str]) -> None:
             )
 
 
+def config_of(client: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a client without its ``bootstrap.servers``."""
+    return {key: text for key, text in client.items() if key != BOOTSTRAP_SERVERS}
+
+
 def is_applied(keys: ClientKeys, name: str) -> bool:
     """Return whether an option, in lower case, is a setting that this kind of client applies."""
-    key = name.removeprefix(_KAFKA)
-    key = key if "." in key else key.replace("_", ".")
+    key = _with_dots(name.removeprefix(_KAFKA))
     return name.startswith(_KAFKA) and (key == BOOTSTRAP_SERVERS or key in keys.applied)
 
 
@@ -339,15 +341,17 @@ def secrets_of(options: Mapping[str, str]) -> list[str]:
 
 def without_secrets(client: Mapping[str, str]) -> str:
     """Format a client's settings for ``repr()``, with passwords and private keys hidden."""
-    shown = {
-        key: HIDDEN if key.replace("_", ".") in _SECRETS else text for key, text in client.items()
-    }
-    return repr(shown)
+    return repr(dict(client) | dict.fromkeys(secrets_of(client), HIDDEN))
+
+
+def _with_dots(key: str) -> str:
+    """Return a key as Kafka spells it; users of Python write underscores for dots."""
+    return key if "." in key else key.replace("_", ".")
 
 
 def _reason_to_ignore(keys: ClientKeys, name: str) -> str:
     """Return why a setting is ignored, as Kafka's own clients ignore it, or an empty string."""
-    key = name if "." in name else name.replace("_", ".")
+    key = _with_dots(name)
     if key == BOOTSTRAP_SERVERS or keys.has(key) or key in KAFKAS_NAME:
         return ""
     if owners := [f"{each.client}s" for each in CLIENTS if each.has(key)]:

@@ -239,10 +239,10 @@ def _with(limit: SpecificOffsets, end: int) -> str | None:
 
 logger = logging.getLogger("trionet.spark")
 
-SUBSCRIPTIONS: Final = ("assign", "subscribe", "subscribePattern")
+_SUBSCRIPTIONS: Final = ("assign", "subscribe", "subscribePattern")
 _STREAM_ONLY: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 _OF_SOURCE: Final = (
-    *SUBSCRIPTIONS,
+    *_SUBSCRIPTIONS,
     *STARTING_OPTIONS,
     *ENDING_OPTIONS,
     "failOnDataLoss",
@@ -261,13 +261,13 @@ _OF_SINK: Final = ("topic", _GUARANTEE, "includeHeaders")
 _SOURCE_ONLY: Final = MappingProxyType(dict.fromkeys(_OF_SOURCE, "a source"))
 _SINK_ONLY: Final = MappingProxyType(dict.fromkeys(("topic", _GUARANTEE), "a sink"))
 
-AT_LEAST_ONCE: Final = "at-least-once"
-EXACTLY_ONCE: Final = "exactly-once"
-_GUARANTEES: Final = (AT_LEAST_ONCE, EXACTLY_ONCE)
-TRANSACTIONAL_ID_PREFIX: Final = "trionet"
+_AT_LEAST_ONCE: Final = "at-least-once"
+_EXACTLY_ONCE: Final = "exactly-once"
+_GUARANTEES: Final = (_AT_LEAST_ONCE, _EXACTLY_ONCE)
+_TRANSACTIONAL_ID_PREFIX: Final = "trionet"
 #: The brokers' default of transaction.max.timeout.ms: a task's transaction stays open until the
 #: whole micro-batch has been written.
-TRANSACTION_TIMEOUT_MS: Final = 900_000
+_TRANSACTION_TIMEOUT_MS: Final = 900_000
 
 #: The default of spark.network.timeout.
 POLL_TIMEOUT_SECONDS: Final = 120.0
@@ -381,7 +381,7 @@ class SinkOptions:
     client: dict[str, str] = attrs.field(repr=without_secrets)
     topic: str | None = None
     is_exactly_once: bool = False
-    transactional_id_prefix: str = TRANSACTIONAL_ID_PREFIX
+    transactional_id_prefix: str = _TRANSACTIONAL_ID_PREFIX
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SinkOptions:
@@ -412,12 +412,12 @@ class SinkOptions:
         client = sink_client(given)
         if is_exactly_once:
             check_transactional(client)
-            client.setdefault("transaction.timeout.ms", str(TRANSACTION_TIMEOUT_MS))
+            client.setdefault("transaction.timeout.ms", str(_TRANSACTION_TIMEOUT_MS))
         return cls(
             client=client,
             topic=topic,
             is_exactly_once=is_exactly_once,
-            transactional_id_prefix=TRANSACTIONAL_ID_PREFIX if prefix is None else _prefix(prefix),
+            transactional_id_prefix=_TRANSACTIONAL_ID_PREFIX if prefix is None else _prefix(prefix),
         )
 
 
@@ -441,7 +441,7 @@ def table_options(texts: OptionTexts) -> dict[str, str]:
         of_client.pop("group.id", None)
         source_client(of_client)
         names, keys = _OF_SOURCE, CONSUMER_KEYS
-    elif given := [name for name in SUBSCRIPTIONS if name in texts]:
+    elif given := [name for name in _SUBSCRIPTIONS if name in texts]:
         raise ConfigError(
             f"topic, {given[0]}: a table is either read or written to, since Spark does not say"
             " which table rows are inserted into, only which one they come from; create one table"
@@ -457,29 +457,29 @@ def table_options(texts: OptionTexts) -> dict[str, str]:
 
 
 def _is_exactly_once(texts: OptionTexts) -> bool:
-    guarantee = (texts.text(_GUARANTEE) or AT_LEAST_ONCE).lower()
+    guarantee = (texts.text(_GUARANTEE) or _AT_LEAST_ONCE).lower()
     if guarantee not in _GUARANTEES:
         raise ConfigError(
             f"{_GUARANTEE} = {guarantee!r} is not allowed; allowed: {', '.join(_GUARANTEES)}"
         )
-    return guarantee == EXACTLY_ONCE
+    return guarantee == _EXACTLY_ONCE
 
 
 def _prefix(text: str) -> str:
     if not text.strip():
         raise ConfigError(
             f"option kafka.{TRANSACTIONAL_ID} = {text!r} is not allowed; give the prefix of"
-            f" transactional ids and groups, or remove it for {TRANSACTIONAL_ID_PREFIX!r}"
+            f" transactional ids and groups, or remove it for {_TRANSACTIONAL_ID_PREFIX!r}"
         )
     return text.strip()
 
 
 def _subscription(texts: OptionTexts) -> Subscription:
-    given = [name for name in SUBSCRIPTIONS if name in texts]
+    given = [name for name in _SUBSCRIPTIONS if name in texts]
     if len(given) != 1:
         which = "only one of the following options can" if given else "one of these options must"
         raise ConfigError(
-            f"{which} be specified for a source: {', '.join(SUBSCRIPTIONS)}; given:"
+            f"{which} be specified for a source: {', '.join(_SUBSCRIPTIONS)}; given:"
             f" {', '.join(given) or 'none'}"
         )
     [name] = given

@@ -228,14 +228,9 @@ def rows_of(
         for half in _halves(batch):
             yield from rows_of(half, topic, key_partitions, batch_bytes)
         return
-    columns = {name: batch.column(name) for name in _TYPES if name in batch.schema.names}
-    partitions = columns.pop("partition", None)
-    topics = columns.pop("topic", None)
-    for name, places in _by_topic(topics, topic, batch.num_rows):
-        of_topic = _take(columns, places)
-        numbers = None if partitions is None else _take({"": partitions}, places)[""]
-        for partition, part in _by_partition(numbers):
-            rows = _take(of_topic, part)
+    for name, columns in _of_topics(batch, topic):
+        for partition, part in _by_partition(columns.pop("partition", None)):
+            rows = _take(columns, part)
             if partition is None and not _is_all_null(rows.get("key")):
                 yield from _by_key(name, rows, key_partitions, batch_bytes)
             else:
@@ -257,10 +252,16 @@ def rows_by_topic(batch: Batch, topic: str | None) -> Iterator[Rows]:
     Raises:
         NullTopicError, SinkColumnsError: see :func:`rows_of`.
     """
+    for name, columns in _of_topics(batch, topic):
+        yield _rows(name, None, columns)
+
+
+def _of_topics(batch: Batch, topic: str | None) -> Iterator[tuple[str, dict[str, Column]]]:
+    """Yield each topic with the other columns of its rows."""
     columns = {name: batch.column(name) for name in _TYPES if name in batch.schema.names}
     topics = columns.pop("topic", None)
     for name, places in _by_topic(topics, topic, batch.num_rows):
-        yield _rows(name, None, _take(columns, places))
+        yield name, dict(_take(columns, places))
 
 
 def _by_topic(

@@ -45,7 +45,7 @@ from ...client.admin._transactions import (
 from ...client.producer._settings import producer_settings
 from ...errors import ApiError, TrionetError, UnsupportedVersionError
 from ...protocol import error_codes
-from .._client_options import BOOTSTRAP_SERVERS
+from .._client_options import BOOTSTRAP_SERVERS, config_of
 from .._loop_host import host
 from .._options import SinkOptions
 from ._markers import Marker, check_head, check_same, parse_marker, wanted_markers
@@ -360,9 +360,7 @@ async def open_coordinators(client: Mapping[str, str]) -> AsyncIterator[Coordina
 
     Cancellation: all connections are closed at once.
     """
-    settings = producer_settings(
-        {key: text for key, text in client.items() if key != BOOTSTRAP_SERVERS}, {}
-    )
+    settings = producer_settings(config_of(client), {})
     requests = attrs.evolve(settings.client.requests, in_flight_max=IN_FLIGHT_MAX)
     of_admin = AdminSettings(
         client=attrs.evolve(settings.client, requests=requests),

@@ -35,7 +35,7 @@ from ...client.producer._delivery import ProduceRequestResult, new_delivery
 from ...client.producer._open_producer import open_producer
 from ...client.producer._producer import Producer
 from ...errors import ConfigError, SendBatchError
-from .._client_options import BOOTSTRAP_SERVERS
+from .._client_options import BOOTSTRAP_SERVERS, config_of
 from .._loop_host import host
 from .._options import SinkOptions
 from ._columns import Batch, EncodedRows, Rows, SinkColumnsError, check_columns, rows_of
@@ -158,15 +158,14 @@ class SinkTask:
                 if isinstance(rows, EncodedRows):
                     enqueue = shared.producer._enqueue_encoded  # noqa: SLF001 -- not for users
                     deliveries = await enqueue(rows.topic, rows.batches, partition=rows.partition)
-                    self._pending.append(deliveries)
-                    continue
-                deliveries = await shared.producer.enqueue_batch(
-                    rows.topic,
-                    rows.values,
-                    keys=rows.keys,
-                    headers=rows.headers,
-                    partition=rows.partition,
-                )
+                else:
+                    deliveries = await shared.producer.enqueue_batch(
+                        rows.topic,
+                        rows.values,
+                        keys=rows.keys,
+                        headers=rows.headers,
+                        partition=rows.partition,
+                    )
                 self._pending.append(deliveries)
 
     async def _count_partitions(self, topic: str) -> int:
@@ -196,17 +195,14 @@ async def open_shared_producer(settings: Mapping[str, str]) -> AsyncIterator[Sha
 
     Cancellation: records that have not been sent are discarded; see :func:`.open_producer`.
     """
-    config = {key: text for key, text in settings.items() if key != BOOTSTRAP_SERVERS}
     with trio.CancelScope() as scope:
-        async with open_producer(settings[BOOTSTRAP_SERVERS], config) as producer:
+        async with open_producer(settings[BOOTSTRAP_SERVERS], config_of(settings)) as producer:
             yield SharedProducer(producer, scope)
 
 
 def _batch_bytes(settings: Mapping[str, str]) -> int:
     """Return the maximum size of a batch, which a producer with these settings can send."""
-    config = read_config(
-        PRODUCER_KEYS, {key: text for key, text in settings.items() if key != BOOTSTRAP_SERVERS}, {}
-    )
+    config = read_config(PRODUCER_KEYS, config_of(settings), {})
     limits = ("batch.size", "max.request.size", "buffer.memory")
     return min(config.integer(key) for key in limits)
 

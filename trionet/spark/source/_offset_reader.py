@@ -30,7 +30,7 @@ from ...client.network._open_client import keep_polling, open_kafka_client
 from ...errors import ApiError, CallTimedOutError, DisconnectedError, TrionetError
 from ...net._network import SYSTEM
 from ...protocol import error_codes
-from .._client_options import BOOTSTRAP_SERVERS
+from .._client_options import BOOTSTRAP_SERVERS, config_of
 from .._loop_host import host
 from .._offset_limits import (
     EARLIEST,
@@ -112,9 +112,7 @@ async def open_source_client(settings: Mapping[str, str]) -> AsyncIterator[Sourc
     Cancellation: at the end of the block, all connections are closed immediately.
     """
     servers = settings[BOOTSTRAP_SERVERS]
-    settings_of_consumer = consumer_settings(
-        {key: text for key, text in settings.items() if key != BOOTSTRAP_SERVERS}, {}
-    )
+    settings_of_consumer = consumer_settings(config_of(settings), {})
     of_admin = AdminSettings(
         client=settings_of_consumer.client,
         api_timeout_seconds=settings_of_consumer.api_timeout_seconds,
