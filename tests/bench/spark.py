@@ -4,6 +4,7 @@ Both sides take turns in one session of PySpark 4.2.0, which is the one that the
 published for: local[2], a topic of one partition, uncompressed batches of 16 KB, where a case says
 no other. "noop" reads all columns and drops them, "counted" asks for
 `count(*), sum(length(value))`. Headers are two for each record; keys are a thousand.
+Spark and its Python workers are connected by TCP, or by Unix sockets.
 A session is warm before it is measured; the figures are of the median action, and of the best.
 
 What a query takes at least is that of a synthetic source in Python, which makes one row. The first
@@ -52,7 +53,7 @@ class Case:
         sides: who takes part.
         is_alone: each side has a session of its own.
         partitions: of the topic.
-        is_keyed, has_headers, codec: see `Task`.
+        is_keyed, has_headers, codec, has_unix_sockets: see `Task`.
     """
 
     work: str
@@ -64,6 +65,7 @@ class Case:
     is_keyed: bool = False
     has_headers: bool = False
     codec: str = "none"
+    has_unix_sockets: bool = False
 
     @property
     def is_filled_by_spark(self) -> bool:
@@ -73,14 +75,18 @@ class Case:
 
 CASES = {
     "read 100 B": Case("read", 100, 1_500_000),
+    "read 100 B, Unix sockets": Case("read", 100, 1_500_000, has_unix_sockets=True),
     "read 1 KB": Case("read", 1024, 300_000),
     "read 100 B, headers": Case("read", 100, 500_000, has_headers=True),
     "read 100 B, gzip": Case("read", 100, 500_000, codec="gzip"),
-    "write 100 B": Case("write", 100, 300_000),
-    "write 100 B, keyed, 4 partitions": Case("write", 100, 300_000, partitions=4, is_keyed=True),
+    "write 100 B": Case("write", 100, 400_000),
+    "write 100 B, keyed, 4 partitions": Case("write", 100, 400_000, partitions=4, is_keyed=True),
     "write 100 B, headers": Case("write", 100, 200_000, has_headers=True),
     "write 100 B, gzip": Case("write", 100, 200_000, codec="gzip"),
     "micro-batch": Case("micro_batches", 100, 0, (OURS, CONNECTOR, SYNTHETIC)),
+    "micro-batch, Unix sockets": Case(
+        "micro_batches", 100, 0, (OURS, CONNECTOR, SYNTHETIC), has_unix_sockets=True
+    ),
     "micro-batch, copied": Case("copied_micro_batches", 100, 0, (OURS, EXACTLY_ONCE, CONNECTOR)),
     "first query": Case("first_query", 100, 0, (OURS, CONNECTOR, SYNTHETIC), is_alone=True),
 }
@@ -138,6 +144,7 @@ def _task(broker: Broker, case: Case, sides: Sequence[str], options: Options) ->
             case.is_keyed,
             case.has_headers,
             case.codec,
+            case.has_unix_sockets,
         )
 
 

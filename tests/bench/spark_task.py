@@ -27,6 +27,7 @@ class Task:
         is_keyed: records have keys, of which each is in a few records.
         has_headers: records have two headers each.
         codec: of the batches.
+        has_unix_sockets: Spark and its Python workers are connected by them, and not by TCP.
     """
 
     work: str
@@ -37,6 +38,7 @@ class Task:
     is_keyed: bool = False
     has_headers: bool = False
     codec: str = "none"
+    has_unix_sockets: bool = False
 
     def as_text(self) -> str:
         """For a command line."""

@@ -21,12 +21,12 @@ from ..client.config._client_config import read_config
 from ..client.config._keys import (
     CLIENTS,
     CONSUMER_KEYS,
+    IN_FLIGHT_MAX,
     KAFKAS_NAME,
     PRODUCER_KEYS,
     ClientKeys,
 )
 from ..client.network._addresses import parse_bootstrap_servers
-from ..client.producer._settings import IN_FLIGHT_MAX
 from ..errors import ConfigError
 from ..protocol._config_types import (
     BOOLEAN,

@@ -82,8 +82,12 @@ def wanted_sides(sides: Iterable[Side], options: Options, measured: Measured) ->
 def cases(
     names: Iterable[str], options: Options, measured: Measured
 ) -> Iterator[tuple[Broker, str, str]]:
-    """What was asked for of these names on each broker: the broker, the name, and the case's."""
-    wanted = {broker: {name: f"{broker}, {name}" for name in names} for broker in BROKERS}
+    """What was asked for of these names on each broker: the broker, the name, and the case's.
+
+    Clients are asked for by `--sides`, too: where that names no broker, all take part.
+    """
+    sides = [each for each in BROKERS if options.wants(each)] or BROKERS
+    wanted = {broker: {name: f"{broker}, {name}" for name in names} for broker in sides}
     for side, by_name in wanted.items():
         chosen = {name: case for name, case in by_name.items() if options.wants_case(case)}
         if chosen:

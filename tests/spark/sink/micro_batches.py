@@ -18,12 +18,13 @@ from trionet.spark._loop_host import host
 from trionet.spark._options import SinkOptions
 from trionet.spark.sink import _micro_batch
 from trionet.spark.sink._columns import Batch
+from trionet.spark.sink._messages import TaskId, TaskPrepared
 from trionet.spark.sink._micro_batch import (
     MicroBatch,
     coordinators_of,
     leased_coordinators,
 )
-from trionet.spark.sink._transactional import TaskId, TaskPrepared, write_transaction
+from trionet.spark.sink._transactional import write_transaction
 
 #: Surrounds a request of a driver.
 Turn = Callable[[object], AbstractAsyncContextManager[None]]

@@ -19,17 +19,15 @@ from trionet.protocol.records.columnar._arrow_columns import HEADERS
 from trionet.spark.sink import _columns
 from trionet.spark.sink._columns import (
     ENCODED_ROWS_MIN,
-    HEADERS_TYPE,
     ROWS_OF_PARTITION_MIN,
     Batch,
     EncodedRows,
     NullTopicError,
     Rows,
-    SinkColumnsError,
-    check_columns,
     partitions_of,
     rows_of,
 )
+from trionet.spark.sink._schema import HEADERS_TYPE, SinkColumnsError, check_columns
 
 Row = tuple[str, int | None, bytes]
 

@@ -13,13 +13,13 @@ from spark.sink.micro_batches import Query
 from trionet.client.admin._transactions import TransactionCalls, TransactionListing
 from trionet.errors import TrionetError
 from trionet.spark._loop_host import host
+from trionet.spark.sink._messages import TaskPrepared
 from trionet.spark.sink._micro_batch import (
     Coordinators,
     MicroBatch,
     TransactionLostError,
     leased_coordinators,
 )
-from trionet.spark.sink._transactional import TaskPrepared
 
 #: How long a marker that stays pending is waited for.
 PATIENCE_MS = "1500"

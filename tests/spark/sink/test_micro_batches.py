@@ -21,8 +21,8 @@ from trionet.client.admin import NewTopic
 from trionet.errors import ConfigError, TrionetError
 from trionet.spark._loop_host import host
 from trionet.spark.sink._markers import ReplayError
+from trionet.spark.sink._messages import TaskPrepared
 from trionet.spark.sink._micro_batch import TransactionLostError, leased_coordinators
-from trionet.spark.sink._transactional import TaskPrepared
 from trionet.testing import broker
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,8 @@ from spark.sink.micro_batches import Query, rows, texts
 from trionet.errors import ConfigError, RecordTooLargeError, TrionetError
 from trionet.spark._loop_host import host
 from trionet.spark.sink import _transactional
-from trionet.spark.sink._transactional import BATCH_ID, QUERY_ID, TaskId, TransactionalTask
+from trionet.spark.sink._messages import BATCH_ID, QUERY_ID, TaskId
+from trionet.spark.sink._transactional import TransactionalTask
 from trionet.testing import broker
 
 

@@ -22,15 +22,11 @@ from trionet.errors import (
 from trionet.protocol.records.columnar._arrow_columns import HEADERS
 from trionet.spark._loop_host import host
 from trionet.spark._options import SinkOptions
-from trionet.spark.sink._columns import Batch, NullTopicError, SinkColumnsError
-from trionet.spark.sink._writers import (
-    BatchWriter,
-    SinkTask,
-    Span,
-    StreamWriter,
-    TaskWritten,
-    write_task,
-)
+from trionet.spark.sink._columns import Batch, NullTopicError
+from trionet.spark.sink._messages import Span, TaskWritten
+from trionet.spark.sink._schema import SinkColumnsError
+from trionet.spark.sink._task import SinkTask, write_task
+from trionet.spark.sink._writers import BatchWriter, StreamWriter
 from trionet.testing import Record, ThreadedBroker, broker
 
 

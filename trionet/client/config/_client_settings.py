@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from ..._util._regular_file import read_regular_file
 from ...errors import ConfigError
+from ...net.sasl import MECHANISMS
 from ...net.sasl import _oauthbearer as oauthbearer
 from ...net.sasl._jaas import LoginModule, parse_jaas
 from ...net.tls._key_stores import STORE_BYTES_MAX
@@ -26,7 +27,6 @@ from ..network._open_client import ClientSettings
 from ..network._telemetry import TelemetrySettings
 from ..security._settings import (
     LOGIN_SECONDS,
-    MECHANISMS,
     RefreshSettings,
     SaslClientSettings,
     SecuritySettings,

@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 import attrs
 
 from ...errors import ConfigError
+from ...net.sasl import MECHANISMS
 from ...protocol._config_types import (
     BOOLEAN,
     CLASS,
@@ -40,7 +41,6 @@ from ...protocol._config_types import (
     between,
     nearest,
 )
-from ..security._settings import MECHANISMS
 
 COMMON: tuple[Row, ...] = (
     ("client.dns.lookup", STRING, "use_all_dns_ips", ("use_all_dns_ips",)),
@@ -65,6 +65,10 @@ COMMON: tuple[Row, ...] = (
 
 # Kafka's clients accept responses of any size.
 OURS: tuple[Row, ...] = (("receive.message.max.bytes", INT, 100_000_000, between(1000, INT_MAX)),)
+
+#: The maximum of ``max.in.flight.requests.per.connection`` with idempotence. Brokers remember
+#: only this many batches per producer (KIP-98).
+IN_FLIGHT_MAX: Final = 5
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 #: The empty string disables host name verification.

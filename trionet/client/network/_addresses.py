@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ...errors import ConfigError
-from ...net.wire._connecting import Address
+
+if TYPE_CHECKING:
+    from ...net.wire._connecting import Address
 
 _PORT_MAX: Final = 65535
 _PORT_DIGITS_MAX: Final = 10

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Final
 
 import attrs
 
@@ -16,7 +15,7 @@ from ...errors import ConfigError
 from .._backoff import ExponentialBackoff
 from ..config._client_config import ClientConfig, check_nothing_beside, read_config
 from ..config._client_settings import client_settings, retry_backoff
-from ..config._keys import PRODUCER_KEYS
+from ..config._keys import IN_FLIGHT_MAX, PRODUCER_KEYS
 from ..network._open_client import ClientSettings
 from ..security._settings import TokenProvider
 
@@ -90,11 +89,6 @@ class ProducerSettings:
             raise ConfigError(
                 "transactional.id requires enable.idempotence; set enable.idempotence = true"
             )
-
-
-#: The maximum of ``max.in.flight.requests.per.connection`` with idempotence. Brokers remember
-#: only this many batches per producer (KIP-98).
-IN_FLIGHT_MAX: Final = 5
 
 
 def producer_settings(

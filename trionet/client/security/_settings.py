@@ -8,15 +8,12 @@ from typing import Final
 import attrs
 
 from ...errors import ConfigError
+from ...net.sasl import MECHANISMS
 from ...net.sasl import _oauthbearer as oauthbearer
-from ...net.sasl import _plain as plain
 from ...net.sasl import _scram as scram
 from ...net.tls._tls_context import ClientTlsSettings
 from ...net.wire._endpoint import SecurityProtocol
 from .._backoff import ExponentialBackoff
-
-MECHANISMS = (plain.NAME, *scram.HASHES, oauthbearer.NAME)
-"""The SASL mechanisms that clients support."""
 
 
 @attrs.frozen
@@ -102,7 +99,7 @@ class SaslClientSettings:
     """A client's SASL credentials.
 
     Attributes:
-        mechanism: one of :data:`MECHANISMS` (``sasl.mechanism``).
+        mechanism: one of :data:`trionet.net.sasl.MECHANISMS` (``sasl.mechanism``).
         user_name: the user name for PLAIN and SCRAM (``username`` in ``sasl.jaas.config``).
         password: the password for PLAIN and SCRAM (``password`` in ``sasl.jaas.config``).
         is_delegation_token: for SCRAM, whether the name and password are the id and HMAC of a

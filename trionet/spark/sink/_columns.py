@@ -22,6 +22,7 @@ from ...client.producer.batching._topic_queues import murmur2
 from ...errors import LocalProtocolError, TrionetError
 from ...protocol.records._types import EncodedRecords, Headers
 from ...protocol.records.columnar._arrow_encoder import ArrowColumns, encode_arrow
+from ._schema import COLUMN_TYPES, SinkColumnsError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -110,20 +111,7 @@ Column: TypeAlias = Any
 #: a group to the producer costs as much as about twenty records.
 ROWS_OF_PARTITION_MIN: Final = 32
 
-HEADERS_TYPE: Final = "array<struct<key:string,value:binary>>"
 _NO_NAME: Final = "a header has no name (key is null); set its key, or remove it"
-#: The types that each column may have; other columns are ignored.
-_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
-    "topic": ("string",),
-    "key": ("string", "binary"),
-    "value": ("string", "binary"),
-    "headers": (HEADERS_TYPE,),
-    "partition": ("int",),
-}
-
-
-class SinkColumnsError(TrionetError):
-    """Raised when the sink cannot write a DataFrame, for example because a column is missing."""
 
 
 class NullTopicError(TrionetError):
@@ -180,31 +168,6 @@ class Rows:
     headers: list[Headers] | None
 
 
-def check_columns(types: Mapping[str, str], topic: str | None) -> None:
-    """Check the columns of a DataFrame before any of its rows are written.
-
-    Args:
-        types: the type of each column, as Spark's ``simpleString``.
-        topic: the value of the ``topic`` option.
-
-    Raises:
-        SinkColumnsError: a column is missing or has the wrong type.
-    """
-    if topic is None and "topic" not in types:
-        raise SinkColumnsError(
-            "topic option required when no 'topic' attribute is present; set the topic option, or"
-            " add a topic column"
-        )
-    if "value" not in types:
-        raise SinkColumnsError("required attribute 'value' not found; add a value column")
-    for name, allowed in _TYPES.items():
-        if name in types and types[name] not in allowed and not (name == "topic" and topic):
-            raise SinkColumnsError(
-                f"{name} attribute unsupported type {types[name]}. {name} must be a(n)"
-                f" {' or '.join(allowed)}"
-            )
-
-
 def rows_of(
     batch: Batch,
     topic: str | None,
@@ -258,7 +221,7 @@ def rows_by_topic(batch: Batch, topic: str | None) -> Iterator[Rows]:
 
 def _of_topics(batch: Batch, topic: str | None) -> Iterator[tuple[str, dict[str, Column]]]:
     """Yield each topic with the other columns of its rows."""
-    columns = {name: batch.column(name) for name in _TYPES if name in batch.schema.names}
+    columns = {name: batch.column(name) for name in COLUMN_TYPES if name in batch.schema.names}
     topics = columns.pop("topic", None)
     for name, places in _by_topic(topics, topic, batch.num_rows):
         yield name, dict(_take(columns, places))

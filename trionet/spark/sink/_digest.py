@@ -14,13 +14,14 @@ import operator
 import zlib
 from collections.abc import Iterable, Sequence
 from itertools import repeat
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 from fastcrc import crc32
 
-from ...protocol.records._types import Headers
-from ._columns import Rows
+if TYPE_CHECKING:
+    from ...protocol.records._types import Headers
+    from ._columns import Rows
 
 _MODULUS: Final = 2**64
 

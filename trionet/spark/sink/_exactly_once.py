@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from ...errors import TrionetError
-from .._loop_host import host
-from ._columns import Batch
-from ._micro_batch import abort_micro_batch, commit_micro_batch
-from ._transactional import TaskId, TaskPrepared, write_transaction
-from ._writers import checked, summary
+from ._messages import TaskId, TaskPrepared, summary
+from ._writers import checked
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -38,8 +35,10 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self._options = checked(options, schema)
 
-    def write(self, iterator: Iterator[Batch]) -> TaskPrepared:
+    def write(self, iterator: Iterator[Any]) -> TaskPrepared:
         """Write the rows of one task, without committing them; called on an executor."""
+        from ._transactional import write_transaction
+
         return write_transaction(self._options, TaskId.current(), iterator)
 
     def commit(
@@ -62,6 +61,9 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
                 " message, so that it is not known what was written; nothing was committed. Start"
                 " the query again, which writes the micro-batch again"
             )
+        from .._loop_host import host
+        from ._micro_batch import commit_micro_batch
+
         host().call(commit_micro_batch, self._options, batchId, prepared)
         logger.info("batch %d: %s", batchId, summary(messages))
 
@@ -72,6 +74,9 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
     ) -> None:
         """Abort what was not committed; called on the driver when a task or the commit fails."""
         if prepared := _prepared(messages):
+            from .._loop_host import host
+            from ._micro_batch import abort_micro_batch
+
             host().call(abort_micro_batch, self._options, batchId, prepared)
         logger.warning("batch %d aborted; it is written again when the query is restarted", batchId)
 

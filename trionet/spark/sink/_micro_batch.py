@@ -49,7 +49,7 @@ from .._client_options import BOOTSTRAP_SERVERS, config_of
 from .._loop_host import host
 from .._options import SinkOptions
 from ._markers import Marker, check_head, check_same, parse_marker, wanted_markers
-from ._transactional import TaskPrepared, query_prefix
+from ._messages import TaskPrepared, query_prefix
 
 logger = logging.getLogger("trionet.spark")
 

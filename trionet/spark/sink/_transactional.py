@@ -1,4 +1,4 @@
-"""The tasks of a sink that writes each row exactly once. Imports pyspark.
+"""The tasks of a sink that writes each row exactly once.
 
 A task writes its rows in a transaction of its own and *prepares* it (KIP-939): all rows are
 acknowledged, and ``read_committed`` shows none of them yet. Only the driver ends the transaction
@@ -19,100 +19,23 @@ from functools import partial
 from itertools import count
 from typing import Final
 
-import attrs
 import trio
-from pyspark import TaskContext
 
 from ...client._prepared_transaction import PreparedTransaction
 from ...client.producer._transactions import Transactions
-from ...errors import ApiError, ConfigError, TrionetError
+from ...errors import ApiError, ConfigError
 from ...protocol import error_codes
 from .._loop_host import host
 from .._options import SinkOptions
 from ._columns import Batch, rows_by_topic
 from ._digest import RowDigest, digest_of
-from ._writers import SharedProducer, SinkTask, TaskWritten, open_shared_producer
+from ._messages import TaskId, TaskPrepared
+from ._task import SharedProducer, SinkTask, open_shared_producer
 
 logger = logging.getLogger("trionet.spark")
 
-#: Spark's names of the local properties with the id of the query, which its checkpoint keeps
-#: (StreamExecution.QUERY_ID_KEY), and of the micro-batch (MicroBatchExecution.BATCH_ID_KEY).
-QUERY_ID: Final = "sql.streaming.queryId"
-BATCH_ID: Final = "streaming.sql.batchId"
-
 #: The producers that tasks of this process have now; only used in the loop's thread.
 _taken: Final[set[Hashable]] = set()
-
-
-@attrs.frozen
-class TaskId:
-    """What distinguishes an attempt of a task from all others of its query.
-
-    Attributes:
-        query_id: the id of the query.
-        batch_id: the id of the micro-batch.
-        partition_id: the number of the task in its micro-batch.
-        attempt: the number of the attempt.
-    """
-
-    query_id: str
-    batch_id: int
-    partition_id: int
-    attempt: int
-
-    @classmethod
-    def current(cls) -> TaskId:
-        """Return the id of the task that runs in this process.
-
-        Raises:
-            TrionetError: Spark has not passed on the id of the query, or of the micro-batch.
-        """
-        context = TaskContext.get()
-        if context is None:
-            raise TrionetError("there is no Spark task in this process")
-        query_id, batch_id = _property(context, QUERY_ID), _property(context, BATCH_ID)
-        return cls(query_id, int(batch_id), context.partitionId(), context.attemptNumber())
-
-    def transactional_id(self, prefix: str) -> str:
-        """Return the transactional id of the attempt.
-
-        It returns in every other micro-batch, since coordinators keep each id for a week. It does
-        not in the next one, in which attempts of this one may still be running that Spark has not
-        chosen: their first row must not fence those that it is going to choose.
-        """
-        which = f"{self.partition_id}-{self.batch_id % 2}-{self.attempt}"
-        return query_prefix(prefix, self.query_id) + which
-
-
-def _property(context: TaskContext, name: str) -> str:
-    value: str | None = context.getLocalProperty(name)
-    if not value:
-        raise TrionetError(
-            f"Spark has not passed the local property {name} to a task, without which its rows"
-            " cannot be written exactly once; set delivery.guarantee=at-least-once"
-        )
-    return value
-
-
-def query_prefix(prefix: str, query_id: str) -> str:
-    """Return the part that all transactional ids of a query, and no others, begin with."""
-    return f"{prefix}-{query_id}-"
-
-
-@attrs.frozen
-class TaskPrepared(TaskWritten):
-    """The commit message of a task whose rows the driver is to commit.
-
-    Attributes:
-        written: the records written to each partition.
-        task: the id of the attempt.
-        digest: the rows.
-        transaction: the transaction; None if there were no rows.
-    """
-
-    task: TaskId
-    digest: RowDigest
-    transaction: PreparedTransaction | None
 
 
 class TransactionalTask(SinkTask):

@@ -148,16 +148,14 @@ def _lengths(column: Any) -> Numbers:
     return found
 
 
-def _zigzag(numbers: Numbers) -> Numbers:
-    """Encode numbers of at least -1."""
-    return np.where(numbers < 0, 1, numbers << 1)
-
-
 def _width(numbers: Numbers) -> Numbers:
     """Return the size of the varint of each number of at least -1."""
     widths = np.ones(len(numbers), np.int64)
-    for shift in range(6, 32, 7):
+    largest = int(numbers.max(initial=0))
+    shift = 6  # the zigzag encoding takes one of the 7 bits of the first byte
+    while largest >> shift:  # seldom twice: two bytes hold all numbers up to 8,191
         widths += numbers >= 1 << shift
+        shift += 7
     return widths
 
 
@@ -166,21 +164,26 @@ def _varints(columns: Sequence[Numbers]) -> Any:
     rows = len(columns[0])
     widths = [_width(each) for each in columns]
     widest = [int(each.max(initial=1)) for each in widths]
+    row_bytes = np.sum(widths, axis=0)
     # A row has the bytes of the widest varints; only those that its own numbers need are kept.
     encoded = np.empty((rows, sum(widest)), np.uint8)
-    is_used = np.ones((rows, sum(widest)), np.bool_)
+    is_used = np.ones(encoded.shape, np.bool_)
+    is_ragged = bool((row_bytes < sum(widest)).any())
     place = 0
     for numbers, width, size in zip(columns, widths, widest, strict=True):
-        rest = _zigzag(numbers)
-        for step in range(size):
-            encoded[:, place] = rest & 127 | (width > step + 1) << 7
-            if step:
-                is_used[:, place] = width > step
+        rest = numbers << 1 ^ numbers >> 63
+        for step in range(1, size):
+            is_longer = width > step
+            encoded[:, place] = rest & 127 | is_longer << 7
             rest >>= 7
             place += 1
+            if is_ragged:
+                is_used[:, place] = is_longer
+        encoded[:, place] = rest
+        place += 1
     ends = np.zeros(rows + 1, np.int32)
-    np.cumsum(sum(widths), out=ends[1:])
-    data: NDArray[np.uint8] = encoded[is_used]
+    np.cumsum(row_bytes, out=ends[1:])
+    data: NDArray[np.uint8] = encoded[is_used] if is_ragged else encoded
     return pa.BinaryArray.from_buffers(
         pa.binary(), rows, [None, pa.py_buffer(ends), pa.py_buffer(data)]
     )
