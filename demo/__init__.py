@@ -1,1 +1,1 @@
-"""Runnable stories: ``python3 demo`` plays :mod:`demo.flights`; :mod:`demo.netstrings` is short."""
+"""Runnable stories: ``python3 demo`` plays :mod:`demo.flights`; the others are short."""

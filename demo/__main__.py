@@ -13,7 +13,7 @@ from environment import SetupFailed, is_ready, prepare, run_inside
 
 from demo.java import no_java
 
-STORIES = ("flights", "netstrings")
+STORIES = ("flights", "netstrings", "bridge")
 #: What is installed for every story, and what for the pipelines in Spark.
 EXTRA = "demo"
 SPARK_EXTRA = "demo,pipeline"

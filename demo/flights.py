@@ -254,7 +254,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         description="Replays the flights of 2013 into a trionet broker, consumes them back with "
         "a group of consumers that come and go, and checks every record. On a terminal the "
         "dashboard shows it; q ends it.",
-        epilog="Another story: `python3 demo netstrings` serves another protocol than Kafka's.",
+        epilog="Other stories: `python3 demo netstrings` serves another protocol than Kafka's, and "
+        "`python3 demo bridge` copies topics between Jafka and Kafka.",
         allow_abbrev=False,
     )
     parser.add_argument(

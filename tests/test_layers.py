@@ -26,6 +26,7 @@ LEVELS = {
     "server": 3,
     "client": 3,
     "broker": 4,
+    "jafka": 4,
     "dashboard": 5,
     "spark": 5,
     "testing": 5,

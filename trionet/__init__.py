@@ -69,6 +69,7 @@ if TYPE_CHECKING:
         Transaction,
         open_producer,
     )
+    from trionet.jafka import JafkaBroker, JafkaClient, open_jafka_broker, open_jafka_client
     from trionet.server import CloseConnection, Endpoint, Request, SocketServer, serve
 
 __version__ = "0.1.0"
@@ -96,6 +97,8 @@ __all__ = [
     "FencedInstanceIdError",
     "FetchTooLargeError",
     "InvalidReceiveError",
+    "JafkaBroker",
+    "JafkaClient",
     "LocalProtocolError",
     "LogTruncationError",
     "ManualMetadataUpdater",
@@ -130,6 +133,8 @@ __all__ = [
     "open_admin",
     "open_broker",
     "open_consumer",
+    "open_jafka_broker",
+    "open_jafka_client",
     "open_network_client",
     "open_producer",
     "serve",
@@ -146,6 +151,8 @@ _HOMES = {
     "Deliveries": "trionet.client.producer",
     "Delivery": "trionet.client.producer",
     "Endpoint": "trionet.server",
+    "JafkaBroker": "trionet.jafka",
+    "JafkaClient": "trionet.jafka",
     "ManualMetadataUpdater": "trionet.client",
     "NetworkClient": "trionet.client",
     "Node": "trionet.client",
@@ -159,6 +166,8 @@ _HOMES = {
     "open_admin": "trionet.client.admin",
     "open_broker": "trionet.broker",
     "open_consumer": "trionet.client.consumer",
+    "open_jafka_broker": "trionet.jafka",
+    "open_jafka_client": "trionet.jafka",
     "open_network_client": "trionet.client",
     "open_producer": "trionet.client.producer",
     "serve": "trionet.server",

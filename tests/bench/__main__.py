@@ -33,6 +33,7 @@ BENCHMARKS = (
     "codecs",
     "imports",
     "requests",
+    "jafka",
     "records",
     "produce",
     "consume",

@@ -20,6 +20,7 @@ DEMO = Path(__file__).resolve().parents[2] / "demo"
         ([], ("flights", [])),
         (["--speed", "max"], ("flights", ["--speed", "max"])),
         (["netstrings", "--help"], ("netstrings", ["--help"])),
+        (["bridge"], ("bridge", [])),
         (["flights", "netstrings"], ("flights", ["netstrings"])),
         (["fairy tales"], ("flights", ["fairy tales"])),
     ],
@@ -40,6 +41,7 @@ def test_a_story_is_named_first_or_it_is_the_flights(
         ("flights", ["--no-spark", "--telemetry"], True),
         ("flights", ["--help"], False),
         ("netstrings", [], False),
+        ("bridge", [], False),
     ],
 )
 def test_spark_runs_where_it_can_unless_it_is_declined(

@@ -40,6 +40,7 @@ class Command(NamedTuple):
 # declared in as many with `arguments._parser`.
 COMMANDS: Final = {
     "broker": Command("run a broker that speaks Kafka's wire protocol", "._broker"),
+    "jafka": Command("run a broker that speaks the protocol of Jafka and Kafka 0.7", "._jafka"),
     "dashboard": Command("watch a broker or a cluster in the terminal", "._dashboard"),
     "topics": Command("list, describe, create, alter, trim and delete topics", "._topics:COMMANDS"),
     "produce": Command("send records from standard input or files to a topic", ".produce"),

@@ -12,9 +12,10 @@ import trio.testing
 from support.client import connect
 from support.tls import certificate, client_context, write_pem
 from support.watching import watching
-from trionet import Broker, open_admin, open_broker
+from trionet import Broker, open_admin, open_broker, open_jafka_broker, open_jafka_client
 from trionet.broker.transactions._transaction import NO_IDENTITY
 from trionet.dashboard.sources._actions import ActionError
+from trionet.dashboard.sources._jafka_source import NOT_KAFKA
 from trionet.dashboard.sources._open_source import (
     NO_METRICS,
     NO_PLAINTEXT_LISTENER,
@@ -169,3 +170,25 @@ async def test_what_is_always_looked_at_starts_with_its_first_look() -> None:
             model = watched.model
 
     assert model.topics.updated_at is not None
+
+
+async def test_a_jafka_broker_is_shown_by_its_metrics_alone() -> None:
+    async with (
+        open_jafka_broker(metrics_listener="http://127.0.0.1:0") as broker,
+        open_jafka_client(broker.address) as client,
+    ):
+        await client.create("orders", 3)
+        await client.produce("orders", [b"one coffee"], 2)
+        await client.flush()
+        async with (
+            open_remote("127.0.0.1:1", metrics_url=broker.metrics_url) as source,
+            watching(source) as watched,
+        ):
+            source.focus("connections")
+            model = await watched.until(lambda model: len(model.connections))
+            topic = model.topics["orders"]
+
+            assert (3, 20) == (topic.partitions, topic.bytes)
+            assert {"ProducerRequest", "MultiFetchRequest", "CreaterRequest"} == set(model.apis)
+            assert NOT_KAFKA == model.groups.missing == model.configs.missing
+            assert {} == model.alarms

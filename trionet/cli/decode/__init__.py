@@ -2,7 +2,8 @@
 
 ``_sources`` opens inputs, and ``_split`` detects what they contain and splits them into frames and
 batches. ``_conversation`` matches responses with requests. ``_messages`` and ``_record_batches``
-decode to trees of plain values (``_tree``), which ``_output`` writes as text or JSON.
+decode to trees of plain values (``_tree``), which ``_output`` writes as text or JSON. ``_jafka``
+does the same for Jafka's frames and message sets.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +22,7 @@ from ._sources import AUTO, FORMATS, Kind, Source, open_sources
 
 if TYPE_CHECKING:
     from ._conversation import Expected
+    from ._tree import Entry
 
 #: The maximum number of bytes or characters shown per value without ``--full``.
 BYTES_SHOWN: Final = 200
@@ -52,6 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             option, dest="kind", action="store_const", const=kind, help=f"the bytes are {text}"
         )
     parser.add_argument(
+        "--jafka", action="store_true", help="the bytes are Jafka's (Kafka 0.7): frames, or a log"
+    )
+    parser.add_argument(
         "--response",
         metavar="API[:VERSION]",
         help="the frames are responses of this API, by name or key; without a version, all that "
@@ -77,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     if reconfigure is not None:  # escape characters that the encoding lacks
         reconfigure(errors="backslashreplace")
     if arguments.list:
-        _list(as_json=arguments.json)
+        (_list_jafka if arguments.jafka else _list)(as_json=arguments.json)
         return 0
     try:
         return 0 if _decode(arguments) else 1
@@ -91,27 +96,41 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _decode(arguments: argparse.Namespace) -> bool:
     # Imported here, because they load codecs and error codes, which --help does not need.
-    from ._conversation import entries
     from ._output import write_entries
 
-    expected = _expected(arguments.response)
-    keys = frozenset(map(_api_key, arguments.api))
-    found = entries(_sources(arguments, expected), expected, keys, arguments.skip)
+    found = _jafka_entries(arguments) if arguments.jafka else _entries(arguments)
     shown = islice(found, arguments.limit)
     return write_entries(shown, None if arguments.full else BYTES_SHOWN, as_json=arguments.json)
 
 
-def _sources(
-    arguments: argparse.Namespace, expected: Expected | None
-) -> Iterator[tuple[Source, Kind]]:
+def _entries(arguments: argparse.Namespace) -> Iterator[Entry]:
+    from ._conversation import entries
     from ._split import recognise
 
+    expected = _expected(arguments.response)
+    keys = frozenset(map(_api_key, arguments.api))
+    key = None if expected is None else expected.api_key
+    sources = _sources(arguments, lambda peek: recognise(peek, key))
+    return entries(sources, expected, keys, arguments.skip)
+
+
+def _jafka_entries(arguments: argparse.Namespace) -> Iterator[Entry]:
+    from ._jafka import jafka_entries, recognise_jafka, type_number
+
+    expected = None if arguments.response is None else type_number(arguments.response)
+    types = frozenset(map(type_number, arguments.api))
+    return jafka_entries(_sources(arguments, recognise_jafka), expected, types, arguments.skip)
+
+
+def _sources(
+    arguments: argparse.Namespace, recognise: Callable[[Callable[[int], bytes]], Kind]
+) -> Iterator[tuple[Source, Kind]]:
     for source in open_sources(arguments.inputs, arguments.format):
-        key = None if expected is None else expected.api_key
-        kind: Kind = arguments.kind or recognise(source.peek, key)
-        if kind is Kind.BATCHES and (expected is not None or arguments.api):
+        kind: Kind = arguments.kind or recognise(source.peek)
+        if kind is Kind.BATCHES and (arguments.response is not None or arguments.api):
             raise ConfigError(f"{source.name}: --response and --api do not apply to record batches")
-        what = kind.value if source.peek(1) else "empty"
+        what = "a message set" if arguments.jafka and kind is Kind.BATCHES else kind.value
+        what = what if source.peek(1) else "empty"
         name = printable(source.name)
         print(f"trionet decode: {name}: {source.form}, {what}", file=sys.stderr)
         yield source, kind
@@ -156,6 +175,13 @@ def _list(*, as_json: bool) -> None:
             versions = f"{first}-{last}" if last > first else f"{first}"
             tail = "" if flexible is None else f"  flexible from {flexible}"
             print(f"{key:3}  {name:<32} {versions:>5}{tail}")
+
+
+def _list_jafka(*, as_json: bool) -> None:
+    from ._jafka import NAMES
+
+    for key, name in enumerate(NAMES):
+        print(json.dumps({"api": name, "api_key": key}) if as_json else f"{key:3}  {name}")
 
 
 def _count(text: str) -> int:

@@ -63,6 +63,9 @@ def _line_writer() -> Callable[[Line], None]:
 #: The maximum width of a line that shows several fields or items.
 COLUMNS: Final = 120
 
+#: The kinds of entries that are not frames: their fields are those of the body, and of no header.
+_STORED: Final = {"batch", "message"}
+
 #: An array is put on one line only if none of its structs has more fields than this.
 _INLINE_FIELDS: Final = 3
 
@@ -97,7 +100,7 @@ def entry_lines(entry: Entry, bytes_shown: int | None) -> Iterator[Line]:
         yield [Part(f"{_INDENT}{text}", "problem")]
     lines = _Lines(bytes_shown)
     for name, fields in (("header", entry.header), ("body", entry.body)):
-        if fields is not None and entry.kind == "batch":
+        if fields is not None and entry.kind in _STORED:
             yield from lines.fields(fields, 1)
         elif fields:
             yield from lines.field(name, fields, 1)
@@ -116,7 +119,8 @@ def _title(entry: Entry) -> str:
     title = f"#{entry.number} {entry.kind}"
     about = entry.about
     if "api" in about:
-        title += f" {about['api']} v{about['version']} (key {about['api_key']})"
+        version = f" v{about['version']}" if "version" in about else ""
+        title += f" {about['api']}{version} (key {about['api_key']})"
     if "answers" in about:
         title += f", response to #{about['answers']}"
     fitting = about.get("fitting_versions")

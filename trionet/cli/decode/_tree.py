@@ -82,7 +82,7 @@ class Entry(NamedTuple):
         source: the name of the input.
         offset: the position of the entry in the input, including the size prefix.
         size: the size in bytes, including the size prefix.
-        kind: ``request``, ``response``, ``batch``, or ``unknown``.
+        kind: ``request``, ``response``, ``batch``, ``message`` (of Jafka), or ``unknown``.
         about: the API, version, and other properties that are not fields.
         header: the fields of the header; None if absent or undecodable.
         body: the fields of the message; None if no field could be decoded.

@@ -13,6 +13,7 @@ from ...net.wire._endpoint import SecurityProtocol
 from ..model._model import Model
 from ._actions import Actions
 from ._http_client import HttpClient
+from ._jafka_source import JafkaSource, is_jafka, without_kafka
 from ._network_source import (
     LISTS,
     LISTS_WITHOUT_CLIENTS,
@@ -124,6 +125,8 @@ async def open_remote(
 ) -> AsyncIterator[Source]:
     """Open a source for a cluster, and for the broker of a metrics listener if one is given.
 
+    If that is a Jafka broker, it is the only source, because no client of Kafka can talk to it.
+
     Args:
         bootstrap_servers: the bootstrap servers of the cluster.
         settings: the client settings, keyed by Kafka's names.
@@ -146,6 +149,10 @@ async def open_remote(
         yield JoinedSource(bootstrap_servers, parts, actions, _without_metrics)
         return
     async with HttpClient(metrics_url, token=metrics_token, tls=metrics_tls) as client:
+        if await is_jafka(client):
+            own = JafkaSource(client, metrics_url)
+            yield JoinedSource(metrics_url, [own], Actions(bootstrap_servers), without_kafka)
+            return
         reader = MetricsListenerReader(client)
         close = None if metrics_token is None else reader.close_connection
         actions = Actions(bootstrap_servers, settings, close=close, network=network)

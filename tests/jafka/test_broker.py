@@ -1,0 +1,395 @@
+"""A broker's start and stop, its data folder, and what it does to its logs in time."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+import pytest
+import trio
+
+import trionet
+from support.jafka_wire import connect, entry, messages
+from support.leaks import nothing_left_behind
+from trionet._util._wall_clock import now_ms
+from trionet.errors import ConfigError, TrionetError
+from trionet.jafka import open_jafka_broker
+from trionet.jafka._codec import (
+    GZIP,
+    MultiFetchRequest,
+    ProducerRequest,
+    encode_messages,
+    encode_request,
+)
+from trionet.jafka._config import JafkaConfig
+from trionet.jafka._topics import CLEAN_STOP, Topics
+
+HELLO = messages(b"hello")
+SIZE = len(HELLO)
+FIRST = f"{0:020}.jafka"
+
+
+async def produce(path: Path, *payloads: bytes, **settings: object) -> None:
+    """Start a broker on a folder, append messages one by one, and stop it."""
+    async with open_jafka_broker(log_dir=path, **settings) as broker:
+        with await connect(broker) as peer:
+            for payload in payloads:
+                await peer.produce(messages(payload))
+
+
+async def test_a_broker_needs_nothing_and_leaves_nothing() -> None:
+    with nothing_left_behind():
+        async with trionet.open_jafka_broker() as broker:
+            with await connect(broker) as peer:
+                await peer.produce(HELLO)
+                assert {("demo", 0): SIZE} == broker.ends()
+
+
+async def test_data_survives_a_restart(tmp_path: Path) -> None:
+    await produce(tmp_path, b"hello")
+    await produce(tmp_path, b"world!")
+
+    assert messages(b"hello", b"world!") == (tmp_path / "demo-0" / FIRST).read_bytes()
+
+
+async def test_a_clean_stop_is_marked_and_the_mark_is_taken_away_by_the_start(
+    tmp_path: Path,
+) -> None:
+    """6: a marker file lets the next start skip recovery; its name is the original's."""
+    await produce(tmp_path, b"hello")
+    marker = tmp_path / ".jafka_cleanshutdown"
+    assert marker.exists()
+    (tmp_path / "demo-0" / FIRST).write_bytes(HELLO[:-1])
+    async with open_jafka_broker(log_dir=tmp_path) as broker:
+        assert not marker.exists()
+        assert {("demo", 0): SIZE - 1} == broker.ends()
+
+
+async def test_without_the_mark_the_logs_are_checked(tmp_path: Path) -> None:
+    """7: recovery truncates at the first entry that is not valid."""
+    await produce(tmp_path, b"hello")
+    (tmp_path / CLEAN_STOP).unlink()
+    with (tmp_path / "demo-0" / FIRST).open("ab") as file:
+        file.write(entry(b"x", crc=1))
+    async with open_jafka_broker(log_dir=tmp_path) as broker:
+        assert {("demo", 0): SIZE} == broker.ends()
+
+
+async def test_a_cancelled_broker_is_not_marked(tmp_path: Path) -> None:
+    with trio.CancelScope() as scope:
+        async with open_jafka_broker(log_dir=tmp_path) as broker:
+            with await connect(broker) as peer:
+                await peer.produce(HELLO)
+            scope.cancel()
+            await trio.lowlevel.checkpoint()
+
+    assert not (tmp_path / CLEAN_STOP).exists()
+    assert HELLO == (tmp_path / "demo-0" / FIRST).read_bytes()
+
+
+async def test_an_error_of_the_user_is_raised_as_it_is_after_a_clean_stop(tmp_path: Path) -> None:
+    with pytest.raises(KeyError):
+        async with open_jafka_broker(log_dir=tmp_path):
+            raise KeyError
+
+    assert (tmp_path / CLEAN_STOP).exists()
+
+
+async def test_a_folder_has_one_broker(tmp_path: Path) -> None:
+    async with open_jafka_broker(log_dir=tmp_path):
+        with pytest.raises(ConfigError, match="in use by another broker"):
+            async with open_jafka_broker(log_dir=tmp_path):
+                pass
+    async with open_jafka_broker(log_dir=tmp_path):
+        pass
+
+
+async def test_a_gap_in_a_log_is_an_error_at_the_start(tmp_path: Path) -> None:
+    folder = tmp_path / "demo-0"
+    folder.mkdir()
+    (folder / FIRST).write_bytes(HELLO)
+    (folder / f"{99:020}.jafka").write_bytes(HELLO)
+    with pytest.raises(TrionetError, match="restore what is between"):
+        async with open_jafka_broker(log_dir=tmp_path):
+            pass
+
+
+async def test_partitions_come_from_the_folders(tmp_path: Path) -> None:
+    """7: folders `<topic>-<partition>`; a name may contain `-` itself."""
+    await produce(tmp_path, num_partitions=1)
+    for name in ("a-b-2", "a-b-0", "other", "-1", "x-y", "demo-", "demo-07"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "a-1").touch()
+    async with open_jafka_broker(log_dir=tmp_path) as broker:
+        assert {("a-b", 0), ("a-b", 2)} == set(broker.ends())
+        with await connect(broker) as peer:
+            assert 3 == await peer.create(0, "a-b")
+            assert (0, b"") == await peer.fetch(topic="a-b", partition=1)
+
+
+async def test_partition_counts_by_topic() -> None:
+    """7: `topic.partition.count.map`."""
+    async with open_jafka_broker(topic_partition_count_map="demo:3") as broker:
+        with await connect(broker) as peer:
+            assert [3, 1] == [await peer.create(0), await peer.create(0, "other")]
+
+
+@pytest.mark.parametrize("topic", ["../out", "..", "a/../../out", "/tmp/out", "a\0b"])
+async def test_no_name_leads_out_of_the_folder(tmp_path: Path, topic: str) -> None:
+    """8.1: produce validates names as the other requests do, and closes."""
+    data = tmp_path / "data"
+    async with open_jafka_broker(log_dir=data) as broker:
+        with await connect(broker) as peer:
+            assert await peer.is_closed_by(ProducerRequest(topic, 0, HELLO))
+
+    assert ["data"] == os.listdir(tmp_path)
+    assert {".lock", CLEAN_STOP} == set(os.listdir(data))
+
+
+async def test_a_name_that_is_too_long_for_the_disk_closes(tmp_path: Path) -> None:
+    """7: 255 characters are legal, but not as the name of a folder; the broker goes on."""
+    async with open_jafka_broker(log_dir=tmp_path) as broker:
+        with await connect(broker) as peer, await connect(broker) as other:
+            assert await peer.is_closed_by(ProducerRequest("主" * 255, 0, HELLO))
+            await other.produce(HELLO)
+
+
+async def test_logs_are_flushed_by_count_and_in_time(tmp_path: Path) -> None:
+    """7: `log.flush.interval` messages, or the interval of the scheduler."""
+    settings = {"log.flush.interval": 3, "log.default.flush.scheduler.interval.ms": 1}
+    config = JafkaConfig(settings)
+    topics = Topics(config, str(tmp_path))
+    topics.load()
+    log = await topics.log_of("demo", 0)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(topics.flush_in_time)
+        log.append(HELLO, 1)
+        topics.appended("demo", log)
+        while log.unflushed:
+            await trio.lowlevel.checkpoint()
+        nursery.cancel_scope.cancel()
+    topics.close()
+
+
+async def test_enough_messages_are_flushed_without_waiting_for_the_time(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    topics = Topics(JafkaConfig({"log.flush.interval": 3}), str(tmp_path))
+    topics.load()
+    log = await topics.log_of("demo", 0)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(topics.flush_in_time)
+        log.append(HELLO, 2)
+        topics.appended("demo", log)
+        await trio.testing.wait_all_tasks_blocked()
+        assert 2 == log.unflushed
+        log.append(HELLO, 1)
+        topics.appended("demo", log)
+        with trio.fail_after(1):
+            while log.unflushed:
+                await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    topics.close()
+
+
+async def test_a_flush_that_fails_ends_the_broker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing proves then what is on disk: the user's block is cancelled, and nothing is marked."""
+
+    def fail(descriptor: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("trionet.jafka._log._sync", fail)
+
+    async def produce_for_ever() -> None:
+        async with open_jafka_broker(log_dir=tmp_path, log_flush_interval=1) as broker:
+            with await connect(broker) as peer:
+                await peer.send(encode_request(ProducerRequest("demo", 0, HELLO)))
+                await trio.sleep_forever()
+
+    with pytest.raises(OSError, match="Input/output error"):
+        await produce_for_ever()
+
+    assert not (tmp_path / CLEAN_STOP).exists()
+
+
+async def with_segments(path: Path, **settings: object) -> Topics:
+    """Topics of three segments of one entry each, and an empty one."""
+    topics = Topics(JafkaConfig({"log.file.size": 6, **settings}), str(path))
+    topics.load()
+    log = await topics.log_of("demo", 0)
+    for _ in range(3):
+        log.append(HELLO, 1)
+        await log.flush()
+    return topics
+
+
+@pytest.mark.parametrize(
+    ("settings", "hours", "start"),
+    [
+        ({}, 167, 0),
+        ({}, 169, 2),
+        ({"log.retention.hours": 1}, 0, 0),
+        ({"log.retention.hours": 1}, 2, 2),
+        ({"topic.log.retention.hours": "demo:1"}, 2, 2),
+        ({"topic.log.retention.hours": "other:1"}, 2, 0),
+        ({"log.retention.size": 3 * SIZE}, 0, 0),
+        ({"log.retention.size": 2 * SIZE}, 0, 1),
+        ({"log.retention.size": 2 * SIZE - 1}, 0, 1),
+        ({"log.retention.size": SIZE}, 0, 2),
+    ],
+    ids=str,
+)
+async def test_retention(
+    tmp_path: Path, settings: dict[str, object], hours: float, start: int
+) -> None:
+    """7: by hours since a segment was modified, for two of three here; or by the size of a log."""
+    topics = await with_segments(tmp_path, **settings)
+    log = topics.logs["demo"][0]
+    now = 10**9
+    for segment in log.segments[:2]:
+        os.utime(segment.path, (now, now))
+    for segment in log.segments[2:]:
+        os.utime(segment.path, (now + 10**7, now + 10**7))
+    await topics.remove_old(int((now + hours * 3600) * 1000))
+
+    assert (start * SIZE, 3 * SIZE) == (log.start, log.end)
+    assert 4 - start == len(list((tmp_path / "demo-0").iterdir()))
+    topics.close()
+
+
+async def test_what_retention_cannot_remove_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    topics = await with_segments(tmp_path, **{"log.retention.size": 0})
+    os.unlink(topics.logs["demo"][0].segments[0].path)
+    await topics.remove_old(0)
+
+    assert "cannot remove a segment" in caplog.text
+    topics.close()
+
+
+async def test_settings_without_effect_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    async with open_jafka_broker({"brokerid": 1, "http.port": 0}):
+        pass
+
+    assert 1 == caplog.text.count("settings without effect: brokerid, http.port")
+
+
+async def test_its_metrics_are_those_of_a_broker() -> None:
+    """The dashboard reads connections, requests, topics and bytes from the metrics listener."""
+    async with open_jafka_broker(metrics_listener="http://127.0.0.1:0") as broker:
+        assert broker.metrics_url is not None
+        with await connect(broker) as peer:
+            await peer.produce(HELLO)
+            assert (3, b"") == await peer.fetch(partition=7)
+            page = await http_get(broker.metrics_url, "/metrics")
+            rows = await http_get(broker.metrics_url, "/snapshot")
+
+    for line in (
+        "kafka_controller_kafkacontroller_globaltopiccount 1",
+        "kafka_controller_kafkacontroller_globalpartitioncount 1",
+        f"trionet_log_bytes {SIZE}",
+        f'trionet_jafka_log_bytes{{topic="demo",partition="0"}} {SIZE}',
+    ):
+        assert line in page
+    assert '"name":"ProducerRequest"' in rows
+    assert f"127.0.0.1:{peer_port(rows)}" in rows
+
+
+def peer_port(rows: str) -> str:
+    return rows.partition('"peer":"127.0.0.1:')[2].partition('"')[0]
+
+
+async def http_get(url: str, path: str) -> str:
+    host, _, port = url.removeprefix("http://").rpartition(":")
+    async with await trio.open_tcp_stream(host, int(port)) as stream:
+        lines = [f"GET {path} HTTP/1.1", f"Host: {host}:{port}", "Connection: close", "", ""]
+        await stream.send_all("\r\n".join(lines).encode())
+        return b"".join([data async for data in stream]).decode()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://0.0.0.0:1",
+        "https://127.0.0.1:1",
+        "127.0.0.1:1",
+        "http://127.0.0.1",
+        "http://127.0.0.1:65536",
+    ],
+)
+async def test_metrics_are_for_this_machine(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"allowed: http://127\.0\.0\.1:PORT"):
+        async with open_jafka_broker(metrics_listener=url):
+            pass
+
+
+@pytest.mark.parametrize("partitions", [100, 2**31 - 1])
+async def test_logs_leave_descriptors_for_connections(
+    partitions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client may ask for any number of partitions: it is closed, and others are served."""
+    async with open_jafka_broker() as broker:
+        with await connect(broker) as peer, await connect(broker) as other:
+            await other.produce(HELLO)
+            monkeypatch.setattr("trionet.jafka._log.descriptors_max", lambda: 60)
+            assert partitions == await other.create(partitions, "many")
+            assert await peer.is_closed_by(ProducerRequest("many", 0, HELLO))
+            await other.produce(HELLO)
+            assert 0 == await other.delete(topic="many")
+
+
+async def test_a_topic_may_be_deleted_and_created_again_during_retention(tmp_path: Path) -> None:
+    names = [f"a-0/{number * SIZE:020}.jafka" for number in range(200)] + [f"b-0/{FIRST}"]
+    for each in names:
+        (tmp_path / each).parent.mkdir(exist_ok=True)
+        (tmp_path / each).write_bytes(HELLO)
+        os.utime(tmp_path / each, (1, 1))
+    topics = Topics(JafkaConfig({}), str(tmp_path))
+    topics.load()
+
+    async def replace() -> None:
+        await topics.delete("b")
+        (await topics.log_of("b", 0)).append(HELLO * 2, 2)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(topics.remove_old, now_ms())
+        nursery.start_soon(replace)
+    topics.close()
+
+    assert HELLO * 2 == (tmp_path / "b-0" / FIRST).read_bytes()
+    assert [f"{200 * SIZE:020}.jafka"] == os.listdir(tmp_path / "a-0")
+
+
+async def test_a_message_is_never_appended_to_a_log_that_is_gone(tmp_path: Path) -> None:
+    """Else, it would begin a segment in the folder of the topic that was created since."""
+    slow = encode_messages([bytes(1000)] * 5000, GZIP)
+    async with open_jafka_broker(log_dir=tmp_path, log_file_size=SIZE) as broker:
+        with await connect(broker) as peer, await connect(broker) as other:
+            await other.produce(HELLO)
+            await peer.send(encode_request(ProducerRequest("demo", 0, slow)))
+            assert 1 == await other.delete()
+            await other.produce(HELLO)
+            await peer.ask(MultiFetchRequest(()))
+            ends = broker.ends()
+    async with open_jafka_broker(log_dir=tmp_path) as broker:
+        assert ends == broker.ends()
+
+
+async def test_a_topic_that_cannot_be_created_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else, each of them would take descriptors from the next start."""
+    topics = Topics(JafkaConfig({"num.partitions": 3}), str(tmp_path))
+    topics.load()
+    used = os.dup(0)
+    os.close(used)
+    monkeypatch.setattr("trionet.jafka._log.descriptors_max", lambda: used + 2)
+    with pytest.raises(OSError, match="file descriptors"):
+        await topics.log_of("demo", 0)
+    assert [".lock"] == os.listdir(tmp_path)
+    topics.close()

@@ -1,0 +1,108 @@
+"""``trionet jafka``: run a Jafka broker until SIGTERM or Ctrl-C."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import trio
+
+from .arguments._parser import add_all, option, repeatable
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the command's arguments to ``parser``."""
+    parser.description = (
+        "Run a broker that speaks the protocol of Jafka and Kafka 0.7. When it accepts connections "
+        "it prints one line, 'trionet jafka ready: HOST:PORT', on standard output; log lines go to "
+        "standard error. SIGTERM or Ctrl-C stops it gracefully; a second one stops it at once."
+    )
+    add_all(
+        parser,
+        option(
+            "--listen HOST:PORT",
+            "address to listen on; port 0 picks a free one (default: 127.0.0.1 and the port of "
+            "--config or --set, or 9092)",
+        ),
+        option("--data DIR", "keep topics in this folder (default: a temporary one)"),
+        option("--config FILE", "a Jafka server.properties file"),
+        repeatable("--set KEY=VALUE", "one Jafka setting; may be repeated; overrides --config"),
+        option(
+            "--log-level",
+            "lowest level that is logged (default: info)",
+            default="info",
+            choices=["debug", "info", "warning", "error"],
+        ),
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Run the command, and return the exit status: 0 after a stop, 1 if it could not run.
+
+    Raises:
+        TrionetError: a setting is not allowed, or the broker could not start.
+    """
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=arguments.log_level.upper(),
+        format="%(asctime)s %(levelname)s %(message)s",
+    )
+    settings = _settings(arguments)
+    with suppress(ImportError, OSError, ValueError):  # Windows; a limit that cannot be raised
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # as Java does
+    try:
+        trio.run(_serve, settings)
+    except OSError as error:
+        print(f"trionet jafka: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _settings(arguments: Namespace) -> dict[str, object]:
+    # Imported here: --help must be fast.
+    from ..broker.config._properties import read_properties
+    from ..errors import ConfigError
+    from .arguments._values import key_value
+
+    settings: dict[str, object] = {"port": 9092}
+    if arguments.config is not None:
+        settings.update(read_properties(arguments.config))
+    settings.update(key_value(text, "--set") for text in arguments.set)
+    if arguments.data is not None:
+        settings["log.dir"] = arguments.data
+    if arguments.listen is not None:
+        host, _, port = arguments.listen.rpartition(":")
+        if not host or not port.isdecimal():
+            raise ConfigError(f"--listen {arguments.listen}: must have the form HOST:PORT")
+        settings |= {"host": host.strip("[]"), "port": port}
+    return settings
+
+
+async def _serve(settings: dict[str, object]) -> None:
+    from .._util._raising import raise_single_error
+    from ..jafka._broker import open_jafka_broker
+
+    with raise_single_error(), trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async with trio.open_nursery() as nursery:
+            stop = trio.Event()
+            nursery.start_soon(_watch_signals, signals, stop, nursery.cancel_scope)
+            async with open_jafka_broker(settings) as broker:
+                print(f"trionet jafka ready: {broker.address}", flush=True)
+                await stop.wait()
+            nursery.cancel_scope.cancel(reason="the broker has stopped")
+
+
+async def _watch_signals(
+    signals: AsyncIterator[int], stop: trio.Event, scope: trio.CancelScope
+) -> None:
+    async for _ in signals:
+        if stop.is_set():
+            scope.cancel(reason="a second signal")
+        stop.set()

@@ -1,0 +1,140 @@
+"""``open_jafka_broker`` and :class:`JafkaBroker`: Jafka's protocol on a SocketServer of its own."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Final
+
+import attrs
+import trio
+
+from .._util._raising import raise_single_error
+from ..metrics._loop import LoopMonitor
+from ..net.wire._endpoint import Endpoint, SecurityProtocol
+from ..server._server_config import ServerConfig
+from ..server._server_statistics import ServerStatistics
+from ..server._socket_server import SocketServer
+from ..server.quotas._connection_limits import ServerLimits
+from ._config import JafkaConfig
+from ._frames import JAFKA_FRAMES
+from ._handlers import Handlers
+from ._topics import Topics
+
+logger = logging.getLogger("trionet.jafka")
+
+# How long a graceful stop waits for pending responses to be sent.
+STOP_GRACE_SECONDS: Final = 5.0
+
+
+@attrs.frozen(eq=False)
+class JafkaBroker:
+    """A running broker, from :func:`open_jafka_broker`.
+
+    Attributes:
+        address: where it listens, such as ``127.0.0.1:9092``.
+        metrics_url: the base URL of its metrics listener; None without one.
+    """
+
+    address: str
+    metrics_url: str | None
+    _server: SocketServer
+    _topics: Topics
+
+    def statistics(self) -> ServerStatistics:
+        """Return the totals and current sizes of the network layer."""
+        return self._server.statistics()
+
+    def ends(self) -> dict[tuple[str, int], int]:
+        """Return the position of the end of each partition that has a log."""
+        return {
+            (topic, partition): log.end
+            for topic, logs in self._topics.logs.items()
+            for partition, log in logs.items()
+        }
+
+
+@asynccontextmanager
+async def open_jafka_broker(
+    settings: Mapping[str, object] | None = None, /, **keywords: object
+) -> AsyncIterator[JafkaBroker]:
+    """Run a Jafka broker within the context.
+
+    By default, it listens on a free port of 127.0.0.1, and keeps its data in a temporary folder
+    that is removed at the end. Set ``log_dir`` to keep the data.
+
+    Args:
+        settings: Jafka's settings by their dotted keys.
+        keywords: the same with underscores instead of dots, such as ``num_partitions=3``; they take
+            precedence.
+
+    Raises:
+        ConfigError: a setting is unknown or not allowed, or another broker uses the data folder.
+        TrionetError: the data folder misses a part of a log.
+        OSError: the address cannot be bound, or the data folder cannot be used. Within the context:
+            what was appended could not be flushed.
+
+    On exit, pending responses have 5 s to be sent. Then all logs are flushed and marked as closed.
+
+    Cancellation: closes everything at once. The logs are not flushed, so the next start checks
+    them; what was appended is lost only if the machine fails before the system has written it.
+    """
+    config = JafkaConfig({"port": 0, **(settings or {}), **keywords})
+    if config.without_effect:
+        logger.info("settings without effect: %s", ", ".join(config.without_effect))
+    with raise_single_error() as caller:
+        async with AsyncExitStack() as stack:
+            path = config.log_dir
+            if path is None:
+                path = stack.enter_context(tempfile.TemporaryDirectory(prefix="trionet-jafka-"))
+            topics = Topics(config, path)
+            stack.callback(topics.release)
+            await trio.to_thread.run_sync(topics.load)
+            stack.push_async_callback(trio.to_thread.run_sync, topics.close)
+            monitor = stack.enter_context(LoopMonitor())
+            nursery = await stack.enter_async_context(trio.open_nursery())
+            stack.callback(nursery.cancel_scope.cancel, reason="the broker is stopping")
+            nursery.start_soon(topics.flush_in_time, name="jafka-flusher")
+            nursery.start_soon(topics.remove_in_time, name="jafka-retention")
+            handlers = Handlers(config, topics)
+            endpoint = Endpoint(
+                "PLAINTEXT", SecurityProtocol.PLAINTEXT, config.host, config["port"]
+            )
+            server = SocketServer(
+                handlers.handle,
+                [endpoint],
+                _server_config(config),
+                dialect=JAFKA_FRAMES,
+                never_waits=handlers.never_waits,
+            )
+            [bound] = await nursery.start(server.run, name="socket-server")
+            stack.push_async_callback(_stop, server)
+            url = None
+            if config.metrics_listener is not None:
+                # Imported here, since it needs h11, which is an optional dependency.
+                from ._metrics import serve
+
+                given = config.metrics_listener
+                url = await nursery.start(serve, given, server, handlers, topics, monitor)
+            with caller.block():
+                yield JafkaBroker(bound.address, url, server, topics)
+
+
+def _server_config(config: JafkaConfig) -> ServerConfig:
+    return ServerConfig(
+        num_network_threads=config["num.threads"],
+        socket_request_max_bytes=config["max.socket.request.bytes"],
+        socket_send_buffer_bytes=config["socket.send.buffer"],
+        socket_receive_buffer_bytes=config["socket.receive.buffer"],
+        connections_max_idle_ms=config["connections.max.idle.ms"],
+        # By address, because connections above this limit are closed at once. Those above a limit
+        # for all addresses would wait, as they do in Jafka.
+        limits=ServerLimits(connections_per_ip_max=config["max.connections"]),
+    )
+
+
+async def _stop(server: SocketServer) -> None:
+    with trio.move_on_after(STOP_GRACE_SECONDS):
+        await server.stop()

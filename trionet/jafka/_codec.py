@@ -1,0 +1,558 @@
+"""Jafka's wire format, which is Kafka 0.7's, without I/O: requests, responses and message sets.
+
+A request is an ``int16`` type and a body; a response is an ``int16`` error and a body. Both follow
+an ``int32`` size. There is no version, correlation id or client id: responses have the order of
+their requests, and requests to produce have none.
+
+A message set is entries without offsets, because the offset of an entry is its position in the log.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from mmap import mmap
+from struct import Struct
+from typing import Any, Final, NamedTuple, TypeAlias, get_args
+
+from fastcrc import crc32
+
+from ..errors import WireFormatError
+from ..protocol.records.compression._codecs import compress, decompress
+
+Bytes: TypeAlias = bytes | bytearray | memoryview
+
+# The compression codecs of a message; the others are declared, and not supported.
+NONE: Final = 0
+GZIP: Final = 1
+
+# Error codes; only the parts of fetches have one that is not 0.
+UNKNOWN: Final = -1
+NO_ERROR: Final = 0
+OFFSET_OUT_OF_RANGE: Final = 1
+INVALID_MESSAGE: Final = 2
+WRONG_PARTITION: Final = 3
+INVALID_FETCH_SIZE: Final = 4
+
+#: The partition of a ProducerRequest that lets the server choose one at random.
+RANDOM_PARTITION: Final = -1
+#: The times of an OffsetRequest that ask for the end and for the start of the log.
+LATEST: Final = -1
+EARLIEST: Final = -2
+
+#: zlib's CRC-32, in half the time that zlib takes.
+_crc32: Final = crc32.iso_hdlc
+_INT16: Final = Struct(">h")
+_INT32: Final = Struct(">i")
+_TWO_INT32: Final = Struct(">ii")
+_READ: Final = Struct(">iqi")
+#: The size and type of a request; the size and error of a response or of a part of one.
+_HEAD: Final = Struct(">ih")
+#: The length, magic, attributes and CRC of an entry; magic 0 has no attributes.
+_ENTRY: Final = Struct(">ibBI")
+_ENTRY_0: Final = Struct(">ibI")
+#: What one call of `check_set` looks at.
+CHECKED_ENTRIES_MAX: Final = 2000
+CHECKED_BYTES_MAX: Final = 2 * 1024 * 1024
+_SIZE_BYTES: Final = 4
+_HEADER_BYTES: Final = 6
+_COMPRESSION: Final = 0x03
+
+
+class ProducerRequest(NamedTuple):
+    """Append a message set to a partition; without a response."""
+
+    topic: str | None
+    partition: int
+    messages: Bytes
+
+
+class FetchRequest(NamedTuple):
+    """Read up to ``bytes_max`` bytes of a partition, from the position ``offset`` on."""
+
+    topic: str | None
+    partition: int
+    offset: int
+    bytes_max: int
+
+
+class MultiFetchRequest(NamedTuple):
+    """Several fetches with one response, in which each has an error of its own."""
+
+    parts: tuple[FetchRequest, ...]
+
+
+class MultiProducerRequest(NamedTuple):
+    """Several appends, in order and not atomic; without a response."""
+
+    parts: tuple[ProducerRequest, ...]
+
+
+class OffsetRequest(NamedTuple):
+    """Look up offsets before a time: milliseconds since 1970, or LATEST or EARLIEST."""
+
+    topic: str | None
+    partition: int
+    time: int
+    count_max: int
+
+
+class CreaterRequest(NamedTuple):
+    """Set the number of a topic's partitions; ``enlarge`` is 1 for yes, and ignored by servers."""
+
+    topic: str | None
+    partitions: int
+    enlarge: int
+
+
+class DeleterRequest(NamedTuple):
+    """Delete a topic; requires the server's password."""
+
+    topic: str | None
+    password: str | None
+
+
+JafkaRequest: TypeAlias = (
+    ProducerRequest
+    | FetchRequest
+    | MultiFetchRequest
+    | MultiProducerRequest
+    | OffsetRequest
+    | CreaterRequest
+    | DeleterRequest
+)
+
+_TYPES: Final[tuple[type[Any], ...]] = get_args(JafkaRequest)
+_STRING: Final = "string"
+_SET: Final = "message set"
+#: The fields of each type in their order; a type stands for a count and that many of it.
+_FIELDS: Final[dict[type[Any], tuple[str | Struct | type[Any], ...]]] = {
+    ProducerRequest: (_STRING, _INT32, _SET),
+    FetchRequest: (_STRING, _READ),
+    MultiFetchRequest: (FetchRequest,),
+    MultiProducerRequest: (ProducerRequest,),
+    OffsetRequest: (_STRING, _READ),
+    CreaterRequest: (_STRING, Struct(">ib")),
+    DeleterRequest: (_STRING, _STRING),
+}
+
+
+# Requests.
+
+
+def decode_request(payload: Bytes) -> JafkaRequest:
+    """Decode a request, without its size prefix. Bytes after its last field are ignored.
+
+    Raises:
+        WireFormatError: the type is unknown, the body is too short, or a length or count in it is
+            negative.
+    """
+    view = memoryview(payload)
+    kind = _INT16.unpack_from(view)[0] if len(view) >= _INT16.size else -1
+    if not 0 <= kind < len(_TYPES):
+        raise WireFormatError(f"request type {kind} is unknown; allowed: 0 to {len(_TYPES) - 1}")
+    try:
+        request: JafkaRequest | None = _producer(view) if kind == 0 else None
+        if request is None:
+            request = _read(_TYPES[kind], view, _INT16.size)[0]
+    except struct.error as error:
+        raise WireFormatError(f"the {_TYPES[kind].__name__} is too short: {error}") from None
+    return request
+
+
+def encode_request(request: JafkaRequest) -> bytes:
+    """Return the whole frame of a request, including its size prefix.
+
+    Raises:
+        ValueError: a string is longer than 32,767 bytes, there are more parts than that, or a
+            number does not fit its field.
+    """
+    try:
+        body = b"".join(_chunks(request))
+    except struct.error as error:
+        raise ValueError(f"{type(request).__name__} cannot be encoded: {error}") from None
+    return _HEAD.pack(2 + len(body), _TYPES.index(type(request))) + body
+
+
+def _chunks(request: JafkaRequest) -> Iterator[Bytes]:
+    values: list[Any] = list(request)
+    for field in _FIELDS[type(request)]:
+        if isinstance(field, Struct):
+            count = len(field.format) - 1
+            yield field.pack(*values[:count])
+            del values[:count]
+        elif field is _STRING:
+            text = values.pop(0)
+            data = b"" if text is None else text.encode()
+            yield _INT16.pack(-1 if text is None else len(data)) + data
+        elif field is _SET:
+            yield _INT32.pack(len(values[0]))
+            yield values[0]
+        else:
+            yield _INT16.pack(len(values[0]))
+            for part in values[0]:
+                yield from _chunks(part)
+
+
+def _producer(view: memoryview) -> ProducerRequest | None:
+    """Decode the most frequent request in a third of the time; None if something is unusual."""
+    start = 2 * _INT16.size
+    at = start + _INT16.unpack_from(view, _INT16.size)[0]
+    partition, size = _TWO_INT32.unpack_from(view, at)
+    stop = at + _TWO_INT32.size + size
+    if at <= start or size < 0 or stop > len(view):
+        return None
+    topic = str(view[start:at], "utf-8", "replace")
+    return ProducerRequest(topic, partition, view[stop - size : stop])
+
+
+def _read(kind: type[Any], view: memoryview, at: int) -> tuple[Any, int]:
+    """Return the request, or part of one, at a position, and the position after it."""
+    values: list[Any] = []
+    for field in _FIELDS[kind]:
+        if isinstance(field, Struct):
+            values += field.unpack_from(view, at)
+            at += field.size
+            continue
+        length = _INT32 if field is _SET else _INT16
+        (size,) = length.unpack_from(view, at)
+        at += length.size
+        if field is _STRING and size < 0:
+            values.append(None)
+        elif size < 0:
+            raise WireFormatError(f"the {kind.__name__} has a negative size or count: {size}")
+        elif isinstance(field, str):
+            if at + size > len(view):
+                raise WireFormatError(f"the {kind.__name__} ends within a {field} of {size} bytes")
+            data = view[at : at + size]
+            # As Java does: what is not UTF-8 becomes U+FFFD, which is illegal in names of topics.
+            values.append(data if field is _SET else str(data, "utf-8", "replace"))
+            at += size
+        else:
+            parts: list[Any] = []
+            for _ in range(size):
+                part, at = _read(field, view, at)
+                parts.append(part)
+            values.append(tuple(parts))
+    return kind(*values), at
+
+
+# Responses.
+
+
+def response_head(body_bytes: int, error: int = NO_ERROR) -> bytes:
+    """Return the size and the error that precede a body, or a part of a MultiFetch response."""
+    return _HEAD.pack(2 + body_bytes, error)
+
+
+def encode_response(body: Bytes = b"", error: int = NO_ERROR) -> bytes:
+    """Return the whole frame of a response, including its size prefix."""
+    return response_head(len(body), error) + body
+
+
+def encode_offsets(offsets: Sequence[int]) -> bytes:
+    """Return the frame of the response to an OffsetRequest."""
+    return encode_response(struct.pack(f">i{len(offsets)}q", len(offsets), *offsets))
+
+
+def encode_count(count: int) -> bytes:
+    """Return the frame of the response to a CreaterRequest or DeleterRequest."""
+    return encode_response(_TWO_INT32.pack(1, count))
+
+
+def decode_response(payload: Bytes) -> tuple[int, memoryview]:
+    """Return the error and the body of a response, given without its size prefix.
+
+    Raises:
+        WireFormatError: there is no error code.
+    """
+    view = memoryview(payload)
+    if len(view) < 2:
+        raise WireFormatError(f"a response of {len(view)} bytes has no error code")
+    return _INT16.unpack_from(view)[0], view[2:]
+
+
+def decode_parts(body: Bytes) -> list[tuple[int, memoryview]]:
+    """Return the error and the message set of each part of a MultiFetch response.
+
+    Raises:
+        WireFormatError: a part is incomplete.
+    """
+    view = memoryview(body)
+    parts: list[tuple[int, memoryview]] = []
+    at = 0
+    while at < len(view):
+        size, error = _HEAD.unpack_from(view, at) if at + _HEAD.size <= len(view) else (-1, 0)
+        end = at + _SIZE_BYTES + size
+        if size < 2 or end > len(view):
+            raise WireFormatError(f"part {len(parts)} of a MultiFetch response is incomplete")
+        parts.append((error, view[at + _HEAD.size : end]))
+        at = end
+    return parts
+
+
+def decode_offsets(body: Bytes) -> list[int]:
+    """Return the offsets in the response to an OffsetRequest, newest first.
+
+    Raises:
+        WireFormatError: the body is too short.
+    """
+    try:
+        (count,) = _INT32.unpack_from(body)
+        return list(struct.unpack_from(f">{max(0, count)}q", body, _INT32.size))
+    except struct.error as error:
+        raise WireFormatError(f"a response of {len(body)} bytes is too short: {error}") from None
+
+
+def decode_count(body: Bytes) -> int:
+    """Return the number in the response to a CreaterRequest or DeleterRequest.
+
+    Raises:
+        WireFormatError: the body is too short.
+    """
+    if len(body) < _TWO_INT32.size:
+        raise WireFormatError(f"a response of {len(body)} bytes contains no number; expected one")
+    return int(_TWO_INT32.unpack_from(body)[1])
+
+
+# Message sets.
+
+
+class Message(NamedTuple):
+    """A message, and the offset to fetch from next, which is the position after the message.
+
+    Inside a compressed entry every message but the last has the position of the entry itself, so
+    that a consumer that stops in the middle gets the whole entry again.
+    """
+
+    payload: memoryview
+    next_offset: int
+
+
+class _Entry(NamedTuple):
+    """A complete entry with a correct CRC; ``stop`` is the position after it."""
+
+    codec: int
+    payload: memoryview
+    stop: int
+
+
+def encode_messages(payloads: Iterable[Bytes], codec: int = NONE) -> bytes:
+    """Return the message set of some payloads; with GZIP, it is one entry that contains them all.
+
+    Raises:
+        ValueError: the codec is neither NONE nor GZIP.
+    """
+    if codec not in (NONE, GZIP):
+        raise ValueError(f"compression codec {codec} is unknown; allowed: {NONE} and {GZIP} (gzip)")
+    entries: list[Bytes] = []
+    for payload in payloads:
+        length = _HEADER_BYTES + len(payload)
+        entries += (_ENTRY.pack(length, 1, 0, _crc32(payload)), payload)
+    plain = b"".join(entries)
+    if codec == NONE:
+        return plain
+    packed = compress(GZIP, plain)
+    return _ENTRY.pack(_HEADER_BYTES + len(packed), 1, GZIP, _crc32(packed)) + packed
+
+
+def decode_messages(data: Bytes, offset: int, decompressed_bytes_max: int) -> Iterator[Message]:
+    """Yield the messages of a set; an incomplete last entry is dropped, as after any fetch.
+
+    Args:
+        data: the message set.
+        offset: the position of the set in its partition.
+        decompressed_bytes_max: how many bytes each entry may decompress to.
+
+    Raises:
+        WireFormatError: an entry is invalid, a CRC is wrong, compressed data is invalid or too
+            large, or the first entry is incomplete, which :func:`first_entry_bytes` explains.
+    """
+    position = 0
+    for entry in _entries(memoryview(data)):
+        pending = None
+        for payload in _leaves(iter([entry]), decompressed_bytes_max):
+            if pending is not None:
+                yield Message(pending, offset + position)
+            pending = payload
+        position = entry.stop
+        if pending is not None:
+            yield Message(pending, offset + position)
+
+
+def first_entry_bytes(data: Bytes) -> int:
+    """Return how many bytes the first entry of a set takes, complete or not; 0 if unknown."""
+    length = _INT32.unpack_from(data)[0] if len(data) >= _SIZE_BYTES else -1
+    return _SIZE_BYTES + length if length >= 0 else 0
+
+
+def valid_bytes(data: Bytes | mmap) -> int:
+    """Return the size of the complete and valid entries at the start of some data."""
+    end = 0
+    with memoryview(data) as view:
+        try:
+            for entry in _entries(view):
+                end = entry.stop
+                entry.payload.release()
+        except WireFormatError:
+            pass
+    return end
+
+
+class CheckedSet(NamedTuple):
+    """The result of :func:`check_set`.
+
+    Attributes:
+        stop: where the entries end that have been checked.
+        messages: the number of uncompressed messages.
+        compressed: the compressed payloads, for :func:`check_compressed`.
+        is_whole: whether nothing follows but at most an incomplete entry.
+    """
+
+    stop: int
+    messages: int
+    compressed: list[memoryview]
+    is_whole: bool
+
+
+def check_set(data: Bytes, payload_bytes_max: int, start: int = 0) -> CheckedSet:
+    """Validate entries of a set, for a millisecond or so, without decompressing them.
+
+    Args:
+        data: the message set.
+        payload_bytes_max: the size of the largest payload allowed, in bytes.
+        start: where the last call has stopped.
+
+    Raises:
+        WireFormatError: an entry is invalid or too large, a CRC is wrong, or the first entry is
+            incomplete.
+    """
+    # The loop runs for each message that is produced. Comparing everything that is unusual in one
+    # expression, and leaving the rest to `_entry`, makes it half as long.
+    view = memoryview(data)
+    unpack, crc32, length_max = _ENTRY.unpack_from, _crc32, _HEADER_BYTES + payload_bytes_max
+    size = len(view)
+    last, until = size - _ENTRY.size, start + CHECKED_BYTES_MAX
+    position, messages = start, 0
+    compressed: list[memoryview] = []
+    for _ in range(CHECKED_ENTRIES_MAX):
+        if position <= last:
+            length, magic, attributes, crc = unpack(view, position)
+            stop = position + _SIZE_BYTES + length
+            if (
+                magic == 1
+                and not attributes & _COMPRESSION
+                and _HEADER_BYTES <= length <= length_max
+                and stop <= size
+                and crc32(view[position + 10 : stop]) == crc
+            ):
+                messages += 1
+                position = stop
+                if position > until:
+                    break
+                continue
+        entry = _entry(view, position) if position < size else None
+        if entry is None:
+            return CheckedSet(position, messages, compressed, True)
+        if len(entry.payload) > payload_bytes_max:
+            raise WireFormatError(
+                f"the payload of {len(entry.payload)} bytes at byte {position} is larger than"
+                f" {payload_bytes_max} (max.message.size)"
+            )
+        if entry.codec == NONE:
+            messages += 1
+        else:
+            compressed.append(entry.payload)
+        position = entry.stop
+    return CheckedSet(position, messages, compressed, False)
+
+
+def check_compressed(compressed: list[memoryview], decompressed_bytes_max: int) -> Iterator[int]:
+    """Decompress and validate payloads from :func:`check_set`, and what is compressed in them.
+
+    A few kilobytes can hold millions of messages, which take many seconds. In each step, something
+    is decompressed at most once, which releases the GIL, and then checked for a millisecond or so.
+
+    Args:
+        compressed: the payloads.
+        decompressed_bytes_max: how many bytes they may decompress to, on all levels together.
+
+    Yields:
+        The number of messages that a step has found.
+
+    Raises:
+        WireFormatError: compressed data is invalid or decompresses to more than allowed, or
+            something in it is invalid.
+    """
+    pending = list(compressed)
+    while pending:
+        inner = decompress(GZIP, pending.pop(), decompressed_bytes_max)
+        decompressed_bytes_max -= len(inner)
+        stop, is_whole = 0, False
+        while not is_whole:
+            stop, messages, more, is_whole = check_set(inner, len(inner), stop)
+            pending += more
+            yield messages
+
+
+def _entry(view: memoryview, position: int) -> _Entry | None:
+    """Return the entry at a position; None at the end, which may be within an entry."""
+    available = len(view) - position - _SIZE_BYTES
+    if available < 0:
+        return None
+    (length,) = _INT32.unpack_from(view, position)
+    if length < 0 or (length > available and not position):
+        raise WireFormatError(
+            f"the entry at byte {position} has {length} bytes, of {available} that are there"
+        )
+    if length > available:
+        return None
+    stop = position + _SIZE_BYTES + length
+    magic = view[position + _SIZE_BYTES] if length else -1
+    header, codec, crc = _ENTRY_0, NONE, 0
+    if magic == 1 and length >= _HEADER_BYTES:
+        header = _ENTRY
+        _, _, attributes, crc = _ENTRY.unpack_from(view, position)
+        codec = attributes & _COMPRESSION
+    elif magic == 0 and length >= _HEADER_BYTES - 1:
+        _, _, crc = _ENTRY_0.unpack_from(view, position)
+    else:
+        raise WireFormatError(
+            f"the entry at byte {position} has {length} bytes and magic {magic}; allowed: magic 1"
+            " with 6 bytes or more, and magic 0 with 5 or more"
+        )
+    if codec not in (NONE, GZIP):
+        raise WireFormatError(
+            f"the entry at byte {position} has compression codec {codec}; allowed: 0 (none) and 1"
+            " (gzip)"
+        )
+    payload = view[position + header.size : stop]
+    if _crc32(payload) != crc:
+        raise WireFormatError(f"the entry at byte {position} has a wrong CRC")
+    return _Entry(codec, payload, stop)
+
+
+def _entries(view: memoryview) -> Iterator[_Entry]:
+    position = 0
+    while (entry := _entry(view, position)) is not None:
+        yield entry
+        position = entry.stop
+
+
+def _leaves(entries: Iterator[_Entry], bytes_max: int) -> Iterator[memoryview]:
+    """Yield the payloads of entries and of what is compressed in them, in order.
+
+    Not by recursion: a few kilobytes can hold more levels than Python's stack.
+    """
+    levels = [entries]
+    while levels:
+        for entry in levels[-1]:
+            if entry.codec == NONE:
+                yield entry.payload
+                continue
+            inner = decompress(GZIP, entry.payload, bytes_max)
+            bytes_max -= len(inner)
+            levels.append(_entries(memoryview(inner)))
+            break
+        else:
+            levels.pop()

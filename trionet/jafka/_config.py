@@ -1,0 +1,148 @@
+"""Jafka's configuration keys, with their defaults except where the comments say otherwise.
+
+Each key is applied, or accepted without effect and logged at the start; any other is an error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zlib
+from collections.abc import Mapping
+from typing import Final, cast
+
+from ..errors import ConfigError
+from ..protocol import _config_types as types
+
+APPLIED: Final[tuple[types.Row, ...]] = (
+    ("port", types.INT, 9092, types.between(0, 65535)),
+    # Not the number of CPUs, as in Jafka: processors share one loop.
+    ("num.threads", types.INT, 1, types.FROM_1),
+    ("max.connections", types.INT, 10000, types.FROM_1),
+    ("socket.send.buffer", types.INT, 102400, types.FROM_MINUS_1),
+    ("socket.receive.buffer", types.INT, 102400, types.FROM_MINUS_1),
+    ("max.socket.request.bytes", types.INT, 104857600, types.FROM_1),
+    ("max.message.size", types.INT, 1048576, types.at_least(0)),
+    ("num.partitions", types.INT, 1, types.FROM_1),
+    ("topic.partition.count.map", types.LIST, (), None),
+    ("log.dir", types.STRING, None, None),
+    ("log.file.size", types.INT, 1073741824, types.at_least(6)),
+    ("log.flush.interval", types.INT, 500, types.FROM_1),
+    ("log.default.flush.scheduler.interval.ms", types.INT, 3000, types.FROM_1),
+    ("log.default.flush.interval.ms", types.INT, None, types.at_least(0)),  # the scheduler's
+    ("topic.flush.intervals.ms", types.LIST, (), None),
+    ("log.retention.hours", types.INT, 168, types.FROM_1),
+    ("topic.log.retention.hours", types.LIST, (), None),
+    ("log.retention.size", types.LONG, -1, types.FROM_MINUS_1),
+    ("log.cleanup.interval.mins", types.INT, 10, types.FROM_1),
+    ("password", types.PASSWORD, None, None),
+    # trionet's own. Jafka listens on all interfaces.
+    ("host", types.STRING, "127.0.0.1", None),
+    ("connections.max.idle.ms", types.LONG, -1, types.FROM_MINUS_1),
+    ("metrics.listener", types.STRING, None, None),
+)
+#: Accepted with any value, like everything about ZooKeeper.
+WITHOUT_EFFECT: Final = (
+    *("brokerid", "hostname", "http.port", "log.rolling.strategy", "monitoring.period.secs"),
+    *("topic.autocreated", "enable.zookeeper"),
+)
+_ZOOKEEPER: Final = "zk."
+KEYS: Final = {row[0]: row for row in APPLIED}
+_BY_TOPIC: Final = (
+    "topic.partition.count.map",
+    "topic.flush.intervals.ms",
+    "topic.log.retention.hours",
+)
+
+
+class JafkaConfig:
+    """Validated settings.
+
+    Args:
+        settings: the values by Jafka's keys, or by the same with underscores instead of dots;
+            strings as in ``server.properties``, or Python values.
+
+    Raises:
+        ConfigError: a key is unknown, or a value is not allowed.
+
+    Attributes:
+        without_effect: the keys that are set but have no effect here.
+        log_dir: the folder of the logs, or None.
+        host: the address to listen on.
+        metrics_listener: the endpoint of the metrics listener, or None.
+    """
+
+    def __init__(self, settings: Mapping[str, object]) -> None:
+        self._values: dict[str, types.Value] = {key: row[2] for key, row in KEYS.items()}
+        self.without_effect: list[str] = []
+        for name, raw in settings.items():
+            key = name if "." in name else name.replace("_", ".")
+            if key in WITHOUT_EFFECT or key.startswith(_ZOOKEEPER):
+                self.without_effect.append(key)
+                continue
+            if key not in KEYS:
+                near = types.nearest(key, (*KEYS, *WITHOUT_EFFECT))
+                raise ConfigError(f"{key}: unknown key{near}")
+            value = types.parse_value(key, KEYS[key][1], KEYS[key][3], raw)
+            if value is not None:
+                self._values[key] = value
+        self._by_topic = {key: self._topics_of(key) for key in _BY_TOPIC}
+        _check_password(self._values["password"])
+        if self._values["log.default.flush.interval.ms"] is None:
+            interval = self._values["log.default.flush.scheduler.interval.ms"]
+            self._values["log.default.flush.interval.ms"] = interval
+        self.log_dir = cast("str | None", self._values["log.dir"])
+        if self.log_dir == "":  # it would be the current folder
+            raise ConfigError("log.dir is empty; allowed: the path of a folder")
+        self.host = cast(str, self._values["host"])
+        self.metrics_listener = cast("str | None", self._values["metrics.listener"])
+
+    def __getitem__(self, key: str) -> int:
+        """Return the value of a key that is a number."""
+        return cast(int, self._values[key])
+
+    def of_topic(self, key: str, topic: str) -> int | None:
+        """Return the number that a key such as ``topic.flush.intervals.ms`` sets for a topic."""
+        return self._by_topic[key].get(topic)
+
+    def is_password(self, password: str | None) -> bool:
+        """Return whether a password is the one that is set; any is if none is set.
+
+        Raises:
+            ValueError: there is no password to be hashed.
+        """
+        setting = self._values["password"]
+        if not isinstance(setting, types.Password):
+            return True
+        kind, _, expected = setting.text.partition(":")
+        if kind.strip() == "plain":
+            return password == expected.strip()
+        if password is None:
+            raise ValueError("the request contains no password")
+        data = password.encode("utf-8", "surrogatepass")
+        if kind.strip() == "md5":
+            return hashlib.md5(data, usedforsecurity=False).hexdigest() == expected.strip()
+        return zlib.crc32(data) == int(expected)
+
+    def _topics_of(self, key: str) -> dict[str, int]:
+        found = {}
+        for item in cast("tuple[str, ...]", self._values[key]):
+            topic, _, number = item.rpartition(":")
+            if not topic or not (number.strip().isascii() and number.strip().isdigit()):
+                raise ConfigError(f"{key} = {item!r} is not allowed; allowed: TOPIC:NUMBER,…")
+            found[topic.strip()] = min(int(number), types.INT_MAX)
+        if 0 in found.values() and key != "topic.flush.intervals.ms":
+            raise ConfigError(f"{key} contains 0; allowed: 1 or more for each topic")
+        return found
+
+
+def _check_password(password: types.Value) -> None:
+    if not isinstance(password, types.Password):
+        return
+    kind, _, secret = (part.strip() for part in password.text.partition(":"))
+    if kind not in ("plain", "md5", "crc32") or not secret or ":" in secret:
+        raise ConfigError("password is not allowed; allowed: plain:TEXT, md5:HEX or crc32:NUMBER")
+    if kind == "md5" and re.fullmatch("[0-9a-f]{32}", secret) is None:
+        raise ConfigError("password = md5:… is not allowed; allowed: 32 digits of 0-9 and a-f")
+    if kind == "crc32" and not (secret.isascii() and secret.isdigit()):
+        raise ConfigError("password = crc32:… is not allowed; allowed: a decimal number")

@@ -1,0 +1,129 @@
+"""Jafka's framing: Kafka's size prefix, whose size must be 1 or more.
+
+Requests to produce have no response, so that those that arrive together need no turn of the server
+each: they are handed out as one frame, :class:`Produced`. A client sees no difference.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from struct import Struct
+from typing import Final
+
+from ..errors import InvalidReceiveError
+from ..net.wire._framing import SIZE_BYTES, Frame, FrameDecoder, fill_with, invalid_size
+from ..server._dialect import Dialect
+
+_unpack_size: Final = Struct(">i").unpack_from
+#: The types of ProducerRequest and MultiProducerRequest, as the first bytes of a frame.
+_PRODUCING: Final = (b"\0\0", b"\0\3")
+#: A frame of which more is missing gets a buffer of its own, which is read into.
+_LARGE_BYTES: Final = 4096
+#: What is read at once where many small frames come in.
+_READ_BYTES: Final = 64 * 1024
+_LIMIT: Final = "max.socket.request.bytes"
+
+
+class Produced(bytes):
+    """Whole requests to produce, each with its size prefix, from one read of a connection."""
+
+    __slots__ = ()
+
+    def requests(self) -> Iterator[memoryview]:
+        """Yield the requests without their size prefixes."""
+        with memoryview(self) as view:
+            position = 0
+            while position < len(view):
+                end = position + SIZE_BYTES + _unpack_size(view, position)[0]
+                yield view[position + SIZE_BYTES : end]
+                position = end
+
+
+class JafkaDecoder:
+    """Splits a stream into frames; see :class:`~trionet.net.Decoder` for what is not here.
+
+    Args:
+        frame_bytes_max: the size of the largest frame, in bytes.
+    """
+
+    def __init__(self, frame_bytes_max: int) -> None:
+        self.frame_bytes_max: int = frame_bytes_max
+        self.frames: deque[Frame] = deque()
+        self.error: InvalidReceiveError | None = None
+        self._head = b""  # the start of a small frame
+        self._large = FrameDecoder(frame_bytes_max)  # it reads nothing but large frames
+
+    @property
+    def is_inside_frame(self) -> bool:
+        return bool(self._head) or self._large.is_inside_frame
+
+    @property
+    def wants_fill(self) -> bool:
+        """Also within a small frame: a client that sends many of them has sent more by then."""
+        return self._large.wants_fill or (bool(self._head) and not self.frames)
+
+    @property
+    def size(self) -> int:
+        return self._large.size if self._large.wants_fill else _READ_BYTES
+
+    def fill(self, read_into: Callable[[memoryview], int]) -> int:
+        """Read once, into the large frame in progress if there is one.
+
+        Returns:
+            What ``read_into`` returned.
+        """
+        if self._large.wants_fill:
+            count = self._large.fill(read_into)
+            self.frames += self._large.frames
+            self._large.frames.clear()
+        else:
+            buffer = bytearray(_READ_BYTES)
+            count = read_into(memoryview(buffer))
+            self.receive_data(bytes(memoryview(buffer)[:count]))
+        return count
+
+    def receive_data(self, data: bytes) -> None:
+        """Decode the next bytes of the stream; see :class:`~trionet.net.Decoder`."""
+        if self.error is not None:
+            return
+        while data and self._large.wants_fill:
+            data = fill_with(data, self.fill)
+        data = self._head + data if self._head else data
+        position = size = 0
+        produced: list[int] = []  # where the requests to produce begin that nothing separates
+        while len(data) - position >= SIZE_BYTES:
+            (size,) = _unpack_size(data, position)
+            if not 0 < size <= self.frame_bytes_max:
+                self.error = _invalid(size, self.frame_bytes_max)
+                break
+            start = position + SIZE_BYTES
+            if start + size > len(data):
+                break
+            if data[start : start + 2] in _PRODUCING:
+                produced.append(position)
+            else:
+                self._add_produced(data, produced, position)
+                self.frames.append(data[start : start + size])
+            position = start + size
+        self._add_produced(data, produced, position)
+        self._head = b"" if self.error is not None else data[position:]
+        if len(self._head) >= SIZE_BYTES and size > _LARGE_BYTES:
+            self._large.receive_data(self._head)
+            self._head = b""
+
+    def _add_produced(self, data: bytes, produced: list[int], end: int) -> None:
+        if len(produced) > 1:
+            self.frames.append(Produced(data[produced[0] : end]))
+        elif produced:
+            self.frames.append(data[produced[0] + SIZE_BYTES : end])
+        produced.clear()
+
+
+def _invalid(size: int, frame_bytes_max: int) -> InvalidReceiveError:
+    if size == 0:
+        return InvalidReceiveError("frame size 0 is not allowed; allowed: 1 or more")
+    return invalid_size(size, frame_bytes_max, _LIMIT)
+
+
+JAFKA_FRAMES: Final = Dialect(JafkaDecoder)

@@ -1,0 +1,367 @@
+"""The log of one partition, in Jafka's format on disk.
+
+A partition is a folder of segments. A segment is a file that holds entries exactly as they are on
+the wire, and is named by the position of its first byte. There is no index: the offset of an entry
+is its position.
+
+An append goes to the page cache, and its bytes can be read at once. (Jafka shows them only once
+they are flushed, which no client can rely on.) A flush makes everything that was appended before it
+survive a power failure. A killed process loses nothing but an append that it was in the middle of.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import mmap
+import os
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
+from typing import Final
+
+import trio
+
+from .._util._text import single_line
+from ..errors import TrionetError
+from ..net.wire._transmission import FileRange
+from ._codec import EARLIEST, LATEST, Bytes, valid_bytes
+
+logger = logging.getLogger("trionet.jafka")
+
+SUFFIX: Final = ".jafka"
+_NAME: Final = rf"([0-9]{{20}}){SUFFIX}"
+_start: Final = attrgetter("start")
+_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+#: What logs leave for connections and the rest: clients can create any number of partitions.
+_DESCRIPTORS_LEFT: Final = 64
+#: More than this is no limit: it is the most that Linux allows by default.
+_DESCRIPTORS_MAX: Final = 2**20
+_sync: Final[Callable[[int], None]] = getattr(os, "fdatasync", os.fsync)
+_NOWAIT: Final = getattr(os, "RWF_NOWAIT", 0)
+#: Linux reads ahead and evicts in blocks of about this size.
+_PROBE_BYTES: Final = 128 * 1024
+
+
+class Segment:
+    """An open file of a log, closed when the last reference to it is dropped.
+
+    So a range that is being sent stays readable after its file has been removed.
+
+    Args:
+        folder: the path of the partition.
+        start: the position of the file's first byte.
+
+    Attributes:
+        size: how many bytes the file has.
+        has_new_name: whether the file was created after the last flush.
+
+    Raises:
+        OSError: the file cannot be opened or created.
+    """
+
+    __slots__ = ("_descriptor", "has_new_name", "path", "size", "start")
+
+    def __init__(self, folder: str, start: int) -> None:
+        self._descriptor = -1
+        self.path = os.path.join(folder, f"{start:020}{SUFFIX}")
+        self.start: int = start
+        self.has_new_name: bool = not os.path.exists(self.path)
+        self._descriptor = os.open(self.path, _FLAGS, 0o644)
+        if self._descriptor >= descriptors_max():
+            if self.has_new_name:  # at the next start, it would be a part of the log
+                os.unlink(self.path)
+            raise OSError(
+                errno.EMFILE,
+                "logs use nearly all file descriptors of this process; raise the limit (ulimit -n)"
+                " or use fewer partitions",
+            )
+        self.size: int = os.fstat(self._descriptor).st_size
+
+    def __del__(self, _close: Callable[[int], None] = os.close) -> None:
+        if self._descriptor >= 0:
+            _close(self._descriptor)
+
+    @property
+    def end(self) -> int:
+        return self.start + self.size
+
+    @property
+    def modified_ms(self) -> int:
+        return os.fstat(self._descriptor).st_mtime_ns // 1_000_000
+
+    def fileno(self) -> int:
+        """Return the file descriptor, which is valid while this object is referenced."""
+        return self._descriptor
+
+    def read_at(self, position: int, count: int) -> bytes:
+        """Read up to ``count`` bytes. May wait for the disk; see :meth:`is_cached`."""
+        if hasattr(os, "pread"):
+            return os.pread(self._descriptor, count, position)
+        os.lseek(self._descriptor, position, os.SEEK_SET)
+        return os.read(self._descriptor, count)
+
+    def is_cached(self, position: int, count: int) -> bool:
+        """Whether a range, not empty, can be read without waiting; True if that is unknown."""
+        last = position + count - 1
+        try:
+            for at in (*range(position, last, _PROBE_BYTES), last) if _NOWAIT else ():
+                os.preadv(self._descriptor, [bytearray(1)], at, _NOWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True  # a file system without RWF_NOWAIT
+        return True
+
+    def warm(self, position: int, count: int) -> None:
+        """Read a range into the page cache. Blocks; call it in a thread."""
+        for at in range(position, position + count, _PROBE_BYTES):
+            self.read_at(at, min(_PROBE_BYTES, position + count - at))
+
+    def append(self, data: Bytes) -> None:
+        """Append to the page cache.
+
+        Raises:
+            OSError: nothing was appended.
+        """
+        view = memoryview(data)
+        try:
+            written = 0
+            while written < len(view):
+                written += os.write(self._descriptor, view[written:])
+        except OSError:
+            os.ftruncate(self._descriptor, self.size)
+            raise
+        self.size += len(view)
+
+    def recover(self) -> None:
+        """Truncate at the first entry that is incomplete or invalid. Blocks."""
+        size = self.size
+        if size:
+            with mmap.mmap(self._descriptor, size, access=mmap.ACCESS_READ) as content:
+                self.size = valid_bytes(content)
+        if self.size < size:
+            logger.warning("%s: removed an incomplete end, %d bytes", self.path, size - self.size)
+            os.ftruncate(self._descriptor, self.size)
+
+
+class PartitionLog:
+    """The segments of a partition. All methods are for the loop, except where they say otherwise.
+
+    Args:
+        folder: the path of the partition, which exists.
+        file_bytes_max: the size that a segment must exceed for the next one to begin.
+        is_clean: whether the log was closed in order; otherwise its end is checked and truncated.
+
+    Raises:
+        TrionetError: bytes are missing between two segments.
+        OSError: a file cannot be read.
+
+    Attributes:
+        unflushed: how many messages were appended since the last flush began.
+        flushed_at: when that was, in seconds on the loop's clock.
+    """
+
+    def __init__(self, folder: str, file_bytes_max: int, *, is_clean: bool) -> None:
+        self.folder = folder
+        self._file_bytes_max = file_bytes_max
+        names = (re.fullmatch(_NAME, name) for name in os.listdir(folder))
+        starts = sorted(int(found[1]) for found in names if found is not None)
+        self.segments: list[Segment] = [Segment(folder, start) for start in starts or [0]]
+        if not is_clean:
+            self._recover()
+        for segment, following in zip(self.segments, self.segments[1:], strict=False):
+            if segment.end != following.start:
+                raise TrionetError(
+                    f"{segment.path} ends at {segment.end}, but the next segment starts at"
+                    f" {following.start}; restore what is between, or move the later files away"
+                )
+        self._dirty: list[Segment] = self.segments[-1:]
+        self.unflushed: int = 0
+        self.flushed_at: float = 0.0
+        self._flushing = trio.Lock()
+
+    def _recover(self) -> None:
+        # Bytes in the last segment prove that those before it had been flushed; see `append`.
+        if not self.segments[-1].size and len(self.segments) > 1:
+            self.segments[-2].recover()
+            # After a power failure, it may also end after a whole entry, or be empty.
+            if self.segments[-2].end < self.segments[-1].start:
+                os.unlink(self.segments.pop().path)
+        self.segments[-1].recover()
+
+    @property
+    def start(self) -> int:
+        """The position of the first byte that is still there."""
+        return self.segments[0].start
+
+    @property
+    def end(self) -> int:
+        """The position after the last byte."""
+        return self.segments[-1].end
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are."""
+        return self.end - self.start
+
+    @property
+    def needs_flush(self) -> bool:
+        """Whether the next append has to wait for a flush; see :meth:`append`."""
+        return len(self._dirty) > 1
+
+    def append(self, entries: Bytes, messages: int) -> None:
+        """Append valid entries, and begin a new segment if the current one is large enough.
+
+        Call it only unless :attr:`needs_flush`: after a crash only the segment that was
+        appended to last is checked, so those before it must have been flushed.
+
+        Args:
+            entries: complete entries.
+            messages: how many messages they contain.
+
+        Raises:
+            OSError: nothing was appended.
+        """
+        segment = self.segments[-1]
+        segment.append(entries)
+        self.unflushed += messages
+        if segment.size > self._file_bytes_max:
+            self._roll()
+
+    def _roll(self) -> bool:
+        """Begin a segment, and return whether that was possible; the next caller tries again."""
+        try:
+            following = Segment(self.folder, self.end)
+        except OSError as error:
+            logger.warning("cannot begin a segment in %s: %s", single_line(self.folder), error)
+            return False
+        self.segments.append(following)
+        self._dirty.append(following)
+        return True
+
+    def read(self, offset: int, bytes_max: int) -> FileRange | None:
+        """Return a range of one segment, which may end within an entry and may be empty.
+
+        Args:
+            offset: the position at which the range begins.
+            bytes_max: the maximum size of the range, 0 or more.
+
+        Returns:
+            The range; None if the offset is out of range.
+        """
+        if not self.start <= offset <= self.end:
+            return None
+        segment = self.segments[bisect_right(self.segments, offset, key=_start) - 1]
+        position = offset - segment.start
+        return FileRange(segment, position, min(bytes_max, segment.size - position))
+
+    def offsets_before(self, time: int, count_max: int, now_ms: int) -> list[int]:
+        """Return the starts of segments, and the end of the log, before a time, newest first.
+
+        Args:
+            time: milliseconds since the epoch, compared with when the files were modified; or
+                LATEST or EARLIEST.
+            count_max: how many offsets to return at most.
+            now_ms: the current time, in the same unit.
+        """
+        found = [(each.start, each.modified_ms) for each in self.segments]
+        if self.segments[-1].size:
+            found.append((self.end, now_ms))
+        if time == EARLIEST:
+            found = found[:1]
+        elif time != LATEST:
+            while found and found[-1][1] > time:
+                found.pop()
+        return [offset for offset, _ in reversed(found)][:count_max]
+
+    async def flush(self) -> None:
+        """Wait until everything that was appended before is on disk.
+
+        Cancellation: does not interrupt a flush that has begun.
+
+        Raises:
+            OSError: what is on disk is unknown.
+        """
+        async with self._flushing:
+            segments = tuple(self._dirty)
+            messages, self.unflushed = self.unflushed, 0
+            self.flushed_at = trio.current_time()
+            try:
+                await trio.to_thread.run_sync(self.sync, segments)
+            except BaseException:
+                self.unflushed += messages
+                raise
+            self._dirty = [each for each in self._dirty if each not in segments[:-1]]
+
+    def sync(self, segments: Sequence[Segment] | None = None) -> None:
+        """Flush some segments, by default all that need it. Blocks; call it in a thread."""
+        segments = self._dirty if segments is None else segments
+        for segment in segments:
+            _sync(segment.fileno())
+        if any(segment.has_new_name for segment in segments):
+            sync_folder(self.folder)
+            for segment in segments:
+                segment.has_new_name = False
+
+    def remove_modified_before(self, oldest_ms: int) -> list[Segment]:
+        """Take the segments off the start that were last modified before a time; see `_remove`."""
+        return self._remove(lambda each: each.modified_ms >= oldest_ms)
+
+    def remove_above(self, size_max: int) -> list[Segment]:
+        """Take as many segments off the start as leave so many bytes or more; see `_remove`."""
+        end = self.end
+        return self._remove(lambda each: end - each.end < size_max)
+
+    def _remove(self, is_wanted: Callable[[Segment], bool]) -> list[Segment]:
+        """Take segments off the start, up to the first that is wanted.
+
+        If none is, a new one keeps the end of the log where it is; without it, the last one stays.
+
+        Returns:
+            The segments, whose files are to be removed with :func:`remove_files`.
+        """
+        count = 0
+        while count < len(self.segments) and not is_wanted(self.segments[count]):
+            count += 1
+        # A new one would have the name of an empty one.
+        if count == len(self.segments) and not (self.segments[-1].size and self._roll()):
+            count -= 1
+        removed, self.segments[:count] = self.segments[:count], []
+        self._dirty = [each for each in self._dirty if each not in removed]
+        return removed
+
+
+def remove_files(segments: Iterable[Segment]) -> None:
+    """Remove the files of segments, which stay readable while referenced. Blocks.
+
+    If this is interrupted, what is left must not have a gap: give them in the order in which they
+    follow each other, or the reverse of it.
+    """
+    for segment in segments:
+        os.unlink(segment.path)
+
+
+def descriptors_max() -> int:
+    """Return the number from which on file descriptors are not for logs."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return _DESCRIPTORS_MAX
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return _DESCRIPTORS_MAX if limit < 0 else min(_DESCRIPTORS_MAX, limit - _DESCRIPTORS_LEFT)
+
+
+def sync_folder(path: str) -> None:
+    """Wait until the names in a folder are on disk. Blocks; call it in a thread."""
+    if os.name == "nt":
+        return  # NTFS journals names, and a folder cannot be opened
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return  # the topic was deleted
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

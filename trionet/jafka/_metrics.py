@@ -1,0 +1,111 @@
+"""The metrics of a Jafka broker, served as a Kafka broker's are, so that the dashboard reads them.
+
+They have the names of Kafka's metrics: everything of the network layer, topics, partitions, and the
+size of the logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+import trio
+
+from .. import __version__
+from ..errors import ConfigError
+from ..metrics._log_ring import LogRing
+from ..metrics._loop import LoopMonitor
+from ..metrics._prometheus import gauge
+from ..metrics._registry import Family, Kind, Metric, Registry, Sample, single
+from ..net.wire._endpoint import Endpoint, SecurityProtocol
+from ..server._socket_server import SocketServer
+from ..server.metrics._http_exchange import HttpRules
+from ..server.metrics._metrics_listener import MetricsListener
+from ..server.metrics._metrics_pages import MetricsPages
+from ..server.metrics._server_metrics import server_collectors, server_sections, server_state
+from ._handlers import Handlers
+from ._topics import Topics, logger
+
+# Rates and quantiles are computed from the changes between snapshots, which this interval takes.
+TICK_SECONDS = 5.0
+PORT_MAX = 65535
+_HOSTS = ("127.0.0.1", "localhost", "::1")
+_KAFKA = ("controller", "KafkaController")
+TOPIC_COUNT = gauge(*_KAFKA, "GlobalTopicCount", "Topics.")
+PARTITION_COUNT = gauge(*_KAFKA, "GlobalPartitionCount", "Partitions of all topics.")
+LOG_BYTES = Metric("trionet_log_bytes", Kind.GAUGE, "Bytes in the logs of all partitions.")
+PARTITION_BYTES = Metric(
+    "trionet_jafka_log_bytes", Kind.GAUGE, "Bytes in a log.", ("topic", "partition")
+)
+
+
+async def serve(
+    url: str,
+    server: SocketServer,
+    handlers: Handlers,
+    topics: Topics,
+    monitor: LoopMonitor,
+    *,
+    task_status: trio.TaskStatus[str],
+) -> None:
+    """Serve a broker's metrics over HTTP until cancelled; reports the base URL once it is ready.
+
+    Raises:
+        ConfigError: ``url`` is not allowed.
+        OSError: its address cannot be bound.
+    """
+    endpoint = _endpoint(url)
+    log = LogRing()
+    logger.addHandler(log)
+    registry = Registry()
+
+    def collect(_: float) -> Iterator[Family]:
+        sizes = {
+            (topic, str(partition)): log.size
+            for topic, logs in topics.logs.items()
+            for partition, log in logs.items()
+        }
+        yield single(TOPIC_COUNT, len(topics.logs))
+        yield single(PARTITION_COUNT, len(sizes))
+        yield single(LOG_BYTES, sum(sizes.values()))
+        samples = (Sample(labels, size) for labels, size in sizes.items())
+        yield Family(PARTITION_BYTES, tuple(samples))
+
+    for each in (*server_collectors(server, monitor.statistics, handlers), collect):
+        registry.register(each)
+    pages = MetricsPages(
+        lambda: registry.snapshot(trio.current_time()),
+        lambda: {
+            "trionet": __version__,
+            "protocol": "jafka",
+            "topics": {
+                topic: [log.size for log in logs.values()] for topic, logs in topics.logs.items()
+            },
+            "uptime_seconds": monitor.statistics().seconds,
+            **server_state(server, handlers),
+        },
+        server_sections(server, log, lambda request: cast("str | None", request.kind)),
+    )
+    listener = MetricsListener(
+        pages.find, endpoint, rules=HttpRules(token=None, host=endpoint.host)
+    )
+    try:
+        async with trio.open_nursery() as nursery:
+            bound: Endpoint = await nursery.start(listener.run, name="metrics-listener")
+            task_status.started(f"http://{bound.address}")
+            while True:
+                registry.snapshot(trio.current_time())
+                await trio.sleep(TICK_SECONDS)
+    finally:
+        logger.removeHandler(log)
+
+
+def _endpoint(url: str) -> Endpoint:
+    scheme, _, rest = url.partition("://")
+    host, _, port = rest.rpartition(":")
+    is_port = port.isdecimal() and int(port) <= PORT_MAX
+    if scheme.lower() != "http" or host.strip("[]") not in _HOSTS or not is_port:
+        raise ConfigError(
+            f"metrics.listener = {url!r} is not allowed; allowed: http://127.0.0.1:PORT"
+        )
+    return Endpoint("METRICS", SecurityProtocol.PLAINTEXT, host.strip("[]"), int(port))

@@ -1,0 +1,331 @@
+"""The topics of a broker: their partition counts, their logs, and what is done to them in time.
+
+(Jafka: LogManager.) As in Jafka, a topic's partition count is kept in memory, and comes from the
+configuration and the folders ``<topic>-<partition>`` after a restart.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import random
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Final
+
+import trio
+
+from .._util._text import counted, single_line
+from .._util._wall_clock import now_ms
+from ..errors import ConfigError
+from ._codec import RANDOM_PARTITION
+from ._config import JafkaConfig
+from ._log import PartitionLog, Segment, descriptors_max, remove_files, sync_folder
+
+logger = logging.getLogger("trionet.jafka")
+
+#: The file that Jafka writes after it has closed its logs, so that the next start need not check
+#: them. It is removed at the start.
+CLEAN_STOP: Final = ".jafka_cleanshutdown"
+_LOCK: Final = ".lock"
+_ILLEGAL: Final = re.compile("[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
+_NAME_UNITS_MAX: Final = 255
+_MS_PER_HOUR: Final = 3_600_000
+
+
+def is_legal(topic: str) -> bool:
+    """Return whether a topic may have this name.
+
+    Its length counts in UTF-16, as Java's strings do. What separates folders is illegal, so that no
+    name leads out of the data folder.
+    """
+    return (
+        0 < len(topic.encode("utf-16-le", "surrogatepass")) // 2 <= _NAME_UNITS_MAX
+        and topic not in (".", "..")
+        and _ILLEGAL.search(topic) is None
+        and (os.name != "nt" or not set('\\:<>"|?*') & set(topic))
+    )
+
+
+class Topics:
+    """All topics in a data folder.
+
+    Args:
+        config: the settings.
+        path: the data folder.
+
+    Attributes:
+        logs: the logs of each topic, by partition.
+        failure: why flushing has failed, after which nothing proves what is on disk.
+    """
+
+    def __init__(self, config: JafkaConfig, path: str) -> None:
+        self._config = config
+        self._path = os.path.abspath(path)
+        self._created: dict[str, int] = {}
+        self._changing = trio.Lock()
+        self._lock_file = -1
+        self.logs: dict[str, dict[int, PartitionLog]] = {}
+        self._flush_count = config["log.flush.interval"]
+        self._flush_due = trio.Event()
+        # The logs with unflushed messages, and the seconds between two flushes of each.
+        self._unflushed: dict[PartitionLog, float] = {}
+        self.failure: OSError | None = None
+
+    def load(self) -> None:
+        """Lock the data folder, and open its logs. Blocks; call it in a thread.
+
+        Raises:
+            ConfigError: another broker uses the folder.
+            TrionetError: bytes are missing between two segments.
+            OSError: the folder or a file in it cannot be read.
+        """
+        os.makedirs(self._path, exist_ok=True)
+        self._lock_file = _lock(os.path.join(self._path, _LOCK))
+        marker = os.path.join(self._path, CLEAN_STOP)
+        is_clean = os.path.exists(marker)
+        if is_clean:
+            os.unlink(marker)
+            sync_folder(self._path)
+        for name in sorted(os.listdir(self._path)):
+            folder = os.path.join(self._path, name)
+            if not os.path.isdir(folder):
+                continue
+            topic, _, number = name.rpartition("-")
+            if not (is_legal(topic) and re.fullmatch("0|[1-9][0-9]{0,8}", number)):
+                logger.warning("%s is not a folder TOPIC-PARTITION; ignoring it", single_line(name))
+                continue
+            logs = self.logs.setdefault(topic, {})
+            logs[int(number)] = self._open(topic, int(number), is_clean=is_clean)
+        self._created = {topic: max(logs) + 1 for topic, logs in self.logs.items()}
+
+    def close(self) -> None:
+        """Flush and close all logs, and write the marker file. Blocks; call it in a thread.
+
+        Raises:
+            OSError: a log could not be flushed; the next start checks the logs.
+        """
+        try:
+            if self.failure is None:
+                for log in self:
+                    log.sync()
+                with open(os.path.join(self._path, CLEAN_STOP), "wb") as marker:
+                    os.fsync(marker.fileno())
+                sync_folder(self._path)
+        finally:
+            self.release()
+
+    def release(self) -> None:
+        """Close all files, without flushing them."""
+        self.logs.clear()
+        self._unflushed.clear()
+        if self._lock_file >= 0:
+            os.close(self._lock_file)
+            self._lock_file = -1
+
+    def __iter__(self) -> Iterator[PartitionLog]:
+        return iter([log for logs in self.logs.values() for log in logs.values()])
+
+    def is_legal(self, topic: str) -> bool:
+        """Return whether a topic may have this name; quickly if it exists."""
+        return topic in self.logs or is_legal(topic)
+
+    def partition_count(self, topic: str) -> int:
+        """Return how many partitions a topic has, or would have once it is used."""
+        default = self._config.of_topic("topic.partition.count.map", topic)
+        count = self._config["num.partitions"] if default is None else default
+        return max(count, self._created[topic]) if topic in self._created else count
+
+    def create(self, topic: str, partitions: int) -> int:
+        """Raise the partition count of a topic to a number, if it is lower, and return it.
+
+        The logs are created when the topic is next produced to.
+        """
+        if partitions > self.partition_count(topic):
+            self._created[topic] = partitions
+        return self.partition_count(topic)
+
+    def choose(self, topic: str, partition: int) -> int:
+        """Return the partition to append to, at random for RANDOM_PARTITION.
+
+        Raises:
+            ValueError: the topic has no such partition.
+        """
+        count = self.partition_count(topic)
+        if partition == RANDOM_PARTITION:
+            return random.randrange(count)  # noqa: S311 - nothing secret
+        if not 0 <= partition < count:
+            raise ValueError(
+                f"partition {partition} is not in topic {topic!r}; allowed: 0 to {count - 1}, and"
+                " -1 for any"
+            )
+        return partition
+
+    async def log_of(  # noqa: ASYNC910 - nearly always there
+        self, topic: str, partition: int
+    ) -> PartitionLog:
+        """Return the log of a partition, creating the logs of all partitions if it has none.
+
+        Raises:
+            OSError: a log cannot be created.
+        """
+        log = self.logs.get(topic, {}).get(partition)
+        if log is not None:
+            return log
+        async with self._changing:
+            logs = self.logs.get(topic, {})
+            if partition not in logs:
+                count = self.partition_count(topic)
+                if count >= descriptors_max():
+                    raise OSError(errno.EMFILE, f"{count} partitions need more file descriptors")
+                missing = [each for each in range(count) if each not in logs]
+                # What the thread makes is added here: others may be iterating over the logs.
+                made = await trio.to_thread.run_sync(self._create, topic, missing)
+                logs = self.logs.setdefault(topic, {})
+                logs.update(made)
+            return logs[partition]
+
+    def _create(self, topic: str, partitions: list[int]) -> dict[int, PartitionLog]:
+        made: dict[int, PartitionLog] = {}
+        try:
+            for each in partitions:
+                made[each] = self._open(topic, each, is_clean=False)
+            sync_folder(self._path)
+        except OSError:
+            # What cannot be used is not left behind, or there might be too much to start again.
+            for each in partitions[: len(made) + 1]:
+                self._remove_empty(topic, each)
+            raise
+        return made
+
+    def _remove_empty(self, topic: str, partition: int) -> None:
+        """Remove the folder of a partition without messages."""
+        folder = os.path.join(self._path, f"{topic}-{partition}")
+        with suppress(OSError):
+            for segment in os.scandir(folder):
+                if not segment.stat().st_size:
+                    os.unlink(segment)
+            os.rmdir(folder)
+
+    def _open(self, topic: str, partition: int, *, is_clean: bool) -> PartitionLog:
+        folder = os.path.join(self._path, f"{topic}-{partition}")
+        os.makedirs(folder, exist_ok=True)
+        return PartitionLog(folder, self._config["log.file.size"], is_clean=is_clean)
+
+    async def delete(self, topic: str) -> int:
+        """Delete the logs of a topic, whose partition count is kept; returns how many there were.
+
+        Raises:
+            OSError: a folder cannot be removed.
+        """
+        async with self._changing:
+            logs = self.logs.pop(topic, {})
+            for log in logs.values():
+                await trio.to_thread.run_sync(_delete, log)
+            return len(logs)
+
+    async def flush(self, log: PartitionLog) -> None:
+        """Flush a log.
+
+        Raises:
+            OSError: nothing proves what is on disk; :meth:`flush_in_time` raises it, too.
+        """
+        try:
+            await log.flush()
+        except OSError as error:
+            self.failure = self.failure or error
+            self._flush_due.set()
+            raise
+
+    def appended(self, topic: str, log: PartitionLog) -> None:
+        """Have a log flushed in time, or soon if it has enough unflushed messages."""
+        if log not in self._unflushed:
+            ms = self._config.of_topic("topic.flush.intervals.ms", topic)
+            ms = self._config["log.default.flush.interval.ms"] if ms is None else ms
+            self._unflushed[log] = ms / 1000
+        if log.unflushed >= self._flush_count:
+            self._flush_due.set()
+
+    async def flush_in_time(self) -> None:
+        """Flush logs as their flush intervals say, until cancelled.
+
+        Raises:
+            OSError: a flush has failed; the broker must not go on.
+        """
+        count = self._flush_count
+        seconds = self._config["log.default.flush.scheduler.interval.ms"] / 1000
+        next_at = trio.current_time() + seconds
+        while True:
+            with trio.move_on_at(next_at):
+                await self._flush_due.wait()
+            if self.failure is not None:
+                raise self.failure
+            self._flush_due = trio.Event()
+            now = trio.current_time()
+            is_time = now >= next_at
+            for log, interval in list(self._unflushed.items()):
+                if log.unflushed >= count or (is_time and now - log.flushed_at >= interval):
+                    del self._unflushed[log]
+                    await self.flush(log)
+            if is_time:
+                next_at = now + seconds
+
+    async def remove_in_time(self) -> None:
+        """Remove segments as the retention settings say, until cancelled."""
+        while True:
+            await trio.sleep(60 * self._config["log.cleanup.interval.mins"])
+            await self.remove_old(now_ms())
+
+    async def remove_old(self, now_ms: int) -> None:
+        """Remove the segments that are too old, or too much.
+
+        Args:
+            now_ms: the current time, in milliseconds since the epoch.
+        """
+        size_max = self._config["log.retention.size"]
+        for topic in list(self.logs):
+            hours = self._config.of_topic("topic.log.retention.hours", topic)
+            hours = self._config["log.retention.hours"] if hours is None else hours
+            oldest = now_ms - hours * _MS_PER_HOUR
+            async with self._changing:  # a deleted topic may be there again, with the same files
+                for log in self.logs.get(topic, {}).values():
+                    removed = log.remove_modified_before(oldest)
+                    if size_max >= 0:
+                        removed += log.remove_above(size_max)
+                    if removed:
+                        await _remove(log, removed)
+
+
+def _delete(log: PartitionLog) -> None:
+    remove_files(reversed(log.segments))
+    shutil.rmtree(log.folder)
+
+
+async def _remove(log: PartitionLog, segments: list[Segment]) -> None:
+    try:
+        await trio.to_thread.run_sync(remove_files, segments)
+    except OSError as error:
+        logger.warning("cannot remove a segment: %s", error)
+    else:
+        logger.info("removed %s of %s", counted(len(segments), "segment"), single_line(log.folder))
+
+
+def _lock(path: str) -> int:
+    """Lock a file for this process, and return its descriptor."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return descriptor
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise ConfigError(
+            f"{os.path.dirname(path)} is in use by another broker; stop it, or give this one a"
+            " folder of its own (log.dir)"
+        ) from None
+    return descriptor
