@@ -8,10 +8,12 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import AsyncIterator
 from contextlib import suppress
-
-import trio
+from typing import TYPE_CHECKING
 
 from .arguments._parser import add_all, option, repeatable
+
+if TYPE_CHECKING:
+    import trio
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -46,6 +48,8 @@ def run(arguments: Namespace) -> int:
     Raises:
         TrionetError: a setting is not allowed, or the broker could not start.
     """
+    import trio  # here, as all that is imported below: --help must be fast
+
     logging.basicConfig(
         stream=sys.stderr,
         level=arguments.log_level.upper(),
@@ -66,7 +70,6 @@ def run(arguments: Namespace) -> int:
 
 
 def _settings(arguments: Namespace) -> dict[str, object]:
-    # Imported here: --help must be fast.
     from ..broker.config._properties import read_properties
     from ..errors import ConfigError
     from .arguments._values import key_value
@@ -86,6 +89,8 @@ def _settings(arguments: Namespace) -> dict[str, object]:
 
 
 async def _serve(settings: dict[str, object]) -> None:
+    import trio
+
     from .._util._raising import raise_single_error
     from ..jafka._broker import open_jafka_broker
 
