@@ -184,7 +184,9 @@ async def read_all(address: str, partition: int) -> list[tuple[int, bytes]]:
             assert 0 == data.error_code, data
             if position >= data.high_watermark:
                 return found
-            found.extend(_from(position, ((each[0], each[3]) for each in records_of(data))))
+            more = [*_from(position, ((each[0], each[3]) for each in records_of(data)))]
+            assert more, f"no record at offset {position}, before the end {data.high_watermark}"
+            found.extend(more)
 
 
 def _from(
