@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import trio
 
+from .._util._descriptors import raise_descriptor_limit
 from .._util._raising import raise_single_error
 from ..broker.config._broker_config import BrokerConfig
 from ..broker.config._dynamic_config_store import reset_altered
@@ -52,7 +53,7 @@ def run_broker(arguments: Namespace) -> int:
     )
     settings = _settings(arguments)
     show = _dashboard(arguments)
-    _raise_descriptor_limit()
+    raise_descriptor_limit()
     try:
         if arguments.add_scram is not None:
             _add_scram(arguments, settings)
@@ -221,16 +222,3 @@ def _report(broker: Broker) -> None:
         str(endpoint) for node in broker.node_ids for endpoint in broker.endpoints_of(node)
     )
     print(f"trionet broker ready: {addresses}", flush=True)
-
-
-def _raise_descriptor_limit() -> None:
-    """Raise the limit on open file descriptors to the hard limit, as Java does."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    except (ValueError, OSError):
-        pass  # keep the current limit; the acceptor logs when it is reached

@@ -7,7 +7,6 @@ import signal
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from .arguments._parser import add_all, option, repeatable
@@ -50,17 +49,15 @@ def run(arguments: Namespace) -> int:
     """
     import trio  # here, as all that is imported below: --help must be fast
 
+    from .._util._descriptors import raise_descriptor_limit
+
     logging.basicConfig(
         stream=sys.stderr,
         level=arguments.log_level.upper(),
         format="%(asctime)s %(levelname)s %(message)s",
     )
     settings = _settings(arguments)
-    with suppress(ImportError, OSError, ValueError):  # Windows; a limit that cannot be raised
-        import resource
-
-        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # as Java does
+    raise_descriptor_limit()
     try:
         trio.run(_serve, settings)
     except OSError as error:

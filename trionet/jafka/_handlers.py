@@ -176,11 +176,15 @@ class Handlers:
         self, topic: str | None, partition: int
     ) -> tuple[str, int]:
         """Return what to append to, and create the topic's logs even if nothing can be appended."""
-        if topic is None or not self._topics.is_legal(topic):
-            raise _illegal(topic)
+        topic = self._legal(topic)
         partition = self._topics.choose(topic, partition)
         await self._topics.log_of(topic, partition)
         return topic, partition
+
+    def _legal(self, topic: str | None) -> str:
+        if topic is None or not self._topics.is_legal(topic):
+            raise _illegal(topic)
+        return topic
 
     async def _multi_produce(  # noqa: ASYNC910
         self, request: codec.MultiProducerRequest
@@ -250,8 +254,7 @@ class Handlers:
         return codec.encode_offsets(log.offsets_before(request.time, request.count_max, now_ms()))
 
     def _log(self, topic: str | None, partition: int) -> PartitionLog | None:
-        if topic is None or not self._topics.is_legal(topic):
-            raise _illegal(topic)
+        topic = self._legal(topic)
         count = self._topics.partition_count(topic)
         if not 0 <= partition < count:
             raise ValueError(f"partition {partition} does not exist; allowed: 0 to {count - 1}")
@@ -259,8 +262,7 @@ class Handlers:
 
     async def _create(self, request: codec.CreaterRequest) -> Response:  # noqa: ASYNC910
         topic, partitions, _ = request
-        if topic is None or not self._topics.is_legal(topic):
-            raise _illegal(topic)
+        topic = self._legal(topic)
         if partitions < 0:
             raise ValueError(f"the number of partitions is {partitions}; allowed: 0 or more")
         return codec.encode_count(self._topics.create(topic, partitions))

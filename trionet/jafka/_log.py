@@ -23,6 +23,7 @@ from typing import Final
 
 import trio
 
+from .._util._descriptors import descriptor_limit, sync_descriptor
 from .._util._text import single_line
 from ..errors import TrionetError
 from ..net.wire._transmission import FileRange
@@ -38,7 +39,6 @@ _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0
 _DESCRIPTORS_LEFT: Final = 64
 #: More than this is no limit: it is the most that Linux allows by default.
 _DESCRIPTORS_MAX: Final = 2**20
-_sync: Final[Callable[[int], None]] = getattr(os, "fdatasync", os.fsync)
 _NOWAIT: Final = getattr(os, "RWF_NOWAIT", 0)
 #: Linux reads ahead and evicts in blocks of about this size.
 _PROBE_BYTES: Final = 128 * 1024
@@ -299,7 +299,7 @@ class PartitionLog:
         """Flush some segments, by default all that need it. Blocks; call it in a thread."""
         segments = self._dirty if segments is None else segments
         for segment in segments:
-            _sync(segment.fileno())
+            sync_descriptor(segment.fileno())
         if any(segment.has_new_name for segment in segments):
             sync_folder(self.folder)
             for segment in segments:
@@ -345,12 +345,7 @@ def remove_files(segments: Iterable[Segment]) -> None:
 
 def descriptors_max() -> int:
     """Return the number from which on file descriptors are not for logs."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return _DESCRIPTORS_MAX
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return _DESCRIPTORS_MAX if limit < 0 else min(_DESCRIPTORS_MAX, limit - _DESCRIPTORS_LEFT)
+    return min(_DESCRIPTORS_MAX, descriptor_limit() - _DESCRIPTORS_LEFT)
 
 
 def sync_folder(path: str) -> None:

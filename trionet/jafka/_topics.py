@@ -18,6 +18,7 @@ from typing import Final
 
 import trio
 
+from .._util._descriptors import lock_descriptor
 from .._util._text import counted, single_line
 from .._util._wall_clock import now_ms
 from ..errors import ConfigError
@@ -137,7 +138,7 @@ class Topics:
         """Return how many partitions a topic has, or would have once it is used."""
         default = self._config.of_topic("topic.partition.count.map", topic)
         count = self._config["num.partitions"] if default is None else default
-        return max(count, self._created[topic]) if topic in self._created else count
+        return max(count, self._created.get(topic, 0))
 
     def create(self, topic: str, partitions: int) -> int:
         """Raise the partition count of a topic to a number, if it is lower, and return it.
@@ -255,7 +256,6 @@ class Topics:
         Raises:
             OSError: a flush has failed; the broker must not go on.
         """
-        count = self._flush_count
         seconds = self._config["log.default.flush.scheduler.interval.ms"] / 1000
         next_at = trio.current_time() + seconds
         while True:
@@ -267,7 +267,9 @@ class Topics:
             now = trio.current_time()
             is_time = now >= next_at
             for log, interval in list(self._unflushed.items()):
-                if log.unflushed >= count or (is_time and now - log.flushed_at >= interval):
+                if log.unflushed >= self._flush_count or (
+                    is_time and now - log.flushed_at >= interval
+                ):
                     del self._unflushed[log]
                     await self.flush(log)
             if is_time:
@@ -317,11 +319,7 @@ def _lock(path: str) -> int:
     """Lock a file for this process, and return its descriptor."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
     try:
-        import fcntl
-    except ImportError:  # Windows
-        return descriptor
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_descriptor(descriptor)
     except OSError:
         os.close(descriptor)
         raise ConfigError(

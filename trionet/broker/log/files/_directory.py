@@ -28,6 +28,12 @@ from typing import Protocol, TypeVar
 
 import trio
 
+from ...._util._descriptors import (
+    descriptor_limit,
+    lock_descriptor,
+    sync_descriptor,
+    unlock_descriptor,
+)
 from ....errors import ConfigError
 
 T = TypeVar("T")
@@ -106,7 +112,7 @@ class LogFile:
             OSError: the state of the file on disk is unknown. A retry proves nothing, because
                 the kernel may have dropped the pages that it could not write.
         """
-        _sync_descriptor(self._descriptor)
+        sync_descriptor(self._descriptor)
 
     def __del__(self, _close: Callable[[int], None] = os.close) -> None:
         descriptor = getattr(self, "_descriptor", -1)  # missing if __init__ failed
@@ -159,7 +165,7 @@ def check_descriptor_limit(descriptor: int) -> int:
     Raises:
         OSError: EMFILE if too few file descriptors are left; ``descriptor`` was closed.
     """
-    limit = _descriptor_limit()
+    limit = descriptor_limit()
     left = min(RESERVED_DESCRIPTORS, limit // 16)
     if descriptor >= limit - left:
         os.close(descriptor)
@@ -186,7 +192,7 @@ class FolderLock:
     def release(self) -> None:
         """Release the lock. Idempotent."""
         if self._file is not None:
-            _unlock_descriptor(self._file.fileno())
+            unlock_descriptor(self._file.fileno())
             self._file = None
 
 
@@ -438,7 +444,7 @@ class FolderDirectory:
     def lock(self) -> FolderLock:
         file = self.create(".lock")
         try:
-            _lock_descriptor(file.fileno())
+            lock_descriptor(file.fileno())
         except OSError as error:
             raise ConfigError(
                 f"the data directory {self.path} is in use by another broker (its .lock is held); "
@@ -478,48 +484,3 @@ def _write_all(file: LogFile, position: int, data: Buffer) -> None:
             raise OSError("the file system wrote no bytes")
         position += written
         rest = rest[written:]
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _descriptor_limit() -> int:
-        return sys.maxsize
-
-    def _lock_descriptor(descriptor: int) -> None:
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-
-    def _unlock_descriptor(descriptor: int) -> None:
-        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
-
-else:
-    import fcntl
-    import resource
-
-    def _descriptor_limit() -> int:
-        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        return sys.maxsize if soft == resource.RLIM_INFINITY else soft
-
-    def _lock_descriptor(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-    def _unlock_descriptor(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
-
-
-if sys.platform == "darwin":
-
-    def _sync_descriptor(descriptor: int) -> None:
-        # On macOS, fsync leaves the bytes in the drive's cache.
-        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
-
-elif hasattr(os, "fdatasync"):
-
-    def _sync_descriptor(descriptor: int) -> None:
-        # Also writes a size that has grown; it only skips times and the like.
-        os.fdatasync(descriptor)
-
-else:
-
-    def _sync_descriptor(descriptor: int) -> None:
-        os.fsync(descriptor)
