@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -66,6 +66,8 @@ _MAKERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
 }
 #: The reason shown for parts of ``/snapshot`` from a broker of a different version.
 _UNKNOWN_FORMAT = "this broker reports some data in an unknown format"
+#: The subject of the alarm that no broker can be reached.
+REACHABILITY: Final = "reachability"
 _quota = row_factory(QuotaRow)
 
 
@@ -146,6 +148,13 @@ class Model:
         self._connection_quotas: Mapping[tuple[str, str], QuotaRow] = {}
         self._groups: dict[str, GroupRow] = {}
         self._group_internals: dict[str, Mapping[str, Any]] = {}
+
+    @property
+    def problems(self) -> list[str]:
+        """The alarms to show: if no broker can be reached, that one, since others follow from it."""
+        if self.unreachable is not None and REACHABILITY in self.alarms:
+            return [self.alarms[REACHABILITY]]
+        return list(self.alarms.values())
 
     # A broker's network layer is missing or cannot be read.
 
