@@ -40,11 +40,12 @@ class JafkaSource(NetworkSource):
     Args:
         client: the client for its metrics listener.
         what: the name of the broker in messages.
+        via: how the broker is read, for the header.
     """
 
-    def __init__(self, client: HttpClient, what: str) -> None:
+    def __init__(self, client: HttpClient, what: str, via: str) -> None:
         self._topics_reader = _Reader(client)
-        super().__init__(self._topics_reader, what, _LISTS)
+        super().__init__(self._topics_reader, what, _LISTS, via=via)
 
     async def _read(self, model: Model) -> str | None:
         problem = await super()._read(model)
