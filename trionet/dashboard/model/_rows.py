@@ -260,7 +260,7 @@ class LogRow:
 
 @attrs.frozen
 class FetchSessionRow:
-    """An incremental fetch session (KIP-227)."""
+    """An incremental fetch session (KIP-227) and the client that began it."""
 
     number: int
     id: int
@@ -268,6 +268,8 @@ class FetchSessionRow:
     partitions: int
     uses_topic_ids: bool
     idle_seconds: float
+    client_id: str | None = None
+    client_host: str | None = None
 
 
 @attrs.frozen
@@ -398,6 +400,8 @@ class LagRow:
         end: the end offset.
         lag: the number of offsets from ``committed`` to ``end``; None if either is unknown.
         member: the id of the member that owns the partition.
+        position: the offset that the member fetches next; from a trionet broker only.
+        unread: the number of offsets from ``position`` to ``end``; None if either is unknown.
     """
 
     topic: str
@@ -408,6 +412,8 @@ class LagRow:
     lag: int | None
     member: str | None
     metadata: str = ""
+    position: int | None = None
+    unread: int | None = None
 
 
 @attrs.frozen
@@ -420,11 +426,14 @@ class GroupRow:
             another group.
         members: the number of members; None until the group has been described.
         lag: the sum over partitions with a committed offset; None if unknown.
+        unread: the sum over partitions with a known position; None if none is known.
         state_seconds: the time in the current state; from a trionet broker only.
         detail: the members; None until the group has been described.
         lags: the lag in each partition; None until it has been read.
         failure: why members or offsets could not be read, as a sentence.
         read_at: the time when members and offsets were last read, in seconds on the loop's clock.
+        history: the history of ``lag``; None until it has been read.
+        moved: the partitions that have another owner since the last rebalance, if it was recent.
     """
 
     id: str
@@ -441,6 +450,9 @@ class GroupRow:
     lags: tuple[LagRow, ...] | None = None
     failure: str | None = None
     read_at: float | None = None
+    unread: int | None = None
+    history: History | None = None
+    moved: tuple[tuple[str, int], ...] = ()
 
 
 @attrs.frozen
@@ -568,7 +580,12 @@ def with_internals(row: GroupRow, values: Mapping[str, Any]) -> GroupRow:
         row: the row reported by the cluster.
         values: the group's entry under ``groups`` in ``/snapshot``.
     """
-    detail = row.detail
+    detail, lags, unread = row.detail, row.lags, None
+    if lags is not None:
+        positions = {(topic, number): at for topic, number, at in values.get("positions", ())}
+        lags = tuple(_lag_with_position(each, positions) for each in lags)
+        known = [each.unread for each in lags if each.unread is not None]
+        unread = sum(known) if known else None
     if detail is not None:
         inside = {member["id"]: member for member in values["members"]}
         detail = tuple(_member_with_internals(member, inside.get(member.id)) for member in detail)
@@ -579,7 +596,16 @@ def with_internals(row: GroupRow, values: Mapping[str, Any]) -> GroupRow:
         generation=values["generation"],
         members=len(values["members"]),
         detail=detail,
+        lags=lags,
+        unread=unread,
     )
+
+
+def _lag_with_position(row: LagRow, positions: Mapping[tuple[str, int], int]) -> LagRow:
+    position = positions.get((row.topic, row.partition))
+    # Read at different times: the position may be ahead of the end.
+    unread = None if position is None or row.end is None else max(0, row.end - position)
+    return attrs.evolve(row, position=position, unread=unread)
 
 
 def _member_with_internals(member: MemberRow, values: Mapping[str, Any] | None) -> MemberRow:

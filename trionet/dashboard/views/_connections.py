@@ -193,6 +193,8 @@ SESSION_COLUMNS: Final[tuple[Column[FetchSessionRow], ...]] = (
     Column("epoch", "EPOCH", 10, text="{:,}".format, right=True),
     Column("partitions", "PARTITIONS", 10, text=units.count, right=True),
     Column("idle_seconds", "IDLE", 8, text=units.duration, right=True),
+    Column("client_id", "CLIENT ID", 14, priority=1, grow=1),
+    Column("client_host", "HOST", 15, priority=2),
     Column(
         "uses_topic_ids", "NAMED BY", 8, text=lambda value: "id" if value else "name", priority=1
     ),
