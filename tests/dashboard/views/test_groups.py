@@ -6,8 +6,8 @@ import attrs
 import pytest
 
 from support.shown import Shown, wanted_by
+from trionet.dashboard.model._group_past import MOVED_SECONDS
 from trionet.dashboard.model._model import Model
-from trionet.dashboard.model._owners import MOVED_SECONDS
 from trionet.dashboard.model._rows import GroupRow, LagRow, MemberRow
 from trionet.dashboard.ui._view import Act
 

@@ -22,12 +22,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ._figures import Figures, SteppedHistory
-from ._owners import Owners
+from ._figures import Figures
+from ._group_past import GroupPast
 from ._pipeline import Pipeline
 from ._rates import BrokerRates
 from ._rows import (
@@ -65,10 +65,6 @@ _MAKERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "fetch_sessions": row_factory(FetchSessionRow),
     "log": row_factory(LogRow),
 }
-#: The interval of the histories of lag, in seconds, and for how many intervals a lag holds that was
-#: not read again, which is longer than the longest pause between two reads.
-LAG_STEP_SECONDS: Final = 5.0
-LAG_STEPS_HELD: Final = 4
 #: The reason shown for parts of ``/snapshot`` from a broker of a different version.
 _UNKNOWN_FORMAT = "this broker reports some data in an unknown format"
 _quota = row_factory(QuotaRow)
@@ -146,7 +142,7 @@ class Model:
         self._client_quotas: Mapping[tuple[str, str], QuotaRow] = {}
         self._connection_quotas: Mapping[tuple[str, str], QuotaRow] = {}
         self._groups: dict[str, GroupRow] = {}
-        self._owners: dict[str, Owners] = {}
+        self._group_pasts: dict[str, GroupPast] = {}
         self._group_internals: dict[str, Mapping[str, Any]] = {}
 
     # A broker's network layer is missing or cannot be read.
@@ -381,7 +377,8 @@ class Model:
             total: the number of groups, if known.
         """
         inside = self._group_internals
-        rows = {id: self._with_past(row) for id, row in rows.items()}
+        pasts = self._group_pasts
+        rows = {id: pasts.setdefault(id, GroupPast()).update(row) for id, row in rows.items()}
         self._groups |= rows
         self.groups.update(
             {
@@ -393,22 +390,9 @@ class Model:
         )
         if all_of is not None:
             self._groups = {id: row for id, row in self._groups.items() if id in all_of}
-            self._owners = {id: each for id, each in self._owners.items() if id in all_of}
+            self._group_pasts = {id: past for id, past in pasts.items() if id in all_of}
             self.groups.retain(all_of | inside.keys(), now)
             self._groups_changed(now)
-
-    def _with_past(self, row: GroupRow) -> GroupRow:
-        """Add what is known of the group's past, if the group was read since the row of before."""
-        before = self._groups.get(row.id)
-        if row.read_at is None or (before is not None and before.read_at == row.read_at):
-            return row
-        history = row.history or SteppedHistory(LAG_STEP_SECONDS, LAG_STEPS_HELD)
-        if row.lag is None:
-            history.mark_unknown()
-        else:
-            history.add(row.read_at, row.lag)
-        owners = self._owners.setdefault(row.id, Owners())
-        return attrs.evolve(row, history=history, moved=owners.update(row, row.read_at))
 
     def update_group_internals(self, groups: Iterable[Mapping[str, Any]], now: float) -> None:
         """Update the groups from a broker's snapshot, which may be partial."""
