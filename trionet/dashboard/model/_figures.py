@@ -157,6 +157,8 @@ FIGURES: Final[Mapping[str, FigureKind]] = {
     "connections_created": FigureKind("connections opened", Unit.PER_SECOND),
     "connections_closed": FigureKind("connections closed", Unit.PER_SECOND),
     "in_flight": FigureKind("requests in flight", Unit.COUNT),
+    "muted": FigureKind("muted channels", Unit.COUNT),
+    "staged": FigureKind("staged receives", Unit.COUNT),
     "request_queue": FigureKind("request queue", Unit.COUNT),
     "request_queue_max": FigureKind("queued.max.requests", Unit.COUNT),
     "response_queue": FigureKind("response queue", Unit.COUNT),

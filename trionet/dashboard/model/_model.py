@@ -34,6 +34,7 @@ from ._rows import (
     About,
     ApiRow,
     BrokerRow,
+    ChannelCounts,
     ClosedRow,
     CloseReasonRow,
     ConfigRow,
@@ -48,6 +49,7 @@ from ._rows import (
     TaskRow,
     TopicRow,
     TransactionRow,
+    connection_row,
     from_internals,
     row_factory,
     with_internals,
@@ -60,7 +62,6 @@ if TYPE_CHECKING:
 
 #: The functions that convert rows, keyed by the name of the list in ``/snapshot``.
 _MAKERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
-    "connections": row_factory(ConnectionRow),
     "recently_closed": row_factory(ClosedRow),
     "fetch_sessions": row_factory(FetchSessionRow),
     "log": row_factory(LogRow),
@@ -68,6 +69,7 @@ _MAKERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
 #: The reason shown for parts of ``/snapshot`` from a broker of a different version.
 _UNKNOWN_FORMAT = "this broker reports some data in an unknown format"
 _quota = row_factory(QuotaRow)
+_CHANNELS = tuple(field.name for field in attrs.fields(ChannelCounts))
 
 
 class Model:
@@ -78,6 +80,7 @@ class Model:
         changed: called by sources after each change.
         figures: the figures of the overview, keyed by name, with histories.
         apis: request counts and times, keyed by API name.
+        channels: the open channels by what they do; None if unknown.
         connections: the open connections, keyed by number.
         closed: closed connections, keyed by number, the most recent first.
         close_reasons: the number of closed connections, keyed by the name of the reason.
@@ -108,6 +111,7 @@ class Model:
         self.about = About()
         self.figures = Figures()
         self.apis: Section[str, ApiRow] = Section()
+        self.channels: ChannelCounts | None = None
         self.connections: Section[int, ConnectionRow] = Section()
         self.closed: Section[int, ClosedRow] = Section()
         self.close_reasons: Section[str, CloseReasonRow] = Section()
@@ -158,6 +162,7 @@ class Model:
         Counters keep their last values, shown with an age. Rates and histories become unknown.
         """
         self.about = attrs.evolve(self.about, uptime_seconds=None)
+        self.channels = None
         self.apis.amend(self._rates.unknown_apis(self.apis))
         self.processors.amend(self._rates.unknown_processors(self.processors))
         self.close_reasons.amend(
@@ -248,6 +253,10 @@ class Model:
                 section.mark_missing("this broker is too old: its snapshot does not list APIs")
             else:
                 section.replace(rows, now)
+        try:
+            self.channels = ChannelCounts(*map(snapshot.about["channels"].__getitem__, _CHANNELS))
+        except MALFORMED:  # or an older broker; the figures about them say which
+            self.channels = None
         self._connection_quotas = {}
         try:
             self._connection_quotas = {
@@ -286,6 +295,11 @@ class Model:
             section: the name of the list in ``/snapshot``.
             rows: the rows as JSON objects.
         """
+        if section == "connections":
+            before = self.connections
+            return {
+                each["number"]: connection_row(each, before.get(each["number"])) for each in rows
+            }
         return {row.number: row for row in map(_MAKERS[section], rows)}
 
     def replace_rows(self, section: str, rows: dict[int, Any], total: int, now: float) -> None:

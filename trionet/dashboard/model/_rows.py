@@ -170,8 +170,34 @@ class ApiRow:
 
 
 @attrs.frozen
+class ChannelCounts:
+    """The open channels by what they do or wait for.
+
+    Attributes:
+        total: the number of open channels.
+        examined: the number of channels that the other counts are about.
+        muted: the number of channels that are not read because of a request or a throttle.
+        staged: the number of frames that have been read and wait for their turn.
+        with_staged: the number of channels with such frames.
+        phases: the number of channels in each phase.
+    """
+
+    total: int
+    examined: int
+    muted: int
+    staged: int
+    with_staged: int
+    phases: Mapping[str, int]
+
+
+@attrs.frozen
 class ConnectionRow:
-    """An open connection. See ``/snapshot`` in docs/metrics.md for the attributes."""
+    """An open connection. See ``/snapshot`` in docs/metrics.md for the other attributes.
+
+    Attributes:
+        request_rate: the number of requests per second since the read before.
+        byte_rate: the number of bytes received and sent per second since the read before.
+    """
 
     number: int
     id: str
@@ -195,6 +221,8 @@ class ConnectionRow:
     request: str | None
     request_seconds: float | None
     staged: int | None
+    request_rate: float | None = None
+    byte_rate: float | None = None
 
 
 @attrs.frozen
@@ -573,6 +601,26 @@ def row_factory(row: Callable[..., R]) -> Callable[[Mapping[str, Any]], R]:
     return make
 
 
+def connection_row(values: Mapping[str, Any], before: ConnectionRow | None) -> ConnectionRow:
+    """Return the row of an open connection, with rates if it was open at the read before.
+
+    Args:
+        values: the entry under ``connections`` in a broker's snapshot.
+        before: the row of the read before.
+    """
+    row = _connection_row(values)
+    # The age is a clock of the broker, which needs no other.
+    seconds = 0.0 if before is None else row.age_seconds - before.age_seconds
+    if before is None or seconds <= 0 or row.id != before.id:
+        return row
+    grown = row.bytes_received + row.bytes_sent - before.bytes_received - before.bytes_sent
+    return attrs.evolve(
+        row,
+        request_rate=(row.requests - before.requests) / seconds,
+        byte_rate=grown / seconds,
+    )
+
+
 def with_internals(row: GroupRow, values: Mapping[str, Any]) -> GroupRow:
     """Merge the row of a group with its entry in a broker's snapshot.
 
@@ -637,4 +685,5 @@ def from_internals(values: Mapping[str, Any]) -> GroupRow:
     return with_internals(row, values)
 
 
+_connection_row = row_factory(ConnectionRow)
 _transaction_row = row_factory(TransactionRow)
