@@ -17,7 +17,7 @@ from trionet.broker.model._fetch_sessions import FetchedPartition
 from trionet.broker.telemetry._fetch_positions import FetchPositions
 from trionet.client.consumer.assignors._consumer_protocol import encode_assignment
 
-Position = tuple[str, int, int]
+Position = list[str | int]
 
 
 def positions(broker: Broker) -> dict[str, Sequence[Position]]:
@@ -52,7 +52,7 @@ async def test_a_position_is_ahead_of_what_is_committed(slots: int) -> None:
         ) as consumer:
             await consumer.next_batch()
 
-            await until(broker, "g", [("t", 0, 2), ("t", 1, 0)])
+            await until(broker, "g", [["t", 0, 2], ["t", 1, 0]])
 
 
 def group(client_id: str) -> Group:
@@ -70,7 +70,7 @@ def test_clients_that_cannot_be_told_apart_have_no_position() -> None:
     app, other = ("app", "10.0.0.7"), ("app", "10.0.0.8")
     fetched = [(each, FetchedPartition(("t", 0), at, 1, -1)) for each, at in ((app, 5), (other, 9))]
 
-    assert [("t", 0, 5)] == FetchPositions(fetched, lambda _: None).of(group("app"))
+    assert [["t", 0, 5]] == FetchPositions(fetched, lambda _: None).of(group("app"))
     assert [] == FetchPositions(fetched, lambda _: None).of(group("another"))
     fetched.append((app, FetchedPartition(("t", 0), 7, 1, -1)))
     assert [] == FetchPositions(fetched, lambda _: None).of(group("app"))

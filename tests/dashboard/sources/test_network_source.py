@@ -111,6 +111,7 @@ GOES_ON = {
     "mute_state",
     "is_muted",
     "epoch",
+    "positions",
 }
 
 

@@ -59,11 +59,11 @@ class FetchPositions:
             # None from the second that differs on.
             self._offsets[key] = offset if self._offsets.get(key, offset) == offset else None
 
-    def of(self, group: Group) -> list[tuple[str, int, int]]:
-        """Return the known positions of a group's members as ``(topic, partition, offset)``."""
+    def of(self, group: Group) -> list[list[str | int]]:
+        """Return the known positions of a group's members as ``[topic, partition, offset]``."""
         if group.protocol_type != CONSUMER:
             return []
-        found = []
+        found: list[list[str | int]] = []
         for member in group.members:
             client = member.client_id, member.client_host.removeprefix("/")
             for topic, index in _assigned(member.assignment):
@@ -72,7 +72,7 @@ class FetchPositions:
                 self._left -= 1
                 offset = self._offsets.get((client, (topic, index)))
                 if offset is not None:
-                    found.append((topic, index, offset))
+                    found.append([topic, index, offset])
         return found
 
 
