@@ -79,6 +79,7 @@ def busy_model(name: str = "billing") -> Model:
 ROWS: Final[dict[str, Any]] = {
     "closed": row_types.ClosedRow,
     "close_reasons": row_types.CloseReasonRow,
+    "requests": row_types.RequestRow,
     "fetch_sessions": row_types.FetchSessionRow,
     "tasks": row_types.TaskRow,
     "brokers": row_types.BrokerRow,

@@ -189,6 +189,42 @@ async def test_a_list_is_only_read_while_it_is_looked_at() -> None:
                 nursery.cancel_scope.cancel()
 
 
+async def test_both_report_the_requests_of_a_connection() -> None:
+    async with busy_broker() as (near, far):
+        [id, *_] = [row["id"] for row in (await near.rows("connections"))[0] if row["client_id"]]
+        await near.requests(id, 10)
+        assert await far.requests(id, 10) == []
+        with trio.fail_after(10):
+            while not (rows := await near.requests(id, 10)):  # noqa: ASYNC110 - there is no event
+                await trio.sleep(0.01)
+        assert rows[-1] in await far.requests(id, 100)
+
+
+async def test_the_requests_of_a_connection_arrive_while_they_are_shown() -> None:
+    async with open_broker() as broker, connect(broker.bootstrap_servers) as client:
+        await create_topic(client, "t")
+        with broker.watch() as metrics:
+            reader = InProcessReader(metrics)
+            [connection] = (await reader.rows("connections"))[0]
+            source = NetworkSource(reader, "the broker")
+            source.interval_seconds = 0.02
+            source.focus("requests", connection["id"])
+            async with watching(source) as watched:
+                model = await watched.until(lambda model: model.requests.updated_at is not None)
+                await append(client, b"one", b"two")
+                await watched.until(lambda model: len(model.requests) >= 2)
+                newest, oldest, *_ = model.requests.values()
+                assert ("Produce", "Produce") == (newest.api, oldest.api)
+                assert newest.number > oldest.number
+
+                assert await reader.close_connection(connection["id"])
+                await watched.until(lambda model: bool(model.closed))
+                assert "LOCAL_CLOSE" == next(iter(model.closed.values())).reason
+                source.focus("requests", "another")
+                await watched.until(lambda model: model.requests_of == "another")
+                assert 0 == len(model.requests)
+
+
 class _SlowTeller:
     """Tells of a broker; its list of connections is long, and takes its time."""
 

@@ -28,6 +28,7 @@ from ...protocol._codec import ApiVersionCodec
 from ...protocol._config_types import Password
 from ...server._request_channel import Request
 from ...server._socket_server import SocketServer
+from ...server.metrics._request_tap import RequestTap
 from ...server.metrics._server_metrics import server_collectors, server_sections, server_state
 from ...server.metrics._snapshot_sections import Section
 from ..config._broker_config import BrokerConfig
@@ -144,6 +145,7 @@ class BrokerMetrics:
         registry: the registry of collectors; further collectors may be registered.
         log: the recent log lines to report.
         sections: the sections of ``/snapshot`` by name.
+        tap: the requests of single connections.
         endpoint: the bound address of the metrics listener; None if it is not open.
         url: the base URL of the metrics listener, such as ``http://127.0.0.1:9404``; None if it is
             not open.
@@ -158,6 +160,7 @@ class BrokerMetrics:
     log: LogRing
     registry: Registry = attrs.field(factory=Registry, init=False)
     sections: Mapping[str, Section] = attrs.field(init=False)
+    tap: RequestTap = attrs.field(init=False)
     endpoint: Endpoint | None = attrs.field(default=None, init=False)
     url: str | None = attrs.field(default=None, init=False)
 
@@ -171,6 +174,7 @@ class BrokerMetrics:
             "transactions": transactions_section(state),
             "fetch_sessions": fetch_sessions_section(lambda: state.fetch_sessions.sessions, now),
         }
+        self.tap = RequestTap(self._server.recording, _name_of)
         self._produce_conversions = Meter(*PRODUCE_CONVERSIONS)
         self._fetch_conversions = Meter(*FETCH_CONVERSIONS)
         self._records_without_key = Meter(*RECORDS_WITHOUT_KEY)
@@ -230,7 +234,8 @@ class BrokerMetrics:
             nursery.start_soon(secured.keep_fresh, name="metrics-certificates")
             tls = secured.tls
         orders = {"/connections/close": self._close_connection}
-        pages = MetricsPages(self.snapshot, self.about, self.sections, orders)
+        streams = {"requests": self.tap.section}
+        pages = MetricsPages(self.snapshot, self.about, self.sections, orders, streams)
         listener = MetricsListener(
             pages.find,
             endpoint,

@@ -45,6 +45,7 @@ from ._rows import (
     PartitionRow,
     ProcessorRow,
     QuotaRow,
+    RequestRow,
     Section,
     TaskRow,
     TopicRow,
@@ -66,6 +67,8 @@ _MAKERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "fetch_sessions": row_factory(FetchSessionRow),
     "log": row_factory(LogRow),
 }
+#: The maximum number of requests kept of the connection that is shown.
+REQUESTS_MAX = 500
 #: The reason shown for parts of ``/snapshot`` from a broker of a different version.
 _UNKNOWN_FORMAT = "this broker reports some data in an unknown format"
 _quota = row_factory(QuotaRow)
@@ -82,6 +85,9 @@ class Model:
         apis: request counts and times, keyed by API name.
         channels: the open channels by what they do; None if unknown.
         connections: the open connections, keyed by number.
+        requests: requests of :attr:`requests_of`, keyed by number, the newest first.
+        requests_of: the id of a connection; None if no connection's requests are shown.
+        requests_skipped: the number of its requests that came faster than they could be read.
         closed: closed connections, keyed by number, the most recent first.
         close_reasons: the number of closed connections, keyed by the name of the reason.
         processors: the network processors, keyed by number.
@@ -113,6 +119,9 @@ class Model:
         self.apis: Section[str, ApiRow] = Section()
         self.channels: ChannelCounts | None = None
         self.connections: Section[int, ConnectionRow] = Section()
+        self.requests: Section[int, RequestRow] = Section()
+        self.requests_of: str | None = None
+        self.requests_skipped = 0
         self.closed: Section[int, ClosedRow] = Section()
         self.close_reasons: Section[str, CloseReasonRow] = Section()
         self.processors: Section[int, ProcessorRow] = Section()
@@ -336,7 +345,25 @@ class Model:
         self.configs = Section()
         self.set_alarm("configs", None)
 
-    # Records as they arrive.
+    # Requests and records as they arrive.
+
+    def select_requests(self, of: str | None) -> None:
+        """Switch to the requests of another connection, or of none."""
+        self.requests_of, self.requests_skipped = of, 0
+        self.requests = Section()
+
+    def append_requests(self, rows: Sequence[RequestRow], skipped: int, now: float) -> None:
+        """Append requests, dropping the oldest if there are too many.
+
+        Args:
+            rows: the requests, the newest first.
+            skipped: the number of requests between them and those of before.
+            now: the current time in seconds on this loop's clock.
+        """
+        kept = islice(self.requests.items(), max(0, REQUESTS_MAX - len(rows)))
+        newest = {row.number: row for row in rows[:REQUESTS_MAX]}
+        self.requests.replace({**newest, **dict(kept)}, now)
+        self.requests_skipped += skipped
 
     def select_tail(self, of: tuple[str, int | None] | None) -> None:
         """Switch to the records of another topic or partition, or of none."""

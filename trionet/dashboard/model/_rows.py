@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
+from ...metrics._request_times import PHASES
 from ._figures import History
 
 K = TypeVar("K")
@@ -223,6 +224,30 @@ class ConnectionRow:
     staged: int | None
     request_rate: float | None = None
     byte_rate: float | None = None
+
+
+@attrs.frozen
+class RequestRow:
+    """A finished request of the connection that is shown.
+
+    Attributes:
+        number: the number among the requests that the broker has recorded, ascending.
+        time: when the request was received, in seconds since the epoch.
+        api: the name of the API in Kafka, or another name of the request.
+        error_code: the first error in the response; 0 for none.
+        phases_ms: the time in each of Kafka's seven phases; see :attr:`ApiRow.phases_ms`. The
+            throttle is 0 while it lasts.
+    """
+
+    number: int
+    time: float
+    api: str | None
+    version: int | None
+    client_id: str | None
+    error_code: int
+    request_bytes: int
+    response_bytes: int
+    phases_ms: tuple[float, ...]
 
 
 @attrs.frozen
@@ -601,6 +626,12 @@ def row_factory(row: Callable[..., R]) -> Callable[[Mapping[str, Any]], R]:
     return make
 
 
+def request_row(values: Mapping[str, Any]) -> RequestRow:
+    """Return the row of an entry under ``/snapshot/requests``."""
+    phases = values["phases_ms"]
+    return _request_row({**values, "phases_ms": tuple(phases[phase] for phase in PHASES)})
+
+
 def connection_row(values: Mapping[str, Any], before: ConnectionRow | None) -> ConnectionRow:
     """Return the row of an open connection, with rates if it was open at the read before.
 
@@ -686,4 +717,5 @@ def from_internals(values: Mapping[str, Any]) -> GroupRow:
 
 
 _connection_row = row_factory(ConnectionRow)
+_request_row = row_factory(RequestRow)
 _transaction_row = row_factory(TransactionRow)

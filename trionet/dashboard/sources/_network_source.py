@@ -15,7 +15,7 @@ import trio
 
 from ...errors import TrionetError
 from ..model._model import Model
-from ..model._rows import TaskRow, transaction_from_snapshot
+from ..model._rows import TaskRow, request_row, transaction_from_snapshot
 from ..model._snapshot import MALFORMED, BrokerSnapshot, from_json, from_snapshot
 from ._http_client import HttpClient
 from ._source import INTERVAL_SECONDS, Started
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 #: The lists of ``/snapshot``, keyed by the section of the model that is shown.
 LISTS: Final[Mapping[str, str]] = {
     "connections": "connections",
+    "requests": "connections",
     "closed": "recently_closed",
     "fetch_sessions": "fetch_sessions",
     "groups": "groups",
@@ -61,11 +62,17 @@ class NetworkSource:
         self._what = what
         self._lists = lists
         self._list = lists.get(_OF_OVERVIEW)
+        self._connection: str | None = None
+        self._is_gone = False
         self._wake = trio.Event()
         self._list_due_at = 0.0
 
-    def focus(self, section: str | None, key: object = None) -> None:  # noqa: ARG002 - Source
+    def focus(self, section: str | None, key: object = None) -> None:
         """Select the data to show; see :meth:`.Source.focus`."""
+        connection = key if section == "requests" and isinstance(key, str) else None
+        if connection != self._connection:
+            self._connection, self._is_gone = connection, False
+            self._wake.set()
         name = self._lists.get(_OF_OVERVIEW if section is None else section)
         if name != self._list:
             self._list, self._list_due_at = name, 0.0
@@ -100,16 +107,44 @@ class NetworkSource:
     async def _read(self, model: Model) -> str | None:
         """Read the figures and the list, and return why the list could not be read, or None."""
         model.update_network(await self._reader.take(), trio.current_time())
+        if model.requests_of != self._connection:
+            model.select_requests(self._connection)
+        if self._connection is not None:
+            await self._read_requests(model, self._connection)
         name = self._list
         if name is None or trio.current_time() < self._list_due_at:
             return None
         try:
             await self._read_list(model, name)
+            if self._connection is not None:
+                await self._read_why_closed(model, self._connection)
         except (*_UNREADABLE, *MALFORMED) as error:
             why = f"{name} of {self._what} could not be read: {_reason(error)}"
             model.mark_list_failed(name, why)
             return why
         return None
+
+    async def _read_requests(self, model: Model, connection: str) -> None:
+        """Read the newest requests of a connection, as many as are worth showing."""
+        last = next(iter(model.requests), 0)
+        is_first = model.requests.updated_at is None
+        try:
+            found = await self._reader.requests(connection, REQUESTS_PER_READ)
+            rows = [request_row(each) for each in found if each["number"] > last]
+        except (*_UNREADABLE, *MALFORMED) as error:
+            model.requests.mark_failed(f"requests could not be read: {_reason(error)}")
+            return
+        if connection != self._connection:
+            return  # another one is shown by now
+        has_gap = not is_first and len(rows) == len(found) == REQUESTS_PER_READ
+        skipped = max(0, rows[-1].number - last - 1) if has_gap else 0
+        model.append_requests(rows, skipped, trio.current_time())
+
+    async def _read_why_closed(self, model: Model, connection: str) -> None:
+        """Read once why a connection was closed."""
+        if not self._is_gone and all(row.id != connection for row in model.connections.values()):
+            self._is_gone = True
+            await self._read_list(model, "recently_closed")
 
     async def _read_list(self, model: Model, name: str) -> None:
         rows, total = await self._reader.rows(name)
@@ -146,6 +181,8 @@ def _reason(error: Exception) -> str:
 
 #: The number of rows per page, the maximum that a listener returns.
 ROWS_PER_PAGE: Final = 500
+#: The maximum number of requests of a connection in one read, more than a screen has lines.
+REQUESTS_PER_READ: Final = 200
 #: The supported version of ``/snapshot``.
 VERSION: Final = 1
 
@@ -164,6 +201,10 @@ class SnapshotReader(Protocol):
 
     async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
         """Read a list, newest row first, and return its rows and the total number of rows."""
+        ...
+
+    async def requests(self, connection: str, count_max: int) -> Sequence[Mapping[str, Any]]:
+        """Read the last requests of a connection, the newest first, from the first call on."""
         ...
 
 
@@ -192,6 +233,10 @@ class InProcessReader:
             if len(page.rows) < ROWS_PER_STEP:
                 return rows, page.total
             before = page.rows[-1]["number"]  # type: ignore[assignment] # an int
+
+    async def requests(self, connection: str, count_max: int) -> Sequence[Mapping[str, Any]]:
+        await trio.lowlevel.checkpoint()
+        return self._metrics.tap.watch(connection)(count_max, None).rows
 
     async def close_connection(self, id: str) -> bool:
         """Close a connection, and return whether it existed."""
@@ -229,6 +274,12 @@ class MetricsListenerReader:
             if page["next"] is None:
                 return rows, page["total"]
             before = f"&before={page['next']}"
+
+    async def requests(self, connection: str, count_max: int) -> Sequence[Mapping[str, Any]]:
+        id = quote(connection, safe="")
+        page = await self._page(f"/snapshot/requests?connection={id}&limit={count_max}")
+        rows: list[Mapping[str, Any]] = page["rows"]
+        return rows
 
     async def close_connection(self, id: str) -> bool:
         """Close a connection, and return whether it existed.

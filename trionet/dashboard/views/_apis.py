@@ -27,7 +27,7 @@ from ..ui._view import View
 
 if TYPE_CHECKING:
     from ..model._model import Model
-    from ..model._rows import ApiRow
+    from ..model._rows import ApiRow, RequestRow
 
 #: The six phases whose sum is the seventh, the total.
 PHASE_NAMES: Final = ("queue", "local", "remote", "throttle", "response queue", "send")
@@ -37,7 +37,8 @@ HISTOGRAM_LINES: Final = 8
 _SPAN: Final = math.log2(17 / 16)
 
 
-def _phase_bar(row: ApiRow, width: int, pen: Pen) -> Line:
+def phase_bar(row: ApiRow | RequestRow, width: int, pen: Pen) -> Line:
+    """Draw the phases of a row side by side."""
     return stacked_bar(row.phases_ms[: len(PHASE_NAMES)], width, pen)
 
 
@@ -68,7 +69,7 @@ API_COLUMNS: Final[tuple[Column[ApiRow], ...]] = (
     Column("max_ms", "MAX", 8, text=units.milliseconds, right=True, priority=3),
     Column("mean_bytes", "SIZE", 8, text=units.size, right=True, priority=4),
     Column("trend", "TREND", 12, None, priority=5, draw=draw_history),
-    Column("mean_ms", "WHERE THE TIME GOES", 20, _mean_ms, priority=1, grow=3, draw=_phase_bar),
+    Column("mean_ms", "WHERE THE TIME GOES", 20, _mean_ms, priority=1, grow=3, draw=phase_bar),
     *(
         Column(f"{name.replace(' ', '_')}_ms", name, 0, partial(_phase_ms, index))
         for index, name in enumerate(PHASE_NAMES)
@@ -130,7 +131,7 @@ class ApiView(View):
         ]
         yield []
         yield pen.rule("Phases, mean of the last 10 seconds")
-        yield from _phases(row, pen)
+        yield from phase_lines(row.phases_ms, pen)
         yield []
         yield pen.rule("Total time of the last 10 seconds")
         yield from histogram(row.buckets, pen)
@@ -139,13 +140,19 @@ class ApiView(View):
         yield from heat_lines(row.spreads, pen)
 
 
-def _phases(row: ApiRow, pen: Pen) -> Iterator[Line]:
-    if not row.phases_ms:
+def phase_lines(phases_ms: Sequence[float], pen: Pen) -> Iterator[Line]:
+    """Draw a line for each phase with its time and its share, and the total time.
+
+    Args:
+        phases_ms: the times of the phases and in total; empty if there was no request.
+        pen: the pen for drawing.
+    """
+    if not phases_ms:
         yield [Segment(" no requests", palette.DIM)]
         return
-    total = row.phases_ms[-1]
+    total = phases_ms[-1]
     width = max(0, pen.width - 40)
-    for index, (name, ms) in enumerate(zip(PHASE_NAMES, row.phases_ms, strict=False)):
+    for index, (name, ms) in enumerate(zip(PHASE_NAMES, phases_ms, strict=False)):
         share = ms / total if total else 0.0
         filled = round(max(0.0, min(1.0, share)) * width)
         glyph = pen.glyphs.parts[index]
