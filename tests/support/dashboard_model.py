@@ -160,6 +160,14 @@ def _taken(second: int) -> BrokerSnapshot:
         "closed": {"CLIENT_DISCONNECTED": 9 + second // 4, "IDLE_EXPIRED": 1},
         "apis": apis,
         "processors": [_processor(number, requests) for number in range(3)],
+        "channels": {
+            "total": 30,
+            "examined": 30,
+            "muted": 8 + second % 4,
+            "staged": second * 7 % 5,
+            "with_staged": 2,
+            "phases": {"idle": 19, "staged": 1, "remote": 7, "request queue": 2, "throttled": 1},
+        },
     }
     readings: Readings = {
         LOOP_IDLE_SECONDS: {(): 0.4 * second + rng.random() / 10},
@@ -233,6 +241,8 @@ def _connection(number: int, name: str) -> dict[str, Any]:
         "request": "Fetch" if number % 3 == 0 else None,
         "request_seconds": 0.2 if number % 3 == 0 else None,
         "staged": 0,
+        "request_rate": 12.5 * (number % 7),
+        "byte_rate": 4_096.0 * (number % 7),
     }
 
 

@@ -111,6 +111,7 @@ GOES_ON = {
     "mute_state",
     "is_muted",
     "epoch",
+    "positions",
 }
 
 
@@ -171,6 +172,7 @@ async def test_a_list_is_only_read_while_it_is_looked_at() -> None:
             model, news = Model(), trio.Event()
             source = NetworkSource(InProcessReader(metrics), "the broker")
             source.interval_seconds = 0.02
+            source.focus("log")
 
             def changed() -> None:
                 if len(model.connections) == 1:

@@ -8,6 +8,7 @@ import logging
 import os
 import time
 from collections.abc import Iterator, Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import cast
 
@@ -32,6 +33,7 @@ from ...server.metrics._snapshot_sections import Section
 from ..config._broker_config import BrokerConfig
 from ..model._broker_state import BrokerState
 from ._cleaner_metrics import CLEANER_METRICS, collect_cleaner
+from ._fetch_positions import fetch_positions
 from ._request_recorder import RequestRecorder
 from ._snapshot_sections import fetch_sessions_section, groups_section
 from ._transaction_metrics import TRANSACTION_METRICS, collect_transactions
@@ -163,7 +165,9 @@ class BrokerMetrics:
         state, now = self._state, trio.current_time
         self.sections = {
             **server_sections(self._server, self.log, _name_of),
-            "groups": groups_section(state.groups.groups.values, now),
+            "groups": groups_section(
+                state.groups.groups.values, partial(fetch_positions, state), now
+            ),
             "transactions": transactions_section(state),
             "fetch_sessions": fetch_sessions_section(lambda: state.fetch_sessions.sessions, now),
         }

@@ -27,12 +27,14 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from ._figures import Figures
+from ._group_past import GroupPast
 from ._pipeline import Pipeline
 from ._rates import BrokerRates
 from ._rows import (
     About,
     ApiRow,
     BrokerRow,
+    ChannelCounts,
     ClosedRow,
     CloseReasonRow,
     ConfigRow,
@@ -47,6 +49,7 @@ from ._rows import (
     TaskRow,
     TopicRow,
     TransactionRow,
+    connection_row,
     from_internals,
     row_factory,
     with_internals,
@@ -59,7 +62,6 @@ if TYPE_CHECKING:
 
 #: The functions that convert rows, keyed by the name of the list in ``/snapshot``.
 _MAKERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
-    "connections": row_factory(ConnectionRow),
     "recently_closed": row_factory(ClosedRow),
     "fetch_sessions": row_factory(FetchSessionRow),
     "log": row_factory(LogRow),
@@ -67,6 +69,7 @@ _MAKERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
 #: The reason shown for parts of ``/snapshot`` from a broker of a different version.
 _UNKNOWN_FORMAT = "this broker reports some data in an unknown format"
 _quota = row_factory(QuotaRow)
+_CHANNELS = tuple(field.name for field in attrs.fields(ChannelCounts))
 
 
 class Model:
@@ -77,6 +80,7 @@ class Model:
         changed: called by sources after each change.
         figures: the figures of the overview, keyed by name, with histories.
         apis: request counts and times, keyed by API name.
+        channels: the open channels by what they do; None if unknown.
         connections: the open connections, keyed by number.
         closed: closed connections, keyed by number, the most recent first.
         close_reasons: the number of closed connections, keyed by the name of the reason.
@@ -107,6 +111,7 @@ class Model:
         self.about = About()
         self.figures = Figures()
         self.apis: Section[str, ApiRow] = Section()
+        self.channels: ChannelCounts | None = None
         self.connections: Section[int, ConnectionRow] = Section()
         self.closed: Section[int, ClosedRow] = Section()
         self.close_reasons: Section[str, CloseReasonRow] = Section()
@@ -141,6 +146,7 @@ class Model:
         self._client_quotas: Mapping[tuple[str, str], QuotaRow] = {}
         self._connection_quotas: Mapping[tuple[str, str], QuotaRow] = {}
         self._groups: dict[str, GroupRow] = {}
+        self._group_pasts: dict[str, GroupPast] = {}
         self._group_internals: dict[str, Mapping[str, Any]] = {}
 
     # A broker's network layer is missing or cannot be read.
@@ -156,6 +162,7 @@ class Model:
         Counters keep their last values, shown with an age. Rates and histories become unknown.
         """
         self.about = attrs.evolve(self.about, uptime_seconds=None)
+        self.channels = None
         self.apis.amend(self._rates.unknown_apis(self.apis))
         self.processors.amend(self._rates.unknown_processors(self.processors))
         self.close_reasons.amend(
@@ -246,6 +253,10 @@ class Model:
                 section.mark_missing("this broker is too old: its snapshot does not list APIs")
             else:
                 section.replace(rows, now)
+        try:
+            self.channels = ChannelCounts(*map(snapshot.about["channels"].__getitem__, _CHANNELS))
+        except MALFORMED:  # or an older broker; the figures about them say which
+            self.channels = None
         self._connection_quotas = {}
         try:
             self._connection_quotas = {
@@ -284,6 +295,11 @@ class Model:
             section: the name of the list in ``/snapshot``.
             rows: the rows as JSON objects.
         """
+        if section == "connections":
+            before = self.connections
+            return {
+                each["number"]: connection_row(each, before.get(each["number"])) for each in rows
+            }
         return {row.number: row for row in map(_MAKERS[section], rows)}
 
     def replace_rows(self, section: str, rows: dict[int, Any], total: int, now: float) -> None:
@@ -375,6 +391,8 @@ class Model:
             total: the number of groups, if known.
         """
         inside = self._group_internals
+        pasts = self._group_pasts
+        rows = {id: pasts.setdefault(id, GroupPast()).update(row) for id, row in rows.items()}
         self._groups |= rows
         self.groups.update(
             {
@@ -386,6 +404,7 @@ class Model:
         )
         if all_of is not None:
             self._groups = {id: row for id, row in self._groups.items() if id in all_of}
+            self._group_pasts = {id: past for id, past in pasts.items() if id in all_of}
             self.groups.retain(all_of | inside.keys(), now)
             self._groups_changed(now)
 

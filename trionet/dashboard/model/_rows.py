@@ -170,8 +170,34 @@ class ApiRow:
 
 
 @attrs.frozen
+class ChannelCounts:
+    """The open channels by what they do or wait for.
+
+    Attributes:
+        total: the number of open channels.
+        examined: the number of channels that the other counts are about.
+        muted: the number of channels that are not read because of a request or a throttle.
+        staged: the number of frames that have been read and wait for their turn.
+        with_staged: the number of channels with such frames.
+        phases: the number of channels in each phase.
+    """
+
+    total: int
+    examined: int
+    muted: int
+    staged: int
+    with_staged: int
+    phases: Mapping[str, int]
+
+
+@attrs.frozen
 class ConnectionRow:
-    """An open connection. See ``/snapshot`` in docs/metrics.md for the attributes."""
+    """An open connection. See ``/snapshot`` in docs/metrics.md for the other attributes.
+
+    Attributes:
+        request_rate: the number of requests per second since the read before.
+        byte_rate: the number of bytes received and sent per second since the read before.
+    """
 
     number: int
     id: str
@@ -195,6 +221,8 @@ class ConnectionRow:
     request: str | None
     request_seconds: float | None
     staged: int | None
+    request_rate: float | None = None
+    byte_rate: float | None = None
 
 
 @attrs.frozen
@@ -260,7 +288,7 @@ class LogRow:
 
 @attrs.frozen
 class FetchSessionRow:
-    """An incremental fetch session (KIP-227)."""
+    """An incremental fetch session (KIP-227) and the client that began it."""
 
     number: int
     id: int
@@ -268,6 +296,8 @@ class FetchSessionRow:
     partitions: int
     uses_topic_ids: bool
     idle_seconds: float
+    client_id: str | None = None
+    client_host: str | None = None
 
 
 @attrs.frozen
@@ -398,6 +428,8 @@ class LagRow:
         end: the end offset.
         lag: the number of offsets from ``committed`` to ``end``; None if either is unknown.
         member: the id of the member that owns the partition.
+        position: the offset that the member fetches next; from a trionet broker only.
+        unread: the number of offsets from ``position`` to ``end``; None if either is unknown.
     """
 
     topic: str
@@ -408,6 +440,8 @@ class LagRow:
     lag: int | None
     member: str | None
     metadata: str = ""
+    position: int | None = None
+    unread: int | None = None
 
 
 @attrs.frozen
@@ -420,11 +454,14 @@ class GroupRow:
             another group.
         members: the number of members; None until the group has been described.
         lag: the sum over partitions with a committed offset; None if unknown.
+        unread: the sum over partitions with a known position; None if none is known.
         state_seconds: the time in the current state; from a trionet broker only.
         detail: the members; None until the group has been described.
         lags: the lag in each partition; None until it has been read.
         failure: why members or offsets could not be read, as a sentence.
         read_at: the time when members and offsets were last read, in seconds on the loop's clock.
+        history: the history of ``lag``; None until it has been read.
+        moved: the partitions that have another owner since the last rebalance, if it was recent.
     """
 
     id: str
@@ -441,6 +478,9 @@ class GroupRow:
     lags: tuple[LagRow, ...] | None = None
     failure: str | None = None
     read_at: float | None = None
+    unread: int | None = None
+    history: History | None = None
+    moved: tuple[tuple[str, int], ...] = ()
 
 
 @attrs.frozen
@@ -561,6 +601,26 @@ def row_factory(row: Callable[..., R]) -> Callable[[Mapping[str, Any]], R]:
     return make
 
 
+def connection_row(values: Mapping[str, Any], before: ConnectionRow | None) -> ConnectionRow:
+    """Return the row of an open connection, with rates if it was open at the read before.
+
+    Args:
+        values: the entry under ``connections`` in a broker's snapshot.
+        before: the row of the read before.
+    """
+    row = _connection_row(values)
+    # The age is a clock of the broker, which needs no other.
+    seconds = 0.0 if before is None else row.age_seconds - before.age_seconds
+    if before is None or seconds <= 0 or row.id != before.id:
+        return row
+    grown = row.bytes_received + row.bytes_sent - before.bytes_received - before.bytes_sent
+    return attrs.evolve(
+        row,
+        request_rate=(row.requests - before.requests) / seconds,
+        byte_rate=grown / seconds,
+    )
+
+
 def with_internals(row: GroupRow, values: Mapping[str, Any]) -> GroupRow:
     """Merge the row of a group with its entry in a broker's snapshot.
 
@@ -568,7 +628,12 @@ def with_internals(row: GroupRow, values: Mapping[str, Any]) -> GroupRow:
         row: the row reported by the cluster.
         values: the group's entry under ``groups`` in ``/snapshot``.
     """
-    detail = row.detail
+    detail, lags, unread = row.detail, row.lags, None
+    if lags is not None:
+        positions = {(topic, number): at for topic, number, at in values.get("positions", ())}
+        lags = tuple(_lag_with_position(each, positions) for each in lags)
+        known = [each.unread for each in lags if each.unread is not None]
+        unread = sum(known) if known else None
     if detail is not None:
         inside = {member["id"]: member for member in values["members"]}
         detail = tuple(_member_with_internals(member, inside.get(member.id)) for member in detail)
@@ -579,7 +644,16 @@ def with_internals(row: GroupRow, values: Mapping[str, Any]) -> GroupRow:
         generation=values["generation"],
         members=len(values["members"]),
         detail=detail,
+        lags=lags,
+        unread=unread,
     )
+
+
+def _lag_with_position(row: LagRow, positions: Mapping[tuple[str, int], int]) -> LagRow:
+    position = positions.get((row.topic, row.partition))
+    # Read at different times: the position may be ahead of the end.
+    unread = None if position is None or row.end is None else max(0, row.end - position)
+    return attrs.evolve(row, position=position, unread=unread)
 
 
 def _member_with_internals(member: MemberRow, values: Mapping[str, Any] | None) -> MemberRow:
@@ -611,4 +685,5 @@ def from_internals(values: Mapping[str, Any]) -> GroupRow:
     return with_internals(row, values)
 
 
+_connection_row = row_factory(ConnectionRow)
 _transaction_row = row_factory(TransactionRow)

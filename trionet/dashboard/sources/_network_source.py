@@ -33,6 +33,8 @@ LISTS: Final[Mapping[str, str]] = {
     "group": "groups",
     "log": "log",
 }
+#: The section whose list the overview shows: the busiest connections.
+_OF_OVERVIEW: Final = "connections"
 #: The same without the Kafka protocol, over which the transactions of all brokers are read.
 LISTS_WITHOUT_CLIENTS: Final = {**LISTS, "transactions": "transactions"}
 #: The approximate CPU time per row of a list in the broker and the dashboard, in seconds.
@@ -58,13 +60,13 @@ class NetworkSource:
         self._reader = reader
         self._what = what
         self._lists = lists
-        self._list: str | None = None
+        self._list = lists.get(_OF_OVERVIEW)
         self._wake = trio.Event()
         self._list_due_at = 0.0
 
     def focus(self, section: str | None, key: object = None) -> None:  # noqa: ARG002 - Source
         """Select the data to show; see :meth:`.Source.focus`."""
-        name = None if section is None else self._lists.get(section)
+        name = self._lists.get(_OF_OVERVIEW if section is None else section)
         if name != self._list:
             self._list, self._list_due_at = name, 0.0
             self._wake.set()

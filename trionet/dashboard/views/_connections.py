@@ -13,6 +13,7 @@ from ..drawing._cells import Line, Pen
 from ..drawing._graphs import meter
 from ..drawing._table import Column, Table, table_of
 from ..ui._view import Action, View
+from ._channels import peer_of
 
 if TYPE_CHECKING:
     from ..model._model import Model
@@ -28,13 +29,8 @@ def _software(row: ConnectionRow) -> str | None:
     return f"{row.software} {row.software_version}".strip() or None
 
 
-def _peer(row: ConnectionRow) -> str:
-    # Older brokers do not report the peer; the id contains it.
-    return row.peer or row.id
-
-
 CONNECTION_COLUMNS: Final[tuple[Column[ConnectionRow], ...]] = (
-    Column("peer", "PEER", 21, _peer),
+    Column("peer", "PEER", 21, peer_of),
     Column("client_id", "CLIENT ID", 12, grow=2),
     Column("software", "SOFTWARE", 18, _software, priority=5, grow=1),
     Column("principal", "PRINCIPAL", 14, priority=6, grow=1),
@@ -46,9 +42,11 @@ CONNECTION_COLUMNS: Final[tuple[Column[ConnectionRow], ...]] = (
     Column("staged", "STG", 3, right=True, priority=6),
     Column("idle_seconds", "IDLE", 7, text=units.duration, right=True),
     Column("age_seconds", "AGE", 7, text=units.duration, right=True, priority=3),
-    Column("requests", "REQS", 7, text=units.count, right=True, priority=2),
-    Column("bytes_received", "IN", 8, text=units.size, right=True, priority=3),
-    Column("bytes_sent", "OUT", 8, text=units.size, right=True, priority=3),
+    Column("request_rate", "REQ/S", 7, text=units.rate, right=True, priority=1),
+    Column("requests", "REQS", 7, text=units.count, right=True, priority=5),
+    Column("bytes_received", "IN", 8, text=units.size, right=True, priority=4),
+    Column("bytes_sent", "OUT", 8, text=units.size, right=True, priority=4),
+    Column("byte_rate", "BYTES/S", 0, text=units.size),
     Column("protocol", "TLS", 7, priority=9),
     Column("mute_state", "MUTE", 0),
     Column("cipher", "CIPHER", 0),
@@ -59,7 +57,7 @@ CLOSE: Final = Action(
     "close",
     "close",
     lambda source, row, _: source.actions.close_connection(row.id),
-    question=lambda row, _: f"Close the connection of {_peer(row)}?",
+    question=lambda row, _: f"Close the connection of {peer_of(row)}?",
 )
 
 
@@ -97,7 +95,7 @@ class ConnectionView(View):
     section: ClassVar[str | None] = "connections"
 
     def __init__(self, row: ConnectionRow) -> None:
-        self.title = _peer(row)
+        self.title = peer_of(row)
         self._row = row
 
     def lines(self, model: Model, pen: Pen) -> Iterable[Line]:
@@ -194,6 +192,8 @@ SESSION_COLUMNS: Final[tuple[Column[FetchSessionRow], ...]] = (
     Column("epoch", "EPOCH", 10, text="{:,}".format, right=True),
     Column("partitions", "PARTITIONS", 10, text=units.count, right=True),
     Column("idle_seconds", "IDLE", 8, text=units.duration, right=True),
+    Column("client_id", "CLIENT ID", 14, priority=1, grow=1),
+    Column("client_host", "HOST", 15, priority=2),
     Column(
         "uses_topic_ids", "NAMED BY", 8, text=lambda value: "id" if value else "name", priority=1
     ),

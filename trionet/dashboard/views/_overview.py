@@ -13,6 +13,7 @@ from ..drawing._cells import Line, Pen
 from ..drawing._graphs import legend
 from ..drawing._table import Table, heading_line, layout, row_line
 from ..ui._view import View
+from . import _channels as channels
 from ._apis import API_COLUMNS, PHASE_NAMES
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ CLUSTER: Final = (
 )
 #: The minimum width at which the blocks are in two columns.
 WIDE: Final = 110
+#: The maximum number of channels in the table of the busiest ones.
+BUSIEST_MAX: Final = 5
 _GAP: Final = 3
 _COLUMNS: Final = ("name", "rate", "p50_ms", "p99_ms", "error_rate", "mean_ms")
 
@@ -48,8 +51,10 @@ class OverviewView(View):
         "Rates cover the time since the last read. Sparklines show the last minutes, the newest "
         "value at the right. Idle and blocked are fractions of time; a loop that is idle for less "
         "than 20 % is busy. Loop lag is the duration of a pass of the trio loop, during which all "
-        "other tasks wait. Percentiles cover the time since the start. The table lists the "
-        "busiest APIs, with a bar for the phases of their requests."
+        "other tasks wait. Percentiles cover the time since the start. A channel is muted from the "
+        "receipt of a request until its response is sent, and while it is throttled; below is what "
+        "the muted ones wait for. Requests that were read meanwhile are staged. The tables list "
+        "the busiest channels, and the busiest APIs with a bar for the phases of their requests."
     )
 
     def lines(self, model: Model, pen: Pen) -> Iterable[Line]:
@@ -64,6 +69,7 @@ class OverviewView(View):
         else:
             yield from _left(model, pen)
             yield from _right(model, pen)
+        yield from _block("Busiest channels", channels.busiest(model, BUSIEST_MAX, pen), pen)
         yield from _apis(model, pen)
 
     def is_waiting(self, model: Model) -> bool:
@@ -73,6 +79,7 @@ class OverviewView(View):
 def _left(model: Model, pen: Pen) -> Iterator[Line]:
     yield from _block("Traffic", figure_lines.charts(model, TRAFFIC, pen), pen)
     yield from _block("Connections", figure_lines.charts(model, CONNECTIONS, pen), pen)
+    yield from _block("Muted and staged", channels.strip(model, pen), pen)
 
 
 def _right(model: Model, pen: Pen) -> Iterator[Line]:

@@ -45,7 +45,15 @@ from .._request_channel import Request
 from .._socket_server import SocketServer
 from ..quotas._connection_limits import UNLIMITED
 from ..quotas._connection_quotas import ConnectionQuotas, ListenerQuota
-from ._snapshot_sections import NS, Section, closed_page, connections_page, log_page, software_of
+from ._snapshot_sections import (
+    NS,
+    Section,
+    channels_summary,
+    closed_page,
+    connections_page,
+    log_page,
+    software_of,
+)
 
 CONNECTIONS_CLOSED = Metric(
     "trionet_connections_closed_total",
@@ -474,7 +482,7 @@ def server_sections(
 def server_state(server: SocketServer, requests: RequestSource) -> dict[str, object]:
     """Return the state summary in a server's snapshot.
 
-    The summary contains the listeners, queue sizes, close reasons, totals of the server and of each
+    The summary contains the listeners, queue sizes, channels by phase, close reasons, totals of the server and of each
     processor since the start, quotas, and requests by API.
     """
     statistics = server.statistics()
@@ -490,6 +498,7 @@ def server_state(server: SocketServer, requests: RequestSource) -> dict[str, obj
             **{name: getattr(statistics, name) for name in _TOTALS},
             "connections_closed": sum(statistics.closed.values()),
         },
+        "channels": channels_summary(server.processors),
         "processors": [_processor_row(each.counts) for each in server.processors],
         "quotas": list(quota_rows(server.quotas, trio.current_time())),
         "apis": api_totals(requests),
