@@ -137,8 +137,8 @@ class Dashboard:
         self._keys = KeyHandler(self._ui)
         self._ui.uses_mouse = settings.mouse
         tty.use_mouse(settings.mouse)
-        self._glyphs = terminal_glyphs(is_ascii=settings.ascii)
         colors = None if settings.color is False else color_system()
+        self._glyphs = terminal_glyphs(colors, is_ascii=settings.ascii)
         self._painter = Painter(colors, "ascii" if self._glyphs.is_ascii else "utf-8")
         self._size = (0, 0)
         self._status = 0

@@ -29,6 +29,7 @@ class Glyphs:
 
     Attributes:
         is_ascii: whether only ASCII can be shown.
+        is_fine: whether charts use braille dots and colour gradients, which need 24-bit colour.
         ramp: the heights of a sparkline, the lowest first.
         shades: the densities of a heat strip, the lightest first.
         parts: the characters of the segments of a stacked bar, in order.
@@ -40,9 +41,12 @@ class Glyphs:
         into: the separator between the titles of stacked views.
         rule: a horizontal line.
         dot: the separator between words.
+        wall: a vertical line.
+        lamp: marks a state, by its colour.
     """
 
     is_ascii: bool = False
+    is_fine: bool = False
     ramp: str = "▁▂▃▄▅▆▇█"
     shades: str = " ░▒▓█"
     parts: str = "█▓▒░▞▚"
@@ -54,9 +58,12 @@ class Glyphs:
     into: str = "→"
     rule: str = "─"
     dot: str = "·"
+    wall: str = "│"
+    lamp: str = "●"
 
 
 UNICODE: Final = Glyphs()
+FINE: Final = Glyphs(is_fine=True)
 ASCII: Final = Glyphs(
     is_ascii=True,
     ramp="_.:-=+*#",
@@ -70,6 +77,8 @@ ASCII: Final = Glyphs(
     into=">",
     rule="-",
     dot="|",
+    wall="|",
+    lamp="*",
 )
 
 
@@ -147,20 +156,6 @@ def _broken(line: str, width: int) -> list[str]:
     return [*lines, current]
 
 
-def sparkline(values: Iterable[float | None], width: int, glyphs: Glyphs = UNICODE) -> str:
-    """Draw the last values as heights relative to the largest value, with the newest at the right.
-
-    None is drawn as a blank, and zero has the lowest height.
-    """
-    shown = list(values)[-width:] if width > 0 else []
-    top = max((value for value in shown if value is not None), default=0.0)
-    steps = len(glyphs.ramp) - 1
-    text = "".join(
-        " " if value is None else glyphs.ramp[_step(value, top, steps)] for value in shown
-    )
-    return text.rjust(width)
-
-
 def _step(value: float, top: float, steps: int) -> int:
     if value <= 0 or top <= 0:
         return 0
@@ -191,26 +186,6 @@ def shares(parts: Sequence[float], width: int) -> list[int]:
     for index in order[: width - sum(cells)]:
         cells[index] += 1
     return cells
-
-
-def columns_chart(values: Sequence[float], height: int, glyphs: Glyphs = UNICODE) -> list[str]:
-    """Draw vertical bars that are one cell wide, and return the lines from top to bottom."""
-    top = max(values, default=0.0)
-    steps = len(glyphs.ramp)
-    if top <= 0:
-        return [" " * len(values)] * height
-    # In eighths of a cell; anything above zero has at least one.
-    heights = [0 if value <= 0 else max(1, round(value / top * height * steps)) for value in values]
-    return [
-        "".join(_cell_of_column(each - level * steps, glyphs) for each in heights)
-        for level in reversed(range(height))
-    ]
-
-
-def _cell_of_column(steps: int, glyphs: Glyphs) -> str:
-    if steps <= 0:
-        return " "
-    return glyphs.ramp[min(steps, len(glyphs.ramp)) - 1]
 
 
 def heat(values: Iterable[float], top: float, glyphs: Glyphs = UNICODE) -> str:
@@ -274,7 +249,7 @@ class Pen:
             shown = fit(shown, cells, glyphs=self.glyphs)
         rest = max(0, self.width - cells - 4)
         return [
-            Segment(self.glyphs.rule * 2, palette.DIM),
+            Segment(self.glyphs.rule * 2, palette.RULE),
             Segment(f" {shown} ", palette.TITLE),
-            Segment(self.glyphs.rule * rest, palette.DIM),
+            Segment(self.glyphs.rule * rest, palette.RULE),
         ]

@@ -9,7 +9,8 @@ from rich.segment import Segment
 
 from ..drawing import _palette as palette
 from ..drawing import _units as units
-from ..drawing._cells import Line, Pen, bar
+from ..drawing._cells import Line, Pen
+from ..drawing._graphs import meter
 from ..drawing._table import Column, Table, table_of
 from ..ui._view import Action, Link, View
 from ._channels import peer_of
@@ -220,7 +221,7 @@ class CloseReasonsView(View):
                 pen.cell(units.count(row.count), _NUMBER_CELLS, right=True),
                 pen.cell(units.per_second(row.rate), _NUMBER_CELLS, palette.DIM, right=True),
                 Segment("  "),
-                Segment(bar(row.count / most if most else 0.0, width, pen.glyphs), palette.CHART),
+                *meter(row.count / most if most else 0.0, width, pen),
             ]
 
     def table(self, model: Model) -> Table[ClosedRow]:

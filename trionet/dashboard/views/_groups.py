@@ -200,7 +200,7 @@ class GroupView(_OneGroup):
             return
         yield _state_line(row, pen)
         if row.history is not None:
-            yield chart_line("lag", row.history.values(pen.width), units.count(row.lag), pen)
+            yield chart_line("lag", row.history.values(), units.count(row.lag), pen)
         yield from partition_map(row, pen)
         yield []
 

@@ -10,7 +10,8 @@ import attrs
 from ..drawing import _figure_lines as figure_lines
 from ..drawing import _palette as palette
 from ..drawing._cells import Line, Pen
-from ..drawing._table import Table, heading_line, layout, legend, row_line
+from ..drawing._graphs import legend
+from ..drawing._table import Table, heading_line, layout, row_line
 from ..ui._view import View
 from . import _channels as channels
 from ._apis import API_COLUMNS, PHASE_NAMES

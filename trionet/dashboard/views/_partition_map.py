@@ -27,8 +27,8 @@ _LAG_CELLS: Final = 8
 #: The number of characters of a member id that tells members with one client id apart.
 _ID_CHARS: Final = 4
 _NOBODY: Final = "no member"
-_MOVED: Final = palette.NOTE + Style(reverse=True)
-_ORPHANED: Final = palette.ALARM + Style(reverse=True)
+_MOVED: Final = palette.LABELS[0]
+_ORPHANED: Final = palette.BAR_ALARM
 
 
 @attrs.frozen
@@ -163,6 +163,6 @@ def _put(runs: list[tuple[list[str], Style]], text: str, style: Style) -> None:
 
 def _plain(style: Style) -> Style:
     """Return the style of a full cell, which a reversed style would leave blank."""
-    return {_MOVED: palette.NOTE, _ORPHANED: palette.ALARM, palette.BAR: palette.PLAIN}.get(
+    return {_MOVED: palette.PARTS[0], _ORPHANED: palette.ALARM, palette.BAR: palette.PLAIN}.get(
         style, style
     )
