@@ -90,7 +90,15 @@ async def test_models_of_both_show_the_same() -> None:
         assert list(here.figures) == list(there.figures)
 
 
-@pytest.mark.parametrize("section", sorted(set(LISTS.values())))
+async def test_both_report_the_tasks_of_the_loop() -> None:
+    async with busy_broker() as (near, far):
+        for reader in (near, far):
+            rows, total = await reader.rows("tasks")
+            assert total == len(rows)
+            assert {"<init>", "socket-server", "node 1"} <= {row["name"] for row in rows}
+
+
+@pytest.mark.parametrize("section", sorted({*LISTS.values()} - {"tasks"}))
 async def test_lists_of_both_are_the_same(section: str) -> None:
     async with busy_broker() as (near, far):
         rows, total = await near.rows(section)
@@ -225,7 +233,14 @@ async def test_the_requests_of_a_connection_arrive_while_they_are_shown() -> Non
                 assert 0 == len(model.requests)
 
 
-class _SlowTeller:
+class _Teller:
+    """Tells of no connection what it requests."""
+
+    async def requests(self, connection: str, count_max: int) -> Sequence[Mapping[str, Any]]:
+        raise NotImplementedError
+
+
+class _SlowTeller(_Teller):
     """Tells of a broker; its list of connections is long, and takes its time."""
 
     def __init__(self, metrics: BrokerMetrics) -> None:
@@ -245,7 +260,7 @@ class _SlowTeller:
         return [{**row, "number": number} for number in range(5000)], 5000
 
 
-class _WithoutLists:
+class _WithoutLists(_Teller):
     """Tells of a broker, and of its lists something else."""
 
     def __init__(self, metrics: BrokerMetrics, rows: Any) -> None:
@@ -286,7 +301,7 @@ async def test_a_list_that_cannot_be_read_takes_nothing_else_with_it(
                 assert None is model.connections.failure
 
 
-class _Odd:
+class _Odd(_Teller):
     """Tells of a broker what it is given."""
 
     def __init__(self, about: dict[str, Any]) -> None:

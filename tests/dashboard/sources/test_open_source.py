@@ -19,7 +19,6 @@ from trionet.dashboard.sources._jafka_source import NOT_KAFKA
 from trionet.dashboard.sources._open_source import (
     NO_METRICS,
     NO_PLAINTEXT_LISTENER,
-    NO_TASKS,
     open_remote,
     watch_broker,
 )
@@ -36,9 +35,8 @@ async def test_without_metrics_it_is_said_what_the_protocol_does_not_report() ->
     ):
         model = await watched.until(lambda model: model.brokers.updated_at)
 
-        network = (model.apis, model.connections, model.closed, model.processors, model.log)
+        network = (model.apis, model.connections, model.processors, model.log, model.tasks)
         assert {NO_METRICS} == {section.missing for section in network}
-        assert NO_TASKS == model.tasks.missing
         assert (broker.bootstrap_servers, broker.cluster_id) == attrgetter("source", "cluster_id")(
             model.about
         )

@@ -28,9 +28,13 @@ from ...protocol._codec import ApiVersionCodec
 from ...protocol._config_types import Password
 from ...server._request_channel import Request
 from ...server._socket_server import SocketServer
-from ...server.metrics._request_tap import RequestTap
-from ...server.metrics._server_metrics import server_collectors, server_sections, server_state
-from ...server.metrics._snapshot_sections import Section
+from ...server.metrics._server_metrics import (
+    server_collectors,
+    server_sections,
+    server_state,
+    server_streams,
+)
+from ...server.metrics._snapshot_sections import Section, Stream
 from ..config._broker_config import BrokerConfig
 from ..model._broker_state import BrokerState
 from ._cleaner_metrics import CLEANER_METRICS, collect_cleaner
@@ -145,7 +149,7 @@ class BrokerMetrics:
         registry: the registry of collectors; further collectors may be registered.
         log: the recent log lines to report.
         sections: the sections of ``/snapshot`` by name.
-        tap: the requests of single connections.
+        streams: the lists that are only made while somebody asks for them, by name.
         endpoint: the bound address of the metrics listener; None if it is not open.
         url: the base URL of the metrics listener, such as ``http://127.0.0.1:9404``; None if it is
             not open.
@@ -160,7 +164,7 @@ class BrokerMetrics:
     log: LogRing
     registry: Registry = attrs.field(factory=Registry, init=False)
     sections: Mapping[str, Section] = attrs.field(init=False)
-    tap: RequestTap = attrs.field(init=False)
+    streams: Mapping[str, Stream] = attrs.field(init=False)
     endpoint: Endpoint | None = attrs.field(default=None, init=False)
     url: str | None = attrs.field(default=None, init=False)
 
@@ -174,7 +178,7 @@ class BrokerMetrics:
             "transactions": transactions_section(state),
             "fetch_sessions": fetch_sessions_section(lambda: state.fetch_sessions.sessions, now),
         }
-        self.tap = RequestTap(self._server.recording, _name_of)
+        self.streams = server_streams(self._server, _name_of)
         self._produce_conversions = Meter(*PRODUCE_CONVERSIONS)
         self._fetch_conversions = Meter(*FETCH_CONVERSIONS)
         self._records_without_key = Meter(*RECORDS_WITHOUT_KEY)
@@ -234,8 +238,7 @@ class BrokerMetrics:
             nursery.start_soon(secured.keep_fresh, name="metrics-certificates")
             tls = secured.tls
         orders = {"/connections/close": self._close_connection}
-        streams = {"requests": self.tap.section}
-        pages = MetricsPages(self.snapshot, self.about, self.sections, orders, streams)
+        pages = MetricsPages(self.snapshot, self.about, self.sections, orders, self.streams)
         listener = MetricsListener(
             pages.find,
             endpoint,

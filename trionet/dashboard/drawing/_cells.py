@@ -42,6 +42,8 @@ class Glyphs:
         rule: a horizontal line.
         dot: the separator between words.
         wall: a vertical line.
+        fork: where a branch leaves a vertical line that goes on.
+        end: where the last branch leaves a vertical line.
         lamp: marks a state, by its colour.
     """
 
@@ -59,6 +61,8 @@ class Glyphs:
     rule: str = "─"
     dot: str = "·"
     wall: str = "│"
+    fork: str = "├"
+    end: str = "└"
     lamp: str = "●"
 
 
@@ -78,6 +82,8 @@ ASCII: Final = Glyphs(
     rule="-",
     dot="|",
     wall="|",
+    fork="+",
+    end="`",
     lamp="*",
 )
 

@@ -53,10 +53,12 @@ from ._rows import (
     connection_row,
     from_internals,
     row_factory,
+    task_row,
     with_internals,
 )
 from ._snapshot import COUNTS, LEVELS, MALFORMED, BrokerSnapshot, counters, gauges, read_figures
 from ._tail import RECORDS_MAX, TailRow
+from ._task_tree import in_tree_order
 
 if TYPE_CHECKING:
     from ...client.consumer import ConsumerRecord
@@ -66,6 +68,11 @@ _MAKERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "recently_closed": row_factory(ClosedRow),
     "fetch_sessions": row_factory(FetchSessionRow),
     "log": row_factory(LogRow),
+}
+#: The functions that convert rows given the row of the read before, or None, for rates.
+_GROWN: Mapping[str, Callable[[Mapping[str, Any], Any], Any]] = {
+    "connections": connection_row,
+    "tasks": task_row,
 }
 #: The maximum number of requests kept of the connection that is shown.
 REQUESTS_MAX = 500
@@ -149,6 +156,7 @@ class Model:
             "recently_closed": self.closed,
             "fetch_sessions": self.fetch_sessions,
             "log": self.log,
+            "tasks": self.tasks,
         }
         self._network_figures: Collection[str] = ()
         self._rates = BrokerRates()
@@ -304,11 +312,10 @@ class Model:
             section: the name of the list in ``/snapshot``.
             rows: the rows as JSON objects.
         """
-        if section == "connections":
-            before = self.connections
-            return {
-                each["number"]: connection_row(each, before.get(each["number"])) for each in rows
-            }
+        grown = _GROWN.get(section)
+        if grown is not None:
+            before = self._lists[section]
+            return {each["number"]: grown(each, before.get(each["number"])) for each in rows}
         return {row.number: row for row in map(_MAKERS[section], rows)}
 
     def replace_rows(self, section: str, rows: dict[int, Any], total: int, now: float) -> None:
@@ -321,6 +328,8 @@ class Model:
                 the list was not read completely.
             now: the current time in seconds on this loop's clock.
         """
+        if section == "tasks":
+            rows = in_tree_order(rows.values())
         self._lists[section].replace(rows, now, total)
 
     def mark_list_failed(self, section: str, why: str) -> None:

@@ -594,18 +594,37 @@ class QuotaRow:
 
 @attrs.frozen
 class TaskRow:
-    """A trio task in this process.
+    """A trio task of the broker's loop, or a nursery of a task that has several.
 
     Attributes:
-        depth: the number of the task's ancestors.
-        waits_in: the innermost waiting function outside trio, with module and line.
+        number: the number of the task; negative for a nursery.
+        parent: the number of the task that opened its nursery; None for the root.
+        nursery: the index of its nursery among those of the parent.
+        children: the number of tasks in its nurseries.
+        nurseries: the number of its nurseries.
+        waits_in: the innermost waiting function outside trio, with module and line if known.
+        waits_for: trio's function that is called there, such as ``sleep``.
+        busy_seconds, steps: the time and the number of the steps that were measured.
+        measured_seconds: how long they have been measured.
+        share: the share of the loop's time since the read before, 0 to 1.
+        step_rate: the number of steps per second since the read before.
+        lasts: for each level of the tree, whether the row or its ancestor there is the last one.
     """
 
     number: int
+    parent: int | None
+    nursery: int
     name: str
-    depth: int
     children: int
+    nurseries: int
     waits_in: str
+    waits_for: str
+    busy_seconds: float
+    steps: int
+    measured_seconds: float
+    share: float | None = None
+    step_rate: float | None = None
+    lasts: tuple[bool, ...] = ()
 
 
 def row_factory(row: Callable[..., R]) -> Callable[[Mapping[str, Any]], R]:
@@ -630,6 +649,24 @@ def request_row(values: Mapping[str, Any]) -> RequestRow:
     """Return the row of an entry under ``/snapshot/requests``."""
     phases = values["phases_ms"]
     return _request_row({**values, "phases_ms": tuple(phases[phase] for phase in PHASES)})
+
+
+def task_row(values: Mapping[str, Any], before: TaskRow | None) -> TaskRow:
+    """Return the row of a task, with its share of the time if it was there at the read before.
+
+    Args:
+        values: the entry under ``/snapshot/tasks``.
+        before: the row of the read before.
+    """
+    row = _task_row({**values, "lasts": ()})
+    seconds = 0.0 if before is None else row.measured_seconds - before.measured_seconds
+    if before is None or seconds <= 0 or row.steps < before.steps:
+        return row
+    return attrs.evolve(
+        row,
+        share=min(1.0, (row.busy_seconds - before.busy_seconds) / seconds),
+        step_rate=(row.steps - before.steps) / seconds,
+    )
 
 
 def connection_row(values: Mapping[str, Any], before: ConnectionRow | None) -> ConnectionRow:
@@ -717,5 +754,6 @@ def from_internals(values: Mapping[str, Any]) -> GroupRow:
 
 
 _connection_row = row_factory(ConnectionRow)
+_task_row = row_factory(TaskRow)
 _request_row = row_factory(RequestRow)
 _transaction_row = row_factory(TransactionRow)

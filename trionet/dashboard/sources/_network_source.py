@@ -1,7 +1,7 @@
-"""Sources for a broker's internals: its ``/snapshot``, and the trio tasks of this process.
+"""Sources for a broker's internals: its ``/snapshot``.
 
 The figures of ``/snapshot`` are in each read, and a list is read while it is shown. The broker runs
-in this process, or has a metrics listener for HTTP or HTTPS. Tasks are read while they are shown.
+in this process, or has a metrics listener for HTTP or HTTPS.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import trio
 
 from ...errors import TrionetError
 from ..model._model import Model
-from ..model._rows import TaskRow, request_row, transaction_from_snapshot
+from ..model._rows import request_row, transaction_from_snapshot
 from ..model._snapshot import MALFORMED, BrokerSnapshot, from_json, from_snapshot
 from ._http_client import HttpClient
 from ._source import INTERVAL_SECONDS, Started
@@ -33,6 +33,7 @@ LISTS: Final[Mapping[str, str]] = {
     "groups": "groups",
     "group": "groups",
     "log": "log",
+    "tasks": "tasks",
 }
 #: The section whose list the overview shows: the busiest connections.
 _OF_OVERVIEW: Final = "connections"
@@ -223,7 +224,8 @@ class InProcessReader:
         return from_snapshot(self._metrics.snapshot_without_requests(), self._metrics.about())
 
     async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
-        page_of = self._metrics.sections[section]
+        metrics = self._metrics
+        page_of = metrics.sections.get(section) or metrics.streams[section]({})
         rows: list[Mapping[str, Any]] = []
         before: int | None = None
         while True:
@@ -236,7 +238,7 @@ class InProcessReader:
 
     async def requests(self, connection: str, count_max: int) -> Sequence[Mapping[str, Any]]:
         await trio.lowlevel.checkpoint()
-        return self._metrics.tap.watch(connection)(count_max, None).rows
+        return self._metrics.streams["requests"]({"connection": connection})(count_max, None).rows
 
     async def close_connection(self, id: str) -> bool:
         """Close a connection, and return whether it existed."""
@@ -314,66 +316,3 @@ class MetricsListenerReader:
         if status == 401:
             why = "a token is required (metrics.listener.token)"
         raise MetricsPagesError(f"HTTP status {status}: {why}")
-
-
-#: The maximum number of tasks reported.
-TASKS_MAX: Final = 2000
-
-
-class TaskSource:
-    """A :class:`.Part` that reads the task tree of the current trio loop."""
-
-    def __init__(self) -> None:
-        self.interval_seconds = INTERVAL_SECONDS
-        self._is_needed = False
-        self._has_changed = trio.Event()
-
-    def focus(self, section: str | None, key: object = None) -> None:  # noqa: ARG002 - Source
-        """Select the data to show; see :meth:`.Source.focus`."""
-        self._is_needed = section == "tasks"
-        if self._is_needed:
-            self._has_changed.set()
-
-    async def run(self, model: Model, *, task_status: Started = trio.TASK_STATUS_IGNORED) -> None:
-        """Update the model until cancelled; see :class:`.Source`."""
-        task_status.started()
-        while True:
-            await self._has_changed.wait()
-            if not self._is_needed:
-                self._has_changed = trio.Event()
-                continue
-            rows, total = task_rows()
-            model.tasks.replace(rows, trio.current_time(), total)
-            model.changed()
-            await trio.sleep(self.interval_seconds)
-
-
-def task_rows() -> tuple[dict[int, TaskRow], int]:
-    """Return the tasks, parents before children, and the total number of tasks."""
-    root = trio.lowlevel.current_root_task()
-    rows: dict[int, TaskRow] = {}
-    pending: list[tuple[trio.lowlevel.Task, int]] = [] if root is None else [(root, 0)]
-    total = 0
-    while pending:
-        task, depth = pending.pop()
-        total += 1
-        children = [child for nursery in task.child_nurseries for child in nursery.child_tasks]
-        pending += [(child, depth + 1) for child in sorted(children, key=_name, reverse=True)]
-        if len(rows) < TASKS_MAX:
-            number = len(rows)
-            rows[number] = TaskRow(number, _name(task), depth, len(children), _waits_in(task))
-    return rows, total
-
-
-def _name(task: trio.lowlevel.Task) -> str:
-    return str(task.name)
-
-
-def _waits_in(task: trio.lowlevel.Task) -> str:
-    """Return the innermost function outside trio in which a task waits."""
-    found = ""
-    for frame, line in task.iter_await_frames():
-        module = frame.f_globals.get("__name__", "")
-        if not module.startswith("trio."):
-            found = f"{frame.f_code.co_qualname} ({module}:{line})"
-    return found

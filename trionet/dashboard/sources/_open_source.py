@@ -20,7 +20,6 @@ from ._network_source import (
     InProcessReader,
     MetricsListenerReader,
     NetworkSource,
-    TaskSource,
 )
 from ._source import DeferredSource, JoinedSource, Part, Source
 
@@ -38,8 +37,6 @@ NO_PLAINTEXT_LISTENER: Final = (
     "all listeners of this broker require TLS or SASL; start another dashboard with the settings"
     " they need: trionet dashboard HOST:PORT -X KEY=VALUE"
 )
-#: The reason shown for data that requires a broker in this process.
-NO_TASKS: Final = "only available in the broker's own process: trionet broker --dashboard"
 
 
 def cluster_parts(
@@ -88,7 +85,7 @@ def watch_broker(
         reader = InProcessReader(metrics)
         address = broker.bootstrap_servers if settings else _plaintext_address(broker)
         lists = LISTS_WITHOUT_CLIENTS if address is None else LISTS
-        parts: list[Part] = [NetworkSource(reader, "the broker", lists), TaskSource()]
+        parts: list[Part] = [NetworkSource(reader, "the broker", lists)]
         if address is not None:
             parts += cluster_parts(address, settings or {}, pipeline_topic=pipeline_topic)
         actions = Actions(
@@ -157,7 +154,7 @@ async def open_remote(
         close = None if metrics_token is None else reader.close_connection
         actions = Actions(bootstrap_servers, settings, close=close, network=network)
         parts.insert(0, NetworkSource(reader, metrics_url))
-        yield JoinedSource(bootstrap_servers, parts, actions, _without_tasks)
+        yield JoinedSource(bootstrap_servers, parts, actions)
 
 
 def _without_clients(model: Model) -> None:
@@ -169,8 +166,3 @@ def _without_clients(model: Model) -> None:
 
 def _without_metrics(model: Model) -> None:
     model.mark_network_missing(NO_METRICS)
-    _without_tasks(model)
-
-
-def _without_tasks(model: Model) -> None:
-    model.tasks.mark_missing(NO_TASKS)

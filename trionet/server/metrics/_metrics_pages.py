@@ -18,7 +18,7 @@ from ...metrics import _prometheus as prometheus
 from ...metrics._registry import Family, Sample, Snapshot
 from ._http_exchange import HttpRequest, Refused
 from ._metrics_listener import Page
-from ._snapshot_sections import Section, SectionPage
+from ._snapshot_sections import Section, SectionPage, Stream
 
 SNAPSHOT_VERSION = 1
 LIMIT_MAX = 500
@@ -33,12 +33,6 @@ Order = Callable[[Mapping[str, str]], object]
 """``(parameters) -> value``: performs an action and returns the result as a JSON value.
 
 It raises :class:`~trionet.server.metrics._http_exchange.Refused` if it cannot.
-"""
-
-Stream = Callable[[Mapping[str, str]], Section]
-"""``(parameters) -> section``: the list of what the parameters name.
-
-It raises :class:`~trionet.server.metrics._http_exchange.Refused` if they name nothing.
 """
 
 
