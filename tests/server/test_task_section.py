@@ -86,7 +86,7 @@ async def test_pages_are_all_tasks_together() -> None:
         await wait_all_tasks_blocked()
         tasks = TaskSection()
         found: list[Any] = []
-        before = None
+        before: Any = None
         while rows := tasks.page(3, before).rows:
             found += rows
             before = rows[-1]["number"]

@@ -82,6 +82,7 @@ ROWS: Final[dict[str, Any]] = {
     "requests": row_types.RequestRow,
     "fetch_sessions": row_types.FetchSessionRow,
     "tasks": row_types.TaskRow,
+    "faults": row_types.FaultRow,
     "brokers": row_types.BrokerRow,
     "topics": row_types.TopicRow,
     "partitions": row_types.PartitionRow,

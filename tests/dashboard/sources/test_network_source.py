@@ -27,7 +27,9 @@ from trionet.dashboard.sources._network_source import (
     MetricsListenerReader,
     MetricsPagesError,
     NetworkSource,
+    NoSuchListError,
 )
+from trionet.testing import control
 
 
 @asynccontextmanager
@@ -53,6 +55,19 @@ async def busy_broker() -> AsyncIterator[tuple[InProcessReader, MetricsListenerR
         ) as consumer:
             await consumer.next_batch()
             yield InProcessReader(metrics), MetricsListenerReader(http)
+
+
+@asynccontextmanager
+async def measured_with_token() -> AsyncIterator[
+    tuple[Broker, InProcessReader, MetricsListenerReader]
+]:
+    """Both tellers of a broker that may be changed through its metrics listener."""
+    token = "sixteen-characters-at-least"
+    settings = {"metrics_listener": "http://127.0.0.1:0", "metrics_listener_token": token}
+    async with open_broker(**settings) as broker:  # type: ignore[arg-type] # both are text
+        assert broker.metrics is not None
+        async with HttpClient(f"{broker.metrics.url}", token=token) as http:
+            yield broker, InProcessReader(broker.metrics), MetricsListenerReader(http)
 
 
 def limits(told: BrokerSnapshot) -> list[dict[str, Any]]:
@@ -98,7 +113,7 @@ async def test_both_report_the_tasks_of_the_loop() -> None:
             assert {"<init>", "socket-server", "node 1"} <= {row["name"] for row in rows}
 
 
-@pytest.mark.parametrize("section", sorted({*LISTS.values()} - {"tasks"}))
+@pytest.mark.parametrize("section", sorted({*LISTS.values()} - {"tasks", "faults"}))
 async def test_lists_of_both_are_the_same(section: str) -> None:
     async with busy_broker() as (near, far):
         rows, total = await near.rows(section)
@@ -231,6 +246,41 @@ async def test_the_requests_of_a_connection_arrive_while_they_are_shown() -> Non
                 source.focus("requests", "another")
                 await watched.until(lambda model: model.requests_of == "another")
                 assert 0 == len(model.requests)
+
+
+async def test_faults_are_injected_and_removed_by_both() -> None:
+    async with measured_with_token() as (broker, near, far):
+        with pytest.raises(NoSuchListError):
+            await near.rows("faults")
+        with pytest.raises(NoSuchListError):
+            await far.rows("faults")
+        with pytest.raises(MetricsPagesError, match="not under test"):
+            await far.order("/faults/inject", {"fault": "hold"})
+        control(broker)
+
+        await near.order("/faults/inject", {"fault": "hold", "apis": "Fetch"})
+        await far.order("/faults/inject", {"fault": "delay 0.5", "apis": "Produce"})
+        rows, total = await far.rows("faults")
+        assert (2, ["delay for 0.5 s", "hold"]) == (total, [row["action"] for row in rows])
+        await far.order("/faults/remove", {"number": "1"})
+        assert "removed" == (await near.rows("faults"))[0][1]["state"]
+        for reader in (near, far):
+            with pytest.raises(MetricsPagesError, match="is not a fault"):
+                await reader.order("/faults/inject", {"fault": "x"})
+
+
+async def test_that_a_broker_is_not_under_test_is_said_where_faults_are_shown() -> None:
+    async with open_broker() as broker:
+        with broker.watch() as metrics:
+            source = NetworkSource(InProcessReader(metrics), "the broker")
+            source.focus("faults")
+            async with watching(source) as watched:
+                model = await watched.until(lambda model: model.faults.missing is not None)
+                assert "this broker is not under test" in f"{model.faults.missing}"
+                assert {} == model.alarms
+                control(broker)
+                await watched.until(lambda model: model.faults.updated_at is not None)
+                assert None is model.faults.missing
 
 
 class _Teller:

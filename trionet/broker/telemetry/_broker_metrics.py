@@ -7,7 +7,8 @@ import ipaddress
 import logging
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from http import HTTPStatus
 from typing import cast
@@ -150,6 +151,7 @@ class BrokerMetrics:
         log: the recent log lines to report.
         sections: the sections of ``/snapshot`` by name.
         streams: the lists that are only made while somebody asks for them, by name.
+        orders: the actions by path.
         endpoint: the bound address of the metrics listener; None if it is not open.
         url: the base URL of the metrics listener, such as ``http://127.0.0.1:9404``; None if it is
             not open.
@@ -165,6 +167,7 @@ class BrokerMetrics:
     registry: Registry = attrs.field(factory=Registry, init=False)
     sections: Mapping[str, Section] = attrs.field(init=False)
     streams: Mapping[str, Stream] = attrs.field(init=False)
+    orders: Mapping[str, Callable[[Mapping[str, str]], object]] = attrs.field(init=False)
     endpoint: Endpoint | None = attrs.field(default=None, init=False)
     url: str | None = attrs.field(default=None, init=False)
 
@@ -178,7 +181,9 @@ class BrokerMetrics:
             "transactions": transactions_section(state),
             "fetch_sessions": fetch_sessions_section(lambda: state.fetch_sessions.sessions, now),
         }
-        self.streams = server_streams(self._server, _name_of)
+        # Not merged, since a test may take control of the broker later.
+        self.streams = ChainMap(state.streams, server_streams(self._server, _name_of))
+        self.orders = ChainMap(state.orders, {"/connections/close": self._close_connection})
         self._produce_conversions = Meter(*PRODUCE_CONVERSIONS)
         self._fetch_conversions = Meter(*FETCH_CONVERSIONS)
         self._records_without_key = Meter(*RECORDS_WITHOUT_KEY)
@@ -237,8 +242,7 @@ class BrokerMetrics:
             secured.log_warnings()
             nursery.start_soon(secured.keep_fresh, name="metrics-certificates")
             tls = secured.tls
-        orders = {"/connections/close": self._close_connection}
-        pages = MetricsPages(self.snapshot, self.about, self.sections, orders, self.streams)
+        pages = MetricsPages(self.snapshot, self.about, self.sections, self.orders, self.streams)
         listener = MetricsListener(
             pages.find,
             endpoint,

@@ -39,6 +39,7 @@ from ._rows import (
     CloseReasonRow,
     ConfigRow,
     ConnectionRow,
+    FaultRow,
     FetchSessionRow,
     GroupRow,
     LogRow,
@@ -51,6 +52,7 @@ from ._rows import (
     TopicRow,
     TransactionRow,
     connection_row,
+    fault_row,
     from_internals,
     row_factory,
     task_row,
@@ -68,6 +70,7 @@ _MAKERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "recently_closed": row_factory(ClosedRow),
     "fetch_sessions": row_factory(FetchSessionRow),
     "log": row_factory(LogRow),
+    "faults": fault_row,
 }
 #: The functions that convert rows given the row of the read before, or None, for rates.
 _GROWN: Mapping[str, Callable[[Mapping[str, Any], Any], Any]] = {
@@ -100,6 +103,7 @@ class Model:
         processors: the network processors, keyed by number.
         fetch_sessions: the incremental fetch sessions, keyed by number.
         log: lines of the broker's log, keyed by number, the newest first.
+        faults: the faults injected into a broker under test, keyed by number, the newest first.
         tasks: trio's tasks, keyed by number, in the order of the task tree.
         brokers: the brokers of the cluster, keyed by id.
         topics: the topics, keyed by name.
@@ -134,6 +138,7 @@ class Model:
         self.processors: Section[int, ProcessorRow] = Section()
         self.fetch_sessions: Section[int, FetchSessionRow] = Section()
         self.log: Section[int, LogRow] = Section()
+        self.faults: Section[int, FaultRow] = Section()
         self.tasks: Section[int, TaskRow] = Section()
         self.brokers: Section[int, BrokerRow] = Section()
         self.topics: Section[str, TopicRow] = Section()
@@ -157,6 +162,7 @@ class Model:
             "fetch_sessions": self.fetch_sessions,
             "log": self.log,
             "tasks": self.tasks,
+            "faults": self.faults,
         }
         self._network_figures: Collection[str] = ()
         self._rates = BrokerRates()
@@ -331,6 +337,15 @@ class Model:
         if section == "tasks":
             rows = in_tree_order(rows.values())
         self._lists[section].replace(rows, now, total)
+
+    def mark_list_missing(self, section: str, why: str) -> None:
+        """Mark a list as one that the broker does not have.
+
+        Args:
+            section: the name of the list in ``/snapshot``.
+            why: the reason, as a sentence.
+        """
+        self._lists[section].mark_missing(why)
 
     def mark_list_failed(self, section: str, why: str) -> None:
         """Mark a list as currently unreadable, keeping its rows, which are shown with an age.

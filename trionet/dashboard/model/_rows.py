@@ -251,6 +251,47 @@ class RequestRow:
 
 
 @attrs.frozen
+class FaultedRow:
+    """A request to which a fault was applied, and what its client did next.
+
+    Attributes:
+        time: when the request was received, in seconds since the epoch.
+        errors: the names of the errors in the response; empty if it has none or there is none.
+        reaction: what the client did next, in words.
+    """
+
+    time: float
+    api: str
+    client_id: str | None
+    connection: str
+    errors: tuple[str, ...]
+    reaction: str
+
+
+@attrs.frozen
+class FaultRow:
+    """A fault that was injected into a broker under test.
+
+    Attributes:
+        which: the requests that it applies to, in words.
+        action: what is done to them, in words.
+        state: ``armed``, ``over``, ``holding`` if it is over but still holds requests, ``removed``,
+            or how it failed.
+        hits: the number of requests that it was applied to.
+        times: the number of requests after which it is over; None if it is for all.
+        requests: the last requests that it was applied to, the newest first.
+    """
+
+    number: int
+    which: str
+    action: str
+    state: str
+    hits: int
+    times: int | None
+    requests: tuple[FaultedRow, ...]
+
+
+@attrs.frozen
 class ClosedRow:
     """A closed connection."""
 
@@ -651,6 +692,14 @@ def request_row(values: Mapping[str, Any]) -> RequestRow:
     return _request_row({**values, "phases_ms": tuple(phases[phase] for phase in PHASES)})
 
 
+def fault_row(values: Mapping[str, Any]) -> FaultRow:
+    """Return the row of an entry under ``/snapshot/faults``."""
+    requests = tuple(
+        _faulted_row({**each, "errors": tuple(each["errors"] or ())}) for each in values["requests"]
+    )
+    return _fault_row({**values, "requests": requests})
+
+
 def task_row(values: Mapping[str, Any], before: TaskRow | None) -> TaskRow:
     """Return the row of a task, with its share of the time if it was there at the read before.
 
@@ -754,6 +803,8 @@ def from_internals(values: Mapping[str, Any]) -> GroupRow:
 
 
 _connection_row = row_factory(ConnectionRow)
+_fault_row = row_factory(FaultRow)
+_faulted_row = row_factory(FaultedRow)
 _task_row = row_factory(TaskRow)
 _request_row = row_factory(RequestRow)
 _transaction_row = row_factory(TransactionRow)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Protocol
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import trio
 
@@ -34,6 +35,7 @@ LISTS: Final[Mapping[str, str]] = {
     "group": "groups",
     "log": "log",
     "tasks": "tasks",
+    "faults": "faults",
 }
 #: The section whose list the overview shows: the busiest connections.
 _OF_OVERVIEW: Final = "connections"
@@ -46,6 +48,16 @@ LIST_SHARE: Final = 0.02
 #: The number of rows to read or convert before other tasks run, about a millisecond of work.
 ROWS_PER_STEP: Final = 100
 _UNREADABLE: Final = (TrionetError, OSError, trio.BrokenResourceError)
+
+
+#: The reason shown if a broker does not have a list, in general and of the list of this name.
+TOO_OLD: Final = "this broker is too old to report this"
+WITHOUT_LIST: Final[Mapping[str, str]] = {
+    "faults": (
+        "this broker is not under test; faults can be injected into the brokers of trionet.testing,"
+        " and of: trionet broker --faults"
+    )
+}
 
 
 class NetworkSource:
@@ -119,6 +131,8 @@ class NetworkSource:
             await self._read_list(model, name)
             if self._connection is not None:
                 await self._read_why_closed(model, self._connection)
+        except NoSuchListError:
+            model.mark_list_missing(name, WITHOUT_LIST.get(name, TOO_OLD))
         except (*_UNREADABLE, *MALFORMED) as error:
             why = f"{name} of {self._what} could not be read: {_reason(error)}"
             model.mark_list_failed(name, why)
@@ -225,7 +239,11 @@ class InProcessReader:
 
     async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
         metrics = self._metrics
-        page_of = metrics.sections.get(section) or metrics.streams[section]({})
+        page_of = metrics.sections.get(section)
+        if page_of is None:
+            if section not in metrics.streams:
+                raise NoSuchListError(section)
+            page_of = metrics.streams[section]({})
         rows: list[Mapping[str, Any]] = []
         before: int | None = None
         while True:
@@ -245,9 +263,26 @@ class InProcessReader:
         await trio.lowlevel.checkpoint()
         return self._metrics.close_connection(id)
 
+    async def order(self, path: str, parameters: Mapping[str, str]) -> None:
+        """Have the broker do something; see :data:`.Order`."""
+        from ...server.metrics._http_exchange import Refused
+
+        await trio.lowlevel.checkpoint()
+        order = self._metrics.orders.get(path)
+        if order is None:
+            raise NoSuchListError(WITHOUT_LIST["faults"])
+        try:
+            order(parameters)
+        except Refused as error:
+            raise MetricsPagesError(str(error)) from error
+
 
 class MetricsPagesError(TrionetError):
     """Raised when a metrics listener rejects a request or returns an invalid response."""
+
+
+class NoSuchListError(MetricsPagesError):
+    """Raised when a broker does not have a list, or an action."""
 
 
 class MetricsListenerReader:
@@ -298,6 +333,13 @@ class MetricsListenerReader:
         self._check(status, body)
         return True
 
+    async def order(self, path: str, parameters: Mapping[str, str]) -> None:
+        """Have the broker do something; see :data:`.Order`."""
+        status, body = await self._client.request("POST", f"{path}?{urlencode(parameters)}")
+        if status == HTTPStatus.NOT_FOUND:
+            raise NoSuchListError(WITHOUT_LIST["faults"])
+        self._check(status, body)
+
     async def _page(self, path: str) -> dict[str, Any]:
         status, body = await self._client.request("GET", path)
         self._check(status, body)
@@ -315,4 +357,5 @@ class MetricsListenerReader:
         why = body.decode("utf-8", "replace").strip()[:200]
         if status == 401:
             why = "a token is required (metrics.listener.token)"
-        raise MetricsPagesError(f"HTTP status {status}: {why}")
+        kind = NoSuchListError if status == HTTPStatus.NOT_FOUND else MetricsPagesError
+        raise kind(f"HTTP status {status}: {why}")

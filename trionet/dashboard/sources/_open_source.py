@@ -89,7 +89,10 @@ def watch_broker(
         if address is not None:
             parts += cluster_parts(address, settings or {}, pipeline_topic=pipeline_topic)
         actions = Actions(
-            address or broker.bootstrap_servers, settings, close=reader.close_connection
+            address or broker.bootstrap_servers,
+            settings,
+            close=reader.close_connection,
+            order=reader.order,
         )
         name = ",".join(map(str, broker.endpoints))
         if address is None:
@@ -152,7 +155,8 @@ async def open_remote(
             return
         reader = MetricsListenerReader(client)
         close = None if metrics_token is None else reader.close_connection
-        actions = Actions(bootstrap_servers, settings, close=close, network=network)
+        order = None if metrics_token is None else reader.order
+        actions = Actions(bootstrap_servers, settings, close=close, order=order, network=network)
         parts.insert(0, NetworkSource(reader, metrics_url))
         yield JoinedSource(bootstrap_servers, parts, actions)
 

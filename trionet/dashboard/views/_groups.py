@@ -102,6 +102,9 @@ class GroupsView(View):
     def opened(self, row: GroupRow) -> View:
         return GroupView(row.id)
 
+    def details(self, row: GroupRow, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002
+        return partition_map(row, pen)
+
 
 LAG_COLUMNS: Final[tuple[Column[LagRow], ...]] = (
     Column("topic", "TOPIC", 16, grow=2),
