@@ -35,7 +35,8 @@ from trionet.dashboard.model._snapshot import (
     Readings,
 )
 from trionet.dashboard.model._tail import TailRow
-from trionet.metrics._request_times import PHASES
+from trionet.metrics._rates import upper_of
+from trionet.metrics._request_times import PHASES, STEP_NS
 
 #: What clients may call themselves, and topics and groups in clusters that allow more than Kafka.
 HOSTILE_NAMES: Final = (
@@ -199,7 +200,9 @@ def _api(name: str, share: int, second: int) -> dict[str, Any]:
         "requests": requests,
         "bytes": requests * 130,
         "phases_ms": {phase: requests * ms for phase, ms in zip(PHASES, PHASES_MS, strict=True)},
-        "total_ms": [(0.05 * 1.125**n, requests // (1 + abs(n - 12))) for n in range(40)],
+        "total_ms": [
+            (upper_of(40 + n) * STEP_NS / 1e6, requests // (1 + abs(n - 12))) for n in range(40)
+        ],
     }
 
 

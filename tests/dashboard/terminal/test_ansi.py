@@ -49,7 +49,7 @@ def test_another_height_or_an_unknown_screen_is_drawn_whole() -> None:
     ("colors", "codes"),
     [
         (ColorSystem.TRUECOLOR, "1;38;2;255;155;125"),
-        (ColorSystem.EIGHT_BIT, "1;38;5;216"),
+        (ColorSystem.EIGHT_BIT, "1;38;5;210"),
         (ColorSystem.STANDARD, "1;91"),
         (None, "1"),
     ],

@@ -12,7 +12,7 @@ from . import _palette as palette
 from . import _units as units
 from ._cells import Line, Pen
 from ._graphs import meter, samples
-from ._table import LABEL_CELLS, NUMBER_CELLS, chart_lines, exactly
+from ._table import chart_lines, exactly, margins
 
 if TYPE_CHECKING:
     from ..model._model import Model
@@ -51,13 +51,14 @@ def gauges(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
 
 def gauge(title: str, fraction: float | None, text: str, pen: Pen) -> Line:
     """Draw a name, a bar and a number, with a blank bar if the fraction is unknown."""
-    width = max(0, pen.width - LABEL_CELLS - NUMBER_CELLS - 2)
+    label_cells, number_cells = margins(pen)
+    width = max(0, pen.width - label_cells - number_cells - 2)
     return [
-        pen.cell(title, LABEL_CELLS),
+        pen.cell(title, label_cells),
         Segment(" "),
         *([Segment(" " * width)] if fraction is None else meter(fraction, width, pen)),
         Segment(" "),
-        pen.cell(text, NUMBER_CELLS, palette.BOLD, right=True),
+        pen.cell(text, number_cells, palette.BOLD, right=True),
     ]
 
 

@@ -46,6 +46,8 @@ class Column(Generic[R]):
         grow: the share of spare width, relative to other columns.
         style: returns the style of a cell; None for plain.
         draw: returns segments in place of text, no wider than the given width.
+        is_detail: whether the value is among the details of the selected row, where it is shown
+            even if the table has no room for it.
         is_searched: whether a filter searches the column; by default if it is shown and has text
             values.
     """
@@ -60,6 +62,7 @@ class Column(Generic[R]):
     grow: int = 0
     style: Callable[[R], Style | None] | None = None
     draw: Callable[[R, int, Pen], Line] | None = None
+    is_detail: bool = True
     is_searched: bool | None = None
 
     def shown(self, row: R) -> str:
@@ -315,20 +318,29 @@ def chart_lines(
     style: Style = palette.CHART,
 ) -> list[Line]:
     """Draw a name, a graph over the available width, and the newest value in the last line."""
-    width = max(0, pen.width - LABEL_CELLS - NUMBER_CELLS - 2)
+    label_cells, number_cells = margins(pen)
+    width = max(0, pen.width - label_cells - number_cells - 2)
     *above, last = graph(values, width, height, pen, style)
-    margin = Segment(" " * (LABEL_CELLS + 1))
+    margin = Segment(" " * (label_cells + 1))
     return [
         *([margin, *line] for line in above),
         [
-            pen.cell(label, LABEL_CELLS),
+            pen.cell(label, label_cells),
             Segment(" "),
             *last,
             Segment(" "),
-            pen.cell(text, NUMBER_CELLS, palette.BOLD, right=True),
+            pen.cell(text, number_cells, palette.BOLD, right=True),
         ],
     ]
 
 
+def margins(pen: Pen) -> tuple[int, int]:
+    """Return the widths of the names and of the numbers beside charts."""
+    return (LABEL_CELLS, NUMBER_CELLS) if pen.width >= NARROW_CELLS else NARROW_MARGINS
+
+
 LABEL_CELLS: Final = 18
 NUMBER_CELLS: Final = 12
+#: Below this width, names and numbers have less room, so that charts have some.
+NARROW_CELLS: Final = 50
+NARROW_MARGINS: Final = (13, 10)

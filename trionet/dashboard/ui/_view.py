@@ -183,6 +183,13 @@ class UseMouse:
 
 
 @attrs.frozen
+class UseTheme:
+    """A request to use a theme, or with None the one that fits the terminal's background."""
+
+    name: str | None
+
+
+@attrs.frozen
 class Export:
     """A request to export the current view to a file, whose extension selects the format."""
 
@@ -198,4 +205,4 @@ class Act:
     answers: Sequence[str]
 
 
-Effect = Quit | Redraw | UseMouse | Export | Act
+Effect = Quit | Redraw | UseMouse | UseTheme | Export | Act

@@ -65,9 +65,18 @@ API_COLUMNS: Final[tuple[Column[ApiRow], ...]] = (
     Column("max_ms", "MAX", 8, text=units.milliseconds, right=True, priority=3),
     Column("mean_bytes", "SIZE", 8, text=units.size, right=True, priority=4),
     Column("trend", "TREND", 12, None, priority=5, draw=draw_history),
-    Column("mean_ms", "WHERE THE TIME GOES", 20, _mean_ms, priority=1, grow=3, draw=phase_bar),
+    Column(
+        "mean_ms",
+        "WHERE THE TIME GOES",
+        20,
+        _mean_ms,
+        units.milliseconds,
+        priority=1,
+        grow=3,
+        draw=phase_bar,
+    ),
     *(
-        Column(f"{name.replace(' ', '_')}_ms", name, 0, partial(_phase_ms, index))
+        Column(f"{name.replace(' ', '_')}_ms", name, 0, partial(_phase_ms, index), is_detail=False)
         for index, name in enumerate(PHASE_NAMES)
     ),
 )
@@ -85,12 +94,18 @@ class ApisView(View):
         "queue, in the handler (local), waiting for other brokers or data (remote), throttled, in "
         "the response queue, and being sent. Enter shows the latencies of one API."
     )
+    opens = "API"
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
         return [legend(PHASE_NAMES, pen)] if model.apis.missing is None else []
 
     def table(self, model: Model) -> Table[ApiRow]:
         return table_of(model.apis, API_COLUMNS, "name", sort="rate", descending=True)
+
+    def details(self, row: ApiRow, model: Model, pen: Pen) -> Iterator[Line]:  # noqa: ARG002
+        yield from _phases(row, pen)
+        yield []
+        yield from histogram(row.buckets, pen)
 
     def opened(self, row: ApiRow) -> View:
         return ApiView(row.name)

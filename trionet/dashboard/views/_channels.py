@@ -14,7 +14,7 @@ from ..drawing._table import Column, Table, heading_line, layout, row_line
 
 if TYPE_CHECKING:
     from ..model._model import Model
-    from ..model._rows import ChannelCounts, ConnectionRow
+    from ..model._rows import ConnectionRow
 
 #: The phases of channels that neither wait nor are about to be read.
 _AT_REST: Final = ("idle", "staged")
@@ -41,15 +41,16 @@ BUSIEST_COLUMNS: Final[tuple[Column[ConnectionRow], ...]] = (
 
 def strip(model: Model, pen: Pen) -> Iterator[Line]:
     """Draw how many channels are muted, how many receives are staged, and why."""
+    if model.channels is not None:
+        yield from figure_lines.charts(model, _FIGURES, pen)
+        yield from reasons(model, pen)
+
+
+def reasons(model: Model, pen: Pen) -> Iterator[Line]:
+    """Draw the phases of the channels, the most frequent first, as far as the line has room."""
     counts = model.channels
     if counts is None:
         return
-    yield from figure_lines.charts(model, _FIGURES, pen)
-    yield from _reasons(counts, pen)
-
-
-def _reasons(counts: ChannelCounts, pen: Pen) -> Iterator[Line]:
-    """Draw the phases of the channels, the most frequent first, as far as the line has room."""
     shown = [(phase, count) for phase, count in counts.phases.items() if phase not in _AT_REST]
     shown.sort(key=lambda each: -each[1])
     texts = [(phase, f"{count:,}") for phase, count in shown] or [("", "all idle")]

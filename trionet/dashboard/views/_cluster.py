@@ -37,11 +37,13 @@ class BrokersView(View):
 
     name = "brokers"
     key = "b"
+    short = "nodes"
     title = "Brokers"
     help = (
         "The brokers of the cluster, the number of partitions that each broker leads, and the "
         "total size of the partitions with a known size. Enter shows the configs of a broker."
     )
+    opens = "configs"
     section: ClassVar[str | None] = "brokers"
 
     def table(self, model: Model) -> Table[BrokerRow]:

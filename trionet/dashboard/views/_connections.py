@@ -67,6 +67,7 @@ class ConnectionsView(View):
 
     name = "connections"
     key = "2"
+    short = "conns"
     title = "Connections"
     help = (
         "The open connections of the broker. PHASE is the phase of the current request. A "
@@ -74,6 +75,7 @@ class ConnectionsView(View):
         "Frames that have already arrived are staged (STG). IDLE is the time since the last read "
         "or write. Enter shows the requests of a connection one by one, as they finish."
     )
+    opens = "connection"
     section: ClassVar[str | None] = "connections"
     actions: Sequence[Action] = (CLOSE,)
 
@@ -246,6 +248,7 @@ class FetchSessionsView(View):
 
     name = "sessions"
     key = "e"
+    short = "fetch"
     title = "Fetch sessions"
     help = (
         "The incremental fetch sessions in the broker's cache. With a session, a Fetch request "

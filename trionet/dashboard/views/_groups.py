@@ -93,6 +93,7 @@ class GroupsView(View):
         "is otherwise the epoch. Only groups without members can be reset or deleted. Enter shows "
         "which member owns which partition."
     )
+    opens = "group"
     section: ClassVar[str | None] = "groups"
     actions: Sequence[Action] = (RESET, DELETE)
 

@@ -33,8 +33,13 @@ CLUSTER: Final = (
     "leaderless",
     "groups",
 )
-#: The minimum width at which the blocks are in two columns.
+#: The minimum width for all blocks; narrower screens first show the most important figures.
 WIDE: Final = 110
+#: The figures of a narrow screen: of traffic, and of load.
+NARROW_TRAFFIC: Final = (*TRAFFIC, "connections")
+NARROW_LOAD: Final = ("loop_idle", "handlers_idle", "cpu")
+#: The minimum heights of the view at which graphs of traffic have two and three lines.
+TALL: Final = (34, 50)
 #: The maximum number of channels in the table of the busiest ones.
 BUSIEST_MAX: Final = 5
 _GAP: Final = 3
@@ -46,6 +51,7 @@ class OverviewView(View):
 
     name = "overview"
     key = "1"
+    short = "home"
     title = "Overview"
     help = (
         "Rates cover the time since the last read. Sparklines show the last minutes, the newest "
@@ -62,22 +68,51 @@ class OverviewView(View):
             for why in (f"Waiting for {model.about.source} ...", model.apis.missing or ""):
                 yield from pen.sentences(why, palette.NOTE)
             return
-        half = attrs.evolve(pen, width=(pen.width - _GAP) // 2)
-        left, right = list(_left(model, half)), list(_right(model, half))
-        if pen.width >= WIDE and left and right:
-            yield from figure_lines.beside(left, right, half.width, _GAP)
-        else:
-            yield from _left(model, pen)
-            yield from _right(model, pen)
-        yield from _block("Busiest channels", channels.busiest(model, BUSIEST_MAX, pen), pen)
-        yield from _apis(model, pen)
+        yield from _wide(model, pen) if pen.width >= WIDE else _narrow(model, pen)
 
     def is_waiting(self, model: Model) -> bool:
         return not model.figures.reported() and not model.apis
 
 
+def _wide(model: Model, pen: Pen) -> Iterator[Line]:
+    half = attrs.evolve(pen, width=(pen.width - _GAP) // 2)
+    left, right = list(_left(model, half)), list(_right(model, half))
+    if left and right:
+        yield from figure_lines.beside(left, right, half.width, _GAP)
+    else:
+        yield from left or right
+    yield from _busiest(model, pen)
+    yield from _apis(model, pen)
+
+
+def _narrow(model: Model, pen: Pen) -> Iterator[Line]:
+    """Yield a line or two of each block, so that all are on a screen of 80x24, and then the rest."""
+    half = attrs.evolve(pen, width=(pen.width - _GAP) // 2)
+    load = [
+        *figure_lines.request_queue(model, half),
+        *figure_lines.gauges(model, NARROW_LOAD, half),
+    ]
+    left = list(_block("Traffic", figure_lines.charts(model, NARROW_TRAFFIC, half), half))
+    right = list(_block("Load", [*load, *figure_lines.charts(model, ("lag",), half)], half))
+    if left and right:
+        yield from figure_lines.beside(left, right, half.width, _GAP)
+    else:
+        yield from left or right
+    yield from _block("Cluster", figure_lines.numbers(model, CLUSTER, pen), pen)
+    yield from _block("Muted and staged", channels.reasons(model, pen), pen)
+    yield from _apis(model, pen)
+    yield from _busiest(model, pen)
+    others = (*CONNECTIONS[1:], *LOOP, *HELD, *STORED)
+    yield from _block("Other figures", figure_lines.numbers(model, others, pen), pen)
+
+
+def _busiest(model: Model, pen: Pen) -> Iterator[Line]:
+    yield from _block("Busiest channels", channels.busiest(model, BUSIEST_MAX, pen), pen)
+
+
 def _left(model: Model, pen: Pen) -> Iterator[Line]:
-    yield from _block("Traffic", figure_lines.charts(model, TRAFFIC, pen), pen)
+    height = 1 + sum(pen.height >= each for each in TALL)
+    yield from _block("Traffic", figure_lines.charts(model, TRAFFIC, pen, height), pen)
     yield from _block("Connections", figure_lines.charts(model, CONNECTIONS, pen), pen)
     yield from _block("Muted and staged", channels.strip(model, pen), pen)
 

@@ -53,6 +53,7 @@ class ProcessorsView(View):
 
     name = "processors"
     key = "4"
+    short = "procs"
     title = "Processors and queues"
     help = (
         "A processor reads requests from connections and writes responses. Requests wait for "

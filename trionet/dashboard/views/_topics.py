@@ -111,6 +111,7 @@ class TopicsView(View):
         "DIRTY is the largest share of a partition that was not cleaned yet. Enter shows the "
         "partitions, f the records as they arrive, and c the configs."
     )
+    opens = "partitions"
     section: ClassVar[str | None] = "topics"
     actions: Sequence[Action] = (CREATE, DELETE, GROW, produce_to(lambda row: row.name))
     links: Sequence[Link] = (
@@ -220,6 +221,7 @@ class TopicView(View):
         "Enter shows the records of a partition as they arrive, f the records of the whole topic, "
         "and c the configs of the topic."
     )
+    opens = "records"
     section: ClassVar[str | None] = "partitions"
 
     def __init__(self, topic: str) -> None:

@@ -31,7 +31,7 @@ def inject(faults: Faults, words: Mapping[str, str]) -> Fault:
     Raises:
         ValueError: a word is not allowed; the message says what is.
     """
-    name, *arguments = words.get("fault", "").split()
+    name, *arguments = words.get("fault", "").split() or [""]
     options: dict[str, Any] = {
         key: words[key] for key in ("topic", "client_id", "connection") if words.get(key)
     }
