@@ -103,7 +103,7 @@ class ApisView(View):
         return table_of(model.apis, API_COLUMNS, "name", sort="rate", descending=True)
 
     def details(self, row: ApiRow, model: Model, pen: Pen) -> Iterator[Line]:  # noqa: ARG002
-        yield from _phases(row, pen)
+        yield from phase_lines(row.phases_ms, pen)
         yield []
         yield from histogram(row.buckets, pen)
 

@@ -75,7 +75,7 @@ class ConnectionsView(View):
         "Frames that have already arrived are staged (STG). IDLE is the time since the last read "
         "or write. Enter shows the requests of a connection one by one, as they finish."
     )
-    opens = "connection"
+    opens = "requests"
     section: ClassVar[str | None] = "connections"
     actions: Sequence[Action] = (CLOSE,)
 
@@ -94,7 +94,6 @@ class ConnectionView(RequestsView):
     """
 
     name = "connection"
-    actions: Sequence[Action] = ()
 
     def __init__(self, row: ConnectionRow) -> None:
         super().__init__(row.id)

@@ -97,6 +97,7 @@ class FaultsView(View):
         "stop-reading. HITS counts the requests it was applied to, and LAST REACTION is what the "
         "client of the last one did next. Enter shows the requests one by one."
     )
+    opens = "requests"
     section: ClassVar[str | None] = "faults"
     actions: Sequence[Action] = (INJECT, REMOVE)
 

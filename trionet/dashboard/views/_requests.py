@@ -90,6 +90,7 @@ class RequestsView(View):
         "response. If requests finish faster than they can be shown, some are skipped and counted. "
         "Enter shows one request, and d the details of the connection."
     )
+    opens = "request"
     section: ClassVar[str | None] = "requests"
 
     def __init__(self, connection: str) -> None:
@@ -109,6 +110,9 @@ class RequestsView(View):
 
     def opened(self, row: RequestRow) -> View:
         return RequestView(row)
+
+    def details(self, row: RequestRow, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002
+        return phase_lines(row.phases_ms, pen)
 
 
 class RequestView(View):
