@@ -11,9 +11,9 @@ from ._figures import SteppedHistory
 from ._rows import GroupRow
 
 #: The interval of the history of the lag, in seconds, and for how many intervals a lag holds that
-#: is not read again. They are longer than the longest pause between two reads.
-LAG_STEP_SECONDS: Final = 5.0
-LAG_STEPS_HELD: Final = 4
+#: is not read again: together longer than the longest pause between two reads.
+LAG_STEP_SECONDS: Final = 2.0
+LAG_STEPS_HELD: Final = 6
 #: How long a partition counts as moved, in seconds.
 MOVED_SECONDS: Final = 10.0
 

@@ -99,7 +99,7 @@ class ConnectionView(RequestsView):
         super().__init__(row.id)
         self.title = peer_of(row)
         self._row = row
-        self.links = (Link("d", "details", "details", lambda _: ConnectionDetailsView(row)),)
+        self.links = (Link("d", "details", "connection", lambda _: ConnectionDetailsView(row)),)
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
         row = model.connections.get(self._row.number)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 from rich.style import Style
@@ -110,10 +110,8 @@ class FaultsView(View):
     def details(self, row: FaultRow, model: Model, pen: Pen) -> Iterator[Line]:  # noqa: ARG002
         for request in row.requests:
             client = request.client_id or request.connection
-            yield [
-                pen.text(f" {_time(request.time)} ", palette.DIM),
-                pen.text(f"{request.api} of {client}: {request.reaction}"),
-            ]
+            text = f"{_time(request.time)} {request.api} of {client}: {request.reaction}"
+            yield from pen.sentences(text)
 
 
 REQUEST_COLUMNS: Final[tuple[Column[FaultedRow], ...]] = (
@@ -153,6 +151,9 @@ class FaultView(View):
 
     def table(self, model: Model) -> Table[FaultedRow]:
         row = model.faults.get(self._number)
-        found = table_of(model.faults, REQUEST_COLUMNS, "time", "connection", ages=False)  # type: ignore[arg-type] # its rows are replaced
+        found: Table[Any] = table_of(model.faults, (), "time", "connection", ages=False)
         rows = () if row is None else row.requests
-        return attrs.evolve(found, rows=rows, total=None)
+        return attrs.evolve(found, columns=REQUEST_COLUMNS, rows=rows, total=None)
+
+    def details(self, row: FaultedRow, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002
+        return pen.sentences(row.reaction)

@@ -86,7 +86,7 @@ class GroupsView(View):
     help = (
         "All groups of the cluster. LAG is the number of offsets between a group's committed "
         "offsets and the end offsets of the partitions. TREND has its largest value in each "
-        "five seconds, also of the time in which other views were shown. UNREAD is the number of "
+        "two seconds, also of the time in which other views were shown. UNREAD is the number of "
         "offsets between the members' positions, from which they fetch next, and the end offsets: "
         "what lies between both was fetched, but its offsets are not committed yet. Positions, "
         "and GEN, the generation of a classic group, are only reported by a trionet broker; GEN "

@@ -48,7 +48,7 @@ def inject(faults: Faults, words: Mapping[str, str]) -> Fault:
     if not name.isupper():
         raise ValueError(f"{name!r} is not a fault; allowed: {ALLOWED}")
     _expect(name, arguments, 0)
-    return faults.fail(chosen, name, **options)  # type: ignore[arg-type] # an error, checked there
+    return faults.fail(chosen, name, **options)
 
 
 def _of_broker(faults: Faults, name: str, options: Mapping[str, Any]) -> Fault:
