@@ -21,6 +21,7 @@ another thread, because the model has no locks.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from heapq import nlargest
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -77,12 +78,18 @@ _GROWN: Mapping[str, Callable[[Mapping[str, Any], Any], Any]] = {
     "connections": connection_row,
     "tasks": task_row,
 }
+#: The maximum number of the busiest connections.
+BUSIEST_MAX = 10
 #: The maximum number of requests kept of the connection that is shown.
 REQUESTS_MAX = 500
 #: The reason shown for parts of ``/snapshot`` from a broker of a different version.
 _UNKNOWN_FORMAT = "this broker reports some data in an unknown format"
 _quota = row_factory(QuotaRow)
 _CHANNELS = tuple(field.name for field in attrs.fields(ChannelCounts))
+
+
+def _activity(row: ConnectionRow) -> tuple[float, float]:
+    return row.request_rate or 0.0, row.byte_rate or 0.0
 
 
 class Model:
@@ -95,6 +102,7 @@ class Model:
         apis: request counts and times, keyed by API name.
         channels: the open channels by what they do; None if unknown.
         connections: the open connections, keyed by number.
+        busiest: the connections with the most requests, and then bytes, per second.
         requests: requests of :attr:`requests_of`, keyed by number, the newest first.
         requests_of: the id of a connection; None if no connection's requests are shown.
         requests_skipped: the number of its requests that came faster than they could be read.
@@ -130,6 +138,7 @@ class Model:
         self.apis: Section[str, ApiRow] = Section()
         self.channels: ChannelCounts | None = None
         self.connections: Section[int, ConnectionRow] = Section()
+        self.busiest: Sequence[ConnectionRow] = ()
         self.requests: Section[int, RequestRow] = Section()
         self.requests_of: str | None = None
         self.requests_skipped = 0
@@ -336,6 +345,8 @@ class Model:
         """
         if section == "tasks":
             rows = in_tree_order(rows.values())
+        elif section == "connections":
+            self.busiest = nlargest(BUSIEST_MAX, rows.values(), key=_activity)
         self._lists[section].replace(rows, now, total)
 
     def mark_list_missing(self, section: str, why: str) -> None:
