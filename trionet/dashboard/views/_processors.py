@@ -84,11 +84,11 @@ class TrioView(View):
     key = "t"
     title = "Trio"
     help = (
-        "A pass of the loop runs every ready task. Tasks that become ready during a pass wait "
-        "until it ends, so the duration of a pass is the lag of all of them. Percentiles cover "
-        "the time since the start. Tasks are available if the broker runs in this process. They "
-        "are listed as a tree of nurseries from the root down, with the function in which each "
-        "task waits."
+        "The trio loop and its tasks. A pass of the loop runs every ready task. Tasks that become"
+        " ready during a pass wait until it ends, so the duration of a pass is the lag of all of "
+        "them. Percentiles cover the time since the start. Tasks are available if the broker runs"
+        " in this process. They are listed as a tree of nurseries from the root down, with the "
+        "function in which each task waits."
     )
     section: ClassVar[str | None] = "tasks"
 
