@@ -56,8 +56,8 @@ def test_of_fine_dots_a_cell_has_two_values() -> None:
 
 
 def test_a_graph_of_several_lines_goes_on_in_the_line_above() -> None:
-    assert ["  ▁█", "▁▃██"] == [text(line) for line in graph([0, 1, 5, 9], 4, 2, pen())]
-    assert ["  ⣸", "⣀⣾⣿"] == [text(line) for line in graph([0, 0, 2, 4, 5, 9], 3, 2, pen(FINE))]
+    assert ["  ▁▇", "▁▃██"] == [text(line) for line in graph([0, 1, 5, 9], 4, 2, pen())]
+    assert ["  ⢰", "⣀⣼⣿"] == [text(line) for line in graph([0, 0, 2, 4, 5, 9], 3, 2, pen(FINE))]
 
 
 def test_fine_graphs_are_coloured_by_height() -> None:

@@ -21,6 +21,8 @@ from . import _palette as palette
 _IN_ASCII: Final = str.maketrans({"µ": "u", "…": "~"})
 #: The maximum number of characters of a text to examine, more than any screen is wide.
 CHARS_MAX: Final = 600
+#: The same for a text that is wrapped, which may be as long as a page.
+WRAPPED_CHARS_MAX: Final = 6_000
 
 
 @attrs.frozen
@@ -88,14 +90,14 @@ ASCII: Final = Glyphs(
 )
 
 
-def sanitized(text: str, glyphs: Glyphs = UNICODE) -> str:
+def sanitized(text: str, glyphs: Glyphs = UNICODE, chars_max: int = CHARS_MAX) -> str:
     """Escape all characters that a terminal might interpret, hide or reorder.
 
     C0, C1, bidirectional and invisible characters become escapes, and a backslash is doubled.
     If only ASCII can be shown, all other characters become escapes, too.
     """
-    if len(text) > CHARS_MAX:
-        text = text[:CHARS_MAX] + glyphs.ellipsis
+    if len(text) > chars_max:
+        text = text[:chars_max] + glyphs.ellipsis
     if text.isascii() and text.isprintable() and "\\" not in text:
         return text
     shown = printable(text)
@@ -142,7 +144,7 @@ def wrapped(text: str, width: int, glyphs: Glyphs = UNICODE) -> list[str]:
     """
     lines: list[str] = []
     for line in text.expandtabs().splitlines() or [""]:
-        lines += _broken(sanitized(line, glyphs), max(2, width))
+        lines += _broken(sanitized(line, glyphs, WRAPPED_CHARS_MAX), max(2, width))
     return lines
 
 

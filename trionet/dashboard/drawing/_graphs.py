@@ -61,7 +61,9 @@ def graph(
         return [[] for _ in range(height)]
     shown = list(values)[-samples(width, pen) :]
     per_line = _DOT_HEIGHTS if glyphs.is_fine else len(glyphs.ramp)
-    heights = [0] * (samples(width, pen) - len(shown)) + _heights(shown, height * per_line)
+    # Of several lines, the uppermost has a margin: below it may be another graph.
+    most = height * per_line - (height > 1)
+    heights = [0] * (samples(width, pen) - len(shown)) + _heights(shown, most)
     if not glyphs.is_fine:
         return [[Segment(_blocks(heights, at, pen), style)] for at in _lines(height, per_line)]
     if style is not palette.CHART:
@@ -171,6 +173,13 @@ def _label(index: int, name: str, cells: int) -> Segment:
 
 def _initials(name: str) -> str:
     return "".join(word[0] for word in name.split())
+
+
+def part_bar(index: int, cells: int, pen: Pen) -> Segment:
+    """Draw a bar in the colour of a part, beside its name."""
+    if pen.glyphs.is_fine:
+        return Segment("▆" * cells, palette.PARTS[index % len(palette.PARTS)])
+    return _part(index, cells, pen)
 
 
 def _part(index: int, cells: int, pen: Pen) -> Segment:

@@ -67,7 +67,8 @@ class Look:
         ansi: its number among the 16 basic colours; None for the terminal's text colour.
         blocks: the text and background colour of each role that has both.
         parts: the colours of the segments of a stacked bar.
-        part_text: the colour of the labels inside of the segments.
+        labels: the backgrounds of the labels inside of the segments.
+        label_text: the colour of the labels.
         ramp: the colours between which a chart's values are placed, from the lowest.
         rule: the colour of lines, which are not text.
     """
@@ -79,7 +80,8 @@ class Look:
     ansi: Mapping[Style, int | None]
     blocks: Mapping[Style, tuple[str, str]]
     parts: tuple[str, ...]
-    part_text: str
+    labels: tuple[str, ...]
+    label_text: str
     ansi_parts: tuple[int | None, ...]
     ramp: tuple[str, ...]
     rule: str
@@ -118,9 +120,11 @@ LOOKS: Final[Mapping[str, Look]] = {
             palette.TAB: ("#0b1622", "#7cc7ff"),
         },
         parts=("#e69f00", "#56b4e9", "#3dcfa2", "#f0e442", "#93b4ff", "#e29ac0"),
-        part_text="#10151c",
+        # Deeper than the parts: large areas of bright colour would outshine all text around them.
+        labels=("#8a5a00", "#0a68a8", "#00694d", "#6b6200", "#3f55b8", "#94357a"),
+        label_text="#f4f7fa",
         ansi_parts=(3, 6, 2, 11, 14, 13),
-        ramp=("#4aa8ff", "#35c5c0", "#8fdc6a", "#fde74c"),
+        ramp=("#4aa8ff", "#3cc8e0", "#4fdcb4", "#a5ec9a"),
         rule="#4a5568",
     ),
     "light": Look(
@@ -155,9 +159,10 @@ LOOKS: Final[Mapping[str, Look]] = {
             palette.TAB: ("#ffffff", "#0a5fae"),
         },
         parts=("#8a5a00", "#0a68a8", "#00694d", "#6b6200", "#2f4fc0", "#94357a"),
-        part_text="#ffffff",
+        labels=("#8a5a00", "#0a68a8", "#00694d", "#6b6200", "#2f4fc0", "#94357a"),
+        label_text="#ffffff",
         ansi_parts=(1, 4, None, 5, 4, 5),
-        ramp=("#1d63b8", "#0f6b6b", "#3f6b12", "#8a4b00"),
+        ramp=("#1d63b8", "#0f668a", "#0a6b5c", "#2f6b2a"),
         rule="#b6bfcb",
     ),
 }
@@ -187,7 +192,7 @@ def theme(name: str, colors: ColorSystem | None) -> Theme:
     styles |= {role: _block(role, *pair) for role, pair in look.blocks.items()}
     styles |= zip(
         palette.LABELS,
-        (Style(color=look.part_text, bgcolor=part) for part in look.parts),
+        (Style(color=look.label_text, bgcolor=label) for label in look.labels),
         strict=True,
     )
     styles |= zip(palette.RAMP, map(_colored, _between(look.ramp, len(palette.RAMP))), strict=True)

@@ -184,7 +184,7 @@ FIGURES: Final[Mapping[str, FigureKind]] = {
     "under_replicated": FigureKind("under-replicated partitions", Unit.COUNT),
     "leaderless": FigureKind("partitions without leader", Unit.COUNT),
     "groups": FigureKind("groups", Unit.COUNT),
-    "lag": FigureKind("lag of all groups", Unit.COUNT),
+    "lag": FigureKind("group lag", Unit.COUNT),
 }
 
 

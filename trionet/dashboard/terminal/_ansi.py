@@ -46,7 +46,7 @@ class Painter:
         return self._theme.name
 
     def use_theme(self, name: str) -> None:
-        """Show all roles as a theme has them, from the next frame on, which is encoded completely."""
+        """Use a theme from the next frame on, which is encoded completely."""
         if name != self._theme.name:
             self._theme = themes.theme(name, self._colors)
             self._codes.clear()

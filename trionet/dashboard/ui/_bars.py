@@ -26,18 +26,19 @@ def tabs(ui: Ui, pen: Pen) -> Line:
     have only their keys, or are left out, and a tab for the list of all views is added.
     """
     shown, has_menu = _fitting(ui, pen.width)
+    gap = " " if not has_menu and _cells(shown) + len(shown) <= pen.width else ""
     line: Line = []
     column = 0
     for key, label, is_shown in [*shown, *([(*MENU, False)] if has_menu else [])]:
         text = f" {key} {label}" if label else f" {key}"
         if is_shown:
-            text += " "
-            line.append(Segment(text, palette.TAB))
+            line += [Segment(" "), Segment(f"{text} ", palette.TAB), Segment(gap)]
+            text = f" {text} "
         else:
-            line += [Segment(f" {key}", palette.KEY), Segment(text[1 + len(key) :])]
+            line += [Segment(f" {key}", palette.KEY), Segment(text[1 + len(key) :] + gap)]
         if ui.mode in {Mode.BROWSE, Mode.MENU}:
             ui.hits.add_key(TABS_ROW, column, column + len(text), key)
-        column += len(text)
+        column += len(text) + len(gap)
     return line
 
 
@@ -80,7 +81,8 @@ def _label(view: View, is_shown: bool, has_room: bool) -> str:
 
 def _cells(tabs: Iterable[Tab]) -> int:
     return sum(
-        1 + len(key) + (1 + len(label) if label else 0) + is_shown for key, label, is_shown in tabs
+        1 + len(key) + (1 + len(label) if label else 0) + 2 * is_shown
+        for key, label, is_shown in tabs
     )
 
 
@@ -121,6 +123,8 @@ def _add(hint: Hint, line: Line, column: int, row: int, ui: Ui) -> int:
 
 def own_hints(ui: Ui) -> list[Hint]:
     """Return the keys of the view on the screen, those that can do something now."""
+    if ui.mode in {Mode.HELP, Mode.MENU}:
+        return [("esc", "close")]
     view = ui.current.view
     has_row = ui.current.selected is not None
     found: list[Hint] = []
@@ -134,7 +138,11 @@ def own_hints(ui: Ui) -> list[Hint]:
 
 
 def general_hints(ui: Ui) -> list[Hint]:
-    """Return the keys that all views have, the most useful first."""
+    """Return the keys that do not depend on the view, the most useful first."""
+    if ui.mode is Mode.HELP:
+        return [("j", "down"), ("k", "up")]
+    if ui.mode is Mode.MENU:
+        return [("j", "down"), ("k", "up"), ("enter", "open")]
     if ui.current.table is None:
         return [("p", "pause"), (":", "command"), MENU]
     sort = [("s", "sort"), ("r", "reverse")]

@@ -98,7 +98,9 @@ def details(state: ViewState, model: Model, pen: Pen) -> list[Line]:
 
 
 def _graph(values: Sequence[float | None], pen: Pen) -> Iterator[Line]:
-    width = pen.width - NAME_CELLS - 2
+    # From the left, until the history is as wide as the room.
+    room = pen.width - NAME_CELLS - 2
+    width = min(room, -(-len(values) // samples(1, pen)))
     for index, line in enumerate(graph(values, width, GRAPH_LINES, pen)):
         name = "trend" if index == 0 else ""
         yield [Segment(" "), pen.cell(name, NAME_CELLS, palette.DIM), *line]
@@ -115,11 +117,15 @@ def _fields(columns: Sequence[Column[Any]], row: Any, pen: Pen) -> Iterator[Line
         for column, text in found[at::down]:
             style = None if column.style is None else column.style(row)
             value = pen.cell(text, width - NAME_CELLS - 2, style or palette.PLAIN)
-            name = pen.cell(_name(column), NAME_CELLS, palette.DIM)
+            name = pen.cell(_name(column, columns), NAME_CELLS, palette.DIM)
             line += [Segment(" "), name, value, Segment(" ")]
         yield line
 
 
-def _name(column: Column[Any]) -> str:
-    name = column.name.removeprefix("is_")
-    return name.removesuffix("_seconds").removesuffix("_ms").replace("_", " ")
+def _name(column: Column[Any], columns: Sequence[Column[Any]]) -> str:
+    name = column.name.removeprefix("is_").removesuffix("_ms")
+    if name.endswith("_seconds"):
+        name = name.removesuffix("_seconds")
+        if any(each.name == name for each in columns):  # such as a state, and how long it lasts
+            name += " for"
+    return name.replace("_", " ")

@@ -19,7 +19,7 @@ from ._view import View
 KEYS: Final = (
     (
         ("j k, arrows", "move the cursor"),
-        ("PgUp PgDn, ctrl-u ctrl-d", "move by pages"),
+        ("PgUp PgDn", "move by pages, as ctrl-b and ctrl-f; by half a page: ctrl-u and ctrl-d"),
         ("g G, Home End", "first row, last row"),
         ("enter", "open the selected row"),
         ("esc, backspace", "clear the filter, or go back"),
@@ -47,8 +47,10 @@ KEYS: Final = (
         ("m", "mouse on or off"),
     ),
 )
-#: The width of a key, and the minimum width of the page for two columns.
-KEY_CELLS: Final = 25
+#: The widths of the names of keys, and of single keys.
+NAME_CELLS: Final = 16
+KEY_CELLS: Final = 6
+#: The minimum width of the page for two columns.
 WIDE: Final = 110
 _GAP: Final = 3
 
@@ -93,7 +95,7 @@ def _keys(pen: Pen) -> Iterator[Line]:
         if index:
             yield []
         for key, meaning in group:
-            yield from _row(key, meaning, pen)
+            yield from _row(key, meaning, pen, NAME_CELLS)
 
 
 def _views(views: Sequence[View], pen: Pen) -> Iterator[Line]:
@@ -102,11 +104,11 @@ def _views(views: Sequence[View], pen: Pen) -> Iterator[Line]:
         yield from _row(each.key, f"{each.title} (:{each.name})", pen)
 
 
-def _row(key: str, meaning: str, pen: Pen) -> Iterator[Line]:
-    first, *others = wrapped(meaning, pen.width - KEY_CELLS - 2, pen.glyphs)
-    yield [Segment(" "), pen.cell(key, KEY_CELLS, palette.KEY), Segment(first)]
+def _row(key: str, meaning: str, pen: Pen, cells: int = KEY_CELLS) -> Iterator[Line]:
+    first, *others = wrapped(meaning, pen.width - cells - 2, pen.glyphs)
+    yield [Segment(" "), pen.cell(key, cells, palette.KEY), Segment(first)]
     for line in others:
-        yield [Segment(" " * (KEY_CELLS + 1)), Segment(line)]
+        yield [Segment(" " * (cells + 1)), Segment(line)]
 
 
 #: The width of the titles in the list of views.

@@ -14,7 +14,7 @@ from ...metrics._request_times import STEP_NS
 from ..drawing import _palette as palette
 from ..drawing import _units as units
 from ..drawing._cells import Line, Pen
-from ..drawing._graphs import graph, heat_strip, legend, samples, stacked_bar
+from ..drawing._graphs import graph, heat_strip, legend, part_bar, samples, stacked_bar
 from ..drawing._table import Column, Table, alarm_if, chart_line, draw_history, table_of
 from ..ui._view import View
 
@@ -89,10 +89,11 @@ class ApisView(View):
     key = "3"
     title = "APIs"
     help = (
-        "Rates cover the time since the last read. Times, sizes and phases cover the last ten "
-        "seconds. The bar divides the mean time of a request into Kafka's phases: in the request "
-        "queue, in the handler (local), waiting for other brokers or data (remote), throttled, in "
-        "the response queue, and being sent. Enter shows the latencies of one API."
+        "All requests by API. Rates cover the time since the last read. Times, sizes and phases "
+        "cover the last ten seconds. The bar divides the mean time of a request into Kafka's "
+        "phases: in the request queue, in the handler (local), waiting for other brokers or data "
+        "(remote), throttled, in the response queue, and being sent. Enter shows the latencies of"
+        " one API."
     )
     opens = "API"
 
@@ -168,14 +169,14 @@ def phase_lines(phases_ms: Sequence[float], pen: Pen) -> Iterator[Line]:
     for index, (name, ms) in enumerate(zip(PHASE_NAMES, phases_ms, strict=False)):
         share = ms / total if total else 0.0
         filled = round(max(0.0, min(1.0, share)) * width)
-        glyph = pen.glyphs.parts[index]
         yield [
-            pen.cell(f" {name}", 17, palette.BOLD),
-            pen.cell(units.milliseconds(ms), 9, right=True),
+            pen.cell(f" {name}", 17),
+            pen.cell(units.milliseconds(ms), 9, palette.BOLD, right=True),
             pen.cell(units.percent(share), 8, right=True),
-            Segment(f"  {glyph * (filled or (1 if ms else 0))}", palette.PARTS[index]),
+            Segment("  "),
+            part_bar(index, filled or (1 if ms else 0), pen),
         ]
-    yield [pen.cell(" total", 17, palette.BOLD), pen.cell(units.milliseconds(total), 9, right=True)]
+    yield [pen.cell(" total", 17), pen.cell(units.milliseconds(total), 9, palette.BOLD, right=True)]
 
 
 def histogram(buckets: Sequence[tuple[float, int]], pen: Pen) -> Iterator[Line]:

@@ -54,13 +54,14 @@ class OverviewView(View):
     short = "home"
     title = "Overview"
     help = (
-        "Rates cover the time since the last read. Sparklines show the last minutes, the newest "
-        "value at the right. Idle and blocked are fractions of time; a loop that is idle for less "
-        "than 20 % is busy. Loop lag is the duration of a pass of the trio loop, during which all "
-        "other tasks wait. Percentiles cover the time since the start. A channel is muted from the "
-        "receipt of a request until its response is sent, and while it is throttled; below is what "
-        "the muted ones wait for. Requests that were read meanwhile are staged. The tables list "
-        "the busiest channels, and the busiest APIs with a bar for the phases of their requests."
+        "Traffic, load and cluster at a glance. Rates cover the time since the last read. "
+        "Sparklines show the last minutes, the newest value at the right. Idle and blocked are "
+        "fractions of time; a loop that is idle for less than 20 % is busy. Loop lag is the "
+        "duration of a pass of the trio loop, during which all other tasks wait. Percentiles "
+        "cover the time since the start. A channel is muted from the receipt of a request until "
+        "its response is sent, and while it is throttled; below is what the muted ones wait for. "
+        "Requests that were read meanwhile are staged. The tables list the busiest channels, and "
+        "the busiest APIs with a bar for the phases of their requests."
     )
 
     def lines(self, model: Model, pen: Pen) -> Iterable[Line]:

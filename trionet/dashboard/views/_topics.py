@@ -43,7 +43,7 @@ TOPIC_COLUMNS: Final[tuple[Column[TopicRow], ...]] = (
     Column("rate", "REC/S", 8, text=units.rate, right=True),
     Column("bytes", "SIZE", 9, text=units.size, right=True, priority=2),
     Column("trend", "TREND", 10, None, priority=4, grow=1, draw=draw_history),
-    Column("is_internal", "INTERNAL", 0),
+    Column("is_internal", "INTERNAL", 0, text=units.yes),
     Column("id", "ID", 0),
 )
 
