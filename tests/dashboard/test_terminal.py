@@ -285,4 +285,4 @@ def test_a_connection_is_opened(screen: Terminal, broker: list[str]) -> None:
     screen.press("n")
     screen.wait_for("close: cancelled")
     screen.press("K", "y")
-    screen.wait_for("! close: to close connections, run")
+    screen.wait_for("closed connection 127.0.0.1")

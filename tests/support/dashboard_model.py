@@ -65,6 +65,7 @@ def busy_model(name: str = "billing") -> Model:
         name: what clients, topics and groups are called.
     """
     model = Model()
+    model.responded_at = 0.0
     for second in range(SECONDS):
         model.update_network(_taken(second), float(second))
     model.about = attrs.evolve(model.about, source="127.0.0.1:9092")

@@ -129,6 +129,8 @@ class Model:
         pipeline: the results of ``trionet pipeline run``.
         alarms: the problems that the user must notice, as sentences keyed by subject.
         failing: since when reads have been failing, keyed by subject; see :attr:`alarms` for why.
+        responded_at: when a read last succeeded, in seconds on this loop's clock; None before.
+        unreachable: why no connection to any broker can be made, as a sentence; None if one can.
     """
 
     def __init__(self) -> None:
@@ -164,6 +166,8 @@ class Model:
         self.pipeline = Pipeline()
         self.alarms: dict[str, str] = {}
         self.failing: dict[str, float] = {}
+        self.responded_at: float | None = None
+        self.unreachable: str | None = None
         # The sections of the lists in ``/snapshot``, keyed by list name.
         self._lists: Mapping[str, Section[int, Any]] = {
             "connections": self.connections,

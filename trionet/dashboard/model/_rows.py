@@ -115,6 +115,7 @@ class About:
 
     Attributes:
         source: the address, such as ``PLAINTEXT://127.0.0.1:9092``.
+        via: how it is read, such as ``local socket``; empty if unknown or obvious.
         software: the name and version of the broker's software, if reported.
         node_id: the id of the broker whose network layer is shown.
         cluster_id: the id of the cluster.
@@ -124,6 +125,7 @@ class About:
     """
 
     source: str = ""
+    via: str = ""
     software: str | None = None
     node_id: int | None = None
     cluster_id: str | None = None

@@ -236,7 +236,7 @@ class _Reads:
             since = self._succeeded_at.get(what, self._began)
             self._model.set_alarm(what, f"{what} could not be read: {error}", since)
         else:
-            self._succeeded_at[what] = trio.current_time()
+            self._succeeded_at[what] = self._model.responded_at = trio.current_time()
             self._model.set_alarm(what, None)
 
     async def _brokers(self) -> None:

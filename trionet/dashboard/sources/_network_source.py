@@ -12,6 +12,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import quote, urlencode
 
+import attrs
 import trio
 
 from ...errors import TrionetError
@@ -19,6 +20,7 @@ from ..model._model import Model
 from ..model._rows import request_row, transaction_from_snapshot
 from ..model._snapshot import MALFORMED, BrokerSnapshot, from_json, from_snapshot
 from ._http_client import HttpClient
+from ._local_source import NoLocalSocketError
 from ._source import INTERVAL_SECONDS, Started
 
 if TYPE_CHECKING:
@@ -47,6 +49,10 @@ ROW_SECONDS: Final = 30e-6
 LIST_SHARE: Final = 0.02
 #: The number of rows to read or convert before other tasks run, about a millisecond of work.
 ROWS_PER_STEP: Final = 100
+#: How a broker is read, for the header.
+VIA_KAFKA: Final = "Kafka protocol"
+VIA_LISTENER: Final = "metrics listener"
+VIA_LOCAL: Final = "local socket"
 _UNREADABLE: Final = (TrionetError, OSError, trio.BrokenResourceError)
 
 
@@ -67,13 +73,22 @@ class NetworkSource:
         reader: reads the snapshots.
         what: the name of the broker in messages, such as ``http://127.0.0.1:9404``.
         lists: the lists to read, keyed by the section of the model that is shown.
+        via: how the broker is read, for the header; empty if that goes without saying.
     """
 
-    def __init__(self, reader: SnapshotReader, what: str, lists: Mapping[str, str] = LISTS) -> None:
+    def __init__(
+        self,
+        reader: SnapshotReader,
+        what: str,
+        lists: Mapping[str, str] = LISTS,
+        *,
+        via: str = "",
+    ) -> None:
         self.interval_seconds = INTERVAL_SECONDS
         self._reader = reader
         self._what = what
         self._lists = lists
+        self._via = via
         self._list = lists.get(_OF_OVERVIEW)
         self._connection: str | None = None
         self._is_gone = False
@@ -102,13 +117,18 @@ class NetworkSource:
                 problem = await self._read(model)
             except (*_UNREADABLE, *MALFORMED) as error:
                 why = f"{self._what} could not be read: {_reason(error)}"
-                model.set_alarm(self._what, why, succeeded_at)
                 if has_succeeded:
+                    model.set_alarm(self._what, why, succeeded_at)
                     model.mark_network_failed(why)
+                elif isinstance(error, NoLocalSocketError):
+                    _mark_kafka_only(model, str(error))
                 else:
+                    model.set_alarm(self._what, why, succeeded_at)
                     model.mark_network_missing(why)
             else:
-                has_succeeded, succeeded_at = True, trio.current_time()
+                has_succeeded = True
+                succeeded_at = model.responded_at = trio.current_time()
+                model.about = attrs.evolve(model.about, via=self._via)
                 model.set_alarm(self._what, problem)
             model.changed()
             if not is_started:
@@ -185,6 +205,13 @@ class NetworkSource:
         # An estimate rather than measured time, most of which is waiting on a busy machine.
         spent = len(rows) * ROW_SECONDS
         self._list_due_at = trio.current_time() + spent / LIST_SHARE - self.interval_seconds / 2
+
+
+def _mark_kafka_only(model: Model, why: str) -> None:
+    """Mark the internals as missing once the broker has responded: until then it may be ours."""
+    if model.responded_at is not None:
+        model.about = attrs.evolve(model.about, via=VIA_KAFKA)
+        model.mark_network_missing(why)
 
 
 def _reason(error: Exception) -> str:
