@@ -92,6 +92,14 @@ def test_requests_that_came_too_fast_are_counted(model: Model) -> None:
     assert "897 requests were skipped" in shown.text
 
 
+def test_that_none_has_finished_yet_is_said(model: Model) -> None:
+    model.select_requests(ID)
+    model.append_requests([], 0, 61.0)
+    shown = Shown(model, "connections")
+
+    assert "No request has finished since this view was opened." in shown.press("enter")
+
+
 def test_requests_of_another_connection_are_not_shown(model: Model) -> None:
     shown = Shown(model, "connections")
     shown.press("j", "enter")

@@ -45,6 +45,8 @@ def _alarm(_: RequestRow) -> Style:
     return palette.ALARM
 
 
+#: The text shown until the first request.
+NONE_YET: Final = "No request has finished since this view was opened."
 #: The headings of the phases, in their order.
 _PHASES: Final = ("QUEUE", "LOCAL", "REMOTE", "THROTTLE", "RESP Q", "SEND")
 
@@ -106,6 +108,8 @@ class RequestsView(View):
         if model.requests_of != self.section_key:
             why = model.connections.missing or UNREAD
             return attrs.evolve(found, rows=(), missing=why, version=self.section_key)
+        if not model.requests and found.missing is None:
+            return attrs.evolve(found, missing=NONE_YET)
         return found
 
     def opened(self, row: RequestRow) -> View:
