@@ -6,7 +6,7 @@ import re
 import shutil
 import signal
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from typing import TYPE_CHECKING, Final
 
 from trionet._util._regular_file import read_regular_file
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from trionet.dashboard._once import OnceOptions
     from trionet.dashboard.sources._source import Source
 
+THEMES: Final = ("auto", "dark", "light")
 FORMATS: Final = ("text", "json", "csv", "svg", "html")
 _SIZE: Final = re.compile(r"([1-9]\d{1,2})x([1-9]\d{1,2})")
 
@@ -83,7 +84,18 @@ def add_arguments(parser: ArgumentParser) -> None:
             ),
             flag("--ascii", "no Unicode", default=None),
             flag("--no-color", "no colors, as with NO_COLOR"),
-            flag("--mouse", "enable mouse selection from the start (key m)"),
+            option(
+                "--theme",
+                "colors for a dark or a light background (default: that of the terminal)",
+                choices=THEMES,
+                default="auto",
+            ),
+            option(
+                "--mouse",
+                "use the mouse; without, the terminal selects text without Shift (key m)",
+                action=BooleanOptionalAction,
+                default=True,
+            ),
             flag("--once", "print the view once and exit"),
             option(
                 "--interval SECONDS",
@@ -203,6 +215,7 @@ async def _show(arguments: Namespace) -> int:
         color=False if arguments.no_color else None,
         ascii=arguments.ascii,
         mouse=arguments.mouse,
+        theme=None if arguments.theme == "auto" else arguments.theme,
     )
     async with open_source(arguments) as source:
         return await run_dashboard(source, settings)
@@ -269,4 +282,5 @@ def _once_options(arguments: Namespace) -> OnceOptions:
         height=height,
         ascii=bool(arguments.ascii) or "utf" not in (sys.stdout.encoding or "").lower(),
         filter=arguments.filter,
+        theme="dark" if arguments.theme == "auto" else arguments.theme,
     )

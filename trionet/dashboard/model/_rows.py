@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
+from ...metrics._request_times import PHASES
 from ._figures import History
 
 K = TypeVar("K")
@@ -172,8 +173,34 @@ class ApiRow:
 
 
 @attrs.frozen
+class ChannelCounts:
+    """The open channels by what they do or wait for.
+
+    Attributes:
+        total: the number of open channels.
+        examined: the number of channels that the other counts are about.
+        muted: the number of channels that are not read because of a request or a throttle.
+        staged: the number of frames that have been read and wait for their turn.
+        with_staged: the number of channels with such frames.
+        phases: the number of channels in each phase.
+    """
+
+    total: int
+    examined: int
+    muted: int
+    staged: int
+    with_staged: int
+    phases: Mapping[str, int]
+
+
+@attrs.frozen
 class ConnectionRow:
-    """An open connection. See ``/snapshot`` in docs/metrics.md for the attributes."""
+    """An open connection. See ``/snapshot`` in docs/metrics.md for the other attributes.
+
+    Attributes:
+        request_rate: the number of requests per second since the read before.
+        byte_rate: the number of bytes received and sent per second since the read before.
+    """
 
     number: int
     id: str
@@ -197,6 +224,73 @@ class ConnectionRow:
     request: str | None
     request_seconds: float | None
     staged: int | None
+    request_rate: float | None = None
+    byte_rate: float | None = None
+
+
+@attrs.frozen
+class RequestRow:
+    """A finished request of the connection that is shown.
+
+    Attributes:
+        number: the number among the requests that the broker has recorded, ascending.
+        time: when the request was received, in seconds since the epoch.
+        api: the name of the API in Kafka, or another name of the request.
+        error_code: the first error in the response; 0 for none.
+        phases_ms: the time in each of Kafka's seven phases; see :attr:`ApiRow.phases_ms`. The
+            throttle is 0 while it lasts.
+    """
+
+    number: int
+    time: float
+    api: str | None
+    version: int | None
+    client_id: str | None
+    error_code: int
+    request_bytes: int
+    response_bytes: int
+    phases_ms: tuple[float, ...]
+
+
+@attrs.frozen
+class FaultedRow:
+    """A request to which a fault was applied, and what its client did next.
+
+    Attributes:
+        time: when the request was received, in seconds since the epoch.
+        errors: the names of the errors in the response; empty if it has none or there is none.
+        reaction: what the client did next, in words.
+    """
+
+    time: float
+    api: str
+    client_id: str | None
+    connection: str
+    errors: tuple[str, ...]
+    reaction: str
+
+
+@attrs.frozen
+class FaultRow:
+    """A fault that was injected into a broker under test.
+
+    Attributes:
+        which: the requests that it applies to, in words.
+        action: what is done to them, in words.
+        state: ``armed``, ``over``, ``holding`` if it is over but still holds requests, ``removed``,
+            or how it failed.
+        hits: the number of requests that it was applied to.
+        times: the number of requests after which it is over; None if it is for all.
+        requests: the last requests that it was applied to, the newest first.
+    """
+
+    number: int
+    which: str
+    action: str
+    state: str
+    hits: int
+    times: int | None
+    requests: tuple[FaultedRow, ...]
 
 
 @attrs.frozen
@@ -262,7 +356,7 @@ class LogRow:
 
 @attrs.frozen
 class FetchSessionRow:
-    """An incremental fetch session (KIP-227)."""
+    """An incremental fetch session (KIP-227) and the client that began it."""
 
     number: int
     id: int
@@ -270,6 +364,8 @@ class FetchSessionRow:
     partitions: int
     uses_topic_ids: bool
     idle_seconds: float
+    client_id: str | None = None
+    client_host: str | None = None
 
 
 @attrs.frozen
@@ -400,6 +496,8 @@ class LagRow:
         end: the end offset.
         lag: the number of offsets from ``committed`` to ``end``; None if either is unknown.
         member: the id of the member that owns the partition.
+        position: the offset that the member fetches next; from a trionet broker only.
+        unread: the number of offsets from ``position`` to ``end``; None if either is unknown.
     """
 
     topic: str
@@ -410,6 +508,8 @@ class LagRow:
     lag: int | None
     member: str | None
     metadata: str = ""
+    position: int | None = None
+    unread: int | None = None
 
 
 @attrs.frozen
@@ -422,11 +522,14 @@ class GroupRow:
             another group.
         members: the number of members; None until the group has been described.
         lag: the sum over partitions with a committed offset; None if unknown.
+        unread: the sum over partitions with a known position; None if none is known.
         state_seconds: the time in the current state; from a trionet broker only.
         detail: the members; None until the group has been described.
         lags: the lag in each partition; None until it has been read.
         failure: why members or offsets could not be read, as a sentence.
         read_at: the time when members and offsets were last read, in seconds on the loop's clock.
+        history: the history of ``lag``; None until it has been read.
+        moved: the partitions that have another owner since the last rebalance, if it was recent.
     """
 
     id: str
@@ -443,6 +546,9 @@ class GroupRow:
     lags: tuple[LagRow, ...] | None = None
     failure: str | None = None
     read_at: float | None = None
+    unread: int | None = None
+    history: History | None = None
+    moved: tuple[tuple[str, int], ...] = ()
 
 
 @attrs.frozen
@@ -531,18 +637,37 @@ class QuotaRow:
 
 @attrs.frozen
 class TaskRow:
-    """A trio task in this process.
+    """A trio task of the broker's loop, or a nursery of a task that has several.
 
     Attributes:
-        depth: the number of the task's ancestors.
-        waits_in: the innermost waiting function outside trio, with module and line.
+        number: the number of the task; negative for a nursery.
+        parent: the number of the task that opened its nursery; None for the root.
+        nursery: the index of its nursery among those of the parent.
+        children: the number of tasks in its nurseries.
+        nurseries: the number of its nurseries.
+        waits_in: the innermost waiting function outside trio, with module and line if known.
+        waits_for: trio's function that is called there, such as ``sleep``.
+        busy_seconds, steps: the time and the number of the steps that were measured.
+        measured_seconds: how long they have been measured.
+        share: the share of the loop's time since the read before, 0 to 1.
+        step_rate: the number of steps per second since the read before.
+        lasts: for each level of the tree, whether the row or its ancestor there is the last one.
     """
 
     number: int
+    parent: int | None
+    nursery: int
     name: str
-    depth: int
     children: int
+    nurseries: int
     waits_in: str
+    waits_for: str
+    busy_seconds: float
+    steps: int
+    measured_seconds: float
+    share: float | None = None
+    step_rate: float | None = None
+    lasts: tuple[bool, ...] = ()
 
 
 def row_factory(row: Callable[..., R]) -> Callable[[Mapping[str, Any]], R]:
@@ -563,6 +688,58 @@ def row_factory(row: Callable[..., R]) -> Callable[[Mapping[str, Any]], R]:
     return make
 
 
+def request_row(values: Mapping[str, Any]) -> RequestRow:
+    """Return the row of an entry under ``/snapshot/requests``."""
+    phases = values["phases_ms"]
+    return _request_row({**values, "phases_ms": tuple(phases[phase] for phase in PHASES)})
+
+
+def fault_row(values: Mapping[str, Any]) -> FaultRow:
+    """Return the row of an entry under ``/snapshot/faults``."""
+    requests = tuple(
+        _faulted_row({**each, "errors": tuple(each["errors"] or ())}) for each in values["requests"]
+    )
+    return _fault_row({**values, "requests": requests})
+
+
+def task_row(values: Mapping[str, Any], before: TaskRow | None) -> TaskRow:
+    """Return the row of a task, with its share of the time if it was there at the read before.
+
+    Args:
+        values: the entry under ``/snapshot/tasks``.
+        before: the row of the read before.
+    """
+    row = _task_row({**values, "lasts": ()})
+    seconds = 0.0 if before is None else row.measured_seconds - before.measured_seconds
+    if before is None or seconds <= 0 or row.steps < before.steps:
+        return row
+    return attrs.evolve(
+        row,
+        share=min(1.0, (row.busy_seconds - before.busy_seconds) / seconds),
+        step_rate=(row.steps - before.steps) / seconds,
+    )
+
+
+def connection_row(values: Mapping[str, Any], before: ConnectionRow | None) -> ConnectionRow:
+    """Return the row of an open connection, with rates if it was open at the read before.
+
+    Args:
+        values: the entry under ``connections`` in a broker's snapshot.
+        before: the row of the read before.
+    """
+    row = _connection_row(values)
+    # The age is a clock of the broker, which needs no other.
+    seconds = 0.0 if before is None else row.age_seconds - before.age_seconds
+    if before is None or seconds <= 0 or row.id != before.id:
+        return row
+    grown = row.bytes_received + row.bytes_sent - before.bytes_received - before.bytes_sent
+    return attrs.evolve(
+        row,
+        request_rate=(row.requests - before.requests) / seconds,
+        byte_rate=grown / seconds,
+    )
+
+
 def with_internals(row: GroupRow, values: Mapping[str, Any]) -> GroupRow:
     """Merge the row of a group with its entry in a broker's snapshot.
 
@@ -570,7 +747,12 @@ def with_internals(row: GroupRow, values: Mapping[str, Any]) -> GroupRow:
         row: the row reported by the cluster.
         values: the group's entry under ``groups`` in ``/snapshot``.
     """
-    detail = row.detail
+    detail, lags, unread = row.detail, row.lags, None
+    if lags is not None:
+        positions = {(topic, number): at for topic, number, at in values.get("positions", ())}
+        lags = tuple(_lag_with_position(each, positions) for each in lags)
+        known = [each.unread for each in lags if each.unread is not None]
+        unread = sum(known) if known else None
     if detail is not None:
         inside = {member["id"]: member for member in values["members"]}
         detail = tuple(_member_with_internals(member, inside.get(member.id)) for member in detail)
@@ -581,7 +763,16 @@ def with_internals(row: GroupRow, values: Mapping[str, Any]) -> GroupRow:
         generation=values["generation"],
         members=len(values["members"]),
         detail=detail,
+        lags=lags,
+        unread=unread,
     )
+
+
+def _lag_with_position(row: LagRow, positions: Mapping[tuple[str, int], int]) -> LagRow:
+    position = positions.get((row.topic, row.partition))
+    # Read at different times: the position may be ahead of the end.
+    unread = None if position is None or row.end is None else max(0, row.end - position)
+    return attrs.evolve(row, position=position, unread=unread)
 
 
 def _member_with_internals(member: MemberRow, values: Mapping[str, Any] | None) -> MemberRow:
@@ -613,4 +804,9 @@ def from_internals(values: Mapping[str, Any]) -> GroupRow:
     return with_internals(row, values)
 
 
+_connection_row = row_factory(ConnectionRow)
+_fault_row = row_factory(FaultRow)
+_faulted_row = row_factory(FaultedRow)
+_task_row = row_factory(TaskRow)
+_request_row = row_factory(RequestRow)
 _transaction_row = row_factory(TransactionRow)

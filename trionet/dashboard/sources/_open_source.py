@@ -26,7 +26,6 @@ from ._network_source import (
     InProcessReader,
     MetricsListenerReader,
     NetworkSource,
-    TaskSource,
 )
 from ._source import DeferredSource, JoinedSource, Part, Source
 
@@ -39,8 +38,6 @@ NO_PLAINTEXT_LISTENER: Final = (
     "all listeners of this broker require TLS or SASL; start another dashboard with the settings"
     " they need: trionet dashboard HOST:PORT -X KEY=VALUE"
 )
-#: The reason shown for data that requires a broker in this process.
-NO_TASKS: Final = "only available in the broker's own process: trionet broker --dashboard"
 
 
 def cluster_parts(
@@ -92,11 +89,14 @@ def watch_broker(
         reader = InProcessReader(metrics)
         address = broker.bootstrap_servers if settings else _plaintext_address(broker)
         lists = LISTS_WITHOUT_CLIENTS if address is None else LISTS
-        parts: list[Part] = [NetworkSource(reader, "the broker", lists), TaskSource()]
+        parts: list[Part] = [NetworkSource(reader, "the broker", lists)]
         if address is not None:
             parts += cluster_parts(address, settings or {}, pipeline_topic=pipeline_topic)
         actions = Actions(
-            address or broker.bootstrap_servers, settings, close=reader.close_connection
+            address or broker.bootstrap_servers,
+            settings,
+            close=reader.close_connection,
+            order=reader.order,
         )
         name = ",".join(map(str, broker.endpoints))
         if address is None:
@@ -170,9 +170,10 @@ async def open_remote(
         reader = MetricsListenerReader(client)
         may_close = is_local or metrics_token is not None
         close = reader.close_connection if may_close else None
-        actions = Actions(bootstrap_servers, settings, close=close, network=network)
+        order = reader.order if may_close else None
+        actions = Actions(bootstrap_servers, settings, close=close, order=order, network=network)
         parts.insert(0, NetworkSource(reader, what, via=via))
-        yield JoinedSource(bootstrap_servers, parts, actions, _without_tasks)
+        yield JoinedSource(bootstrap_servers, parts, actions)
 
 
 def _without_clients(model: Model) -> None:
@@ -185,8 +186,3 @@ def _without_clients(model: Model) -> None:
 def _without_metrics(model: Model) -> None:
     model.about = attrs.evolve(model.about, via=VIA_KAFKA)
     model.mark_network_missing(NO_METRICS)
-    _without_tasks(model)
-
-
-def _without_tasks(model: Model) -> None:
-    model.tasks.mark_missing(NO_TASKS)

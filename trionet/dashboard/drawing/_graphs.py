@@ -1,0 +1,198 @@
+"""Charts as lines: trends, graphs of several lines, meters and stacked bars.
+
+Where the pen's glyphs are fine, graphs consist of braille dots, two values and four heights in a
+cell, and get their colours from a ramp; elsewhere, of blocks in one colour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from rich.segment import Segment
+from rich.style import Style
+
+from . import _palette as palette
+from ._cells import Line, Pen, bar, heat, shares
+
+#: The dots of the left and the right half of a cell, filled from the bottom to a height of 0 to 4.
+_LEFT: Final = (0x00, 0x40, 0x44, 0x46, 0x47)
+_RIGHT: Final = (0x00, 0x80, 0xA0, 0xB0, 0xB8)
+#: The character of a cell, indexed by five times the height on the left plus that on the right.
+_DOTS: Final = "".join(chr(0x2800 + left + right) for left in _LEFT for right in _RIGHT).replace(
+    chr(0x2800), " "
+)
+_DOT_HEIGHTS: Final = 4
+_RAMP_MAX: Final = len(palette.RAMP) - 1
+
+
+def samples(width: int, pen: Pen) -> int:
+    """Return how many values a graph of this width shows, to ask a history for no more."""
+    return 2 * width if pen.glyphs.is_fine else width
+
+
+def trend(
+    values: Iterable[float | None], width: int, pen: Pen, style: Style = palette.CHART
+) -> Line:
+    """Draw the newest values in one line; see :func:`graph`."""
+    return graph(values, width, 1, pen, style)[0]
+
+
+def graph(
+    values: Iterable[float | None],
+    width: int,
+    height: int,
+    pen: Pen,
+    style: Style = palette.CHART,
+) -> list[Line]:
+    """Draw the newest values as an area, relative to the largest value, the newest at the right.
+
+    None is drawn as a gap, zero has the lowest height, and anything above zero is higher.
+
+    Args:
+        values: the values in chronological order.
+        width: the width in cells, which is :func:`samples` values.
+        height: the number of lines.
+        pen: the pen for drawing.
+        style: the style; with that of charts, fine graphs are coloured by height.
+    """
+    glyphs = pen.glyphs
+    if width <= 0:
+        return [[] for _ in range(height)]
+    shown = list(values)[-samples(width, pen) :]
+    per_line = _DOT_HEIGHTS if glyphs.is_fine else len(glyphs.ramp)
+    # Of several lines, the uppermost has a margin: below it may be another graph.
+    most = height * per_line - (height > 1)
+    heights = [0] * (samples(width, pen) - len(shown)) + _heights(shown, most)
+    if not glyphs.is_fine:
+        return [[Segment(_blocks(heights, at, pen), style)] for at in _lines(height, per_line)]
+    if style is not palette.CHART:
+        return [[Segment(_dots(heights, at), style)] for at in _lines(height, per_line)]
+    if height > 1:
+        return [
+            [Segment(_dots(heights, at), palette.RAMP[at // per_line * _RAMP_MAX // (height - 1)])]
+            for at in _lines(height, per_line)
+        ]
+    pairs = zip(heights[::2], heights[1::2], strict=True)
+    steps = (max(0, max(pair) - 1) * _RAMP_MAX // (_DOT_HEIGHTS - 1) for pair in pairs)
+    return [_runs(_dots(heights, 0), steps)]
+
+
+def _lines(height: int, per_line: int) -> Iterable[int]:
+    """Return the height at which each line begins, from the uppermost line."""
+    return range((height - 1) * per_line, -1, -per_line)
+
+
+def _heights(values: Sequence[float | None], most: int) -> list[int]:
+    """Return heights from 1 to ``most``, with 0 for None and 1 only for zero."""
+    top = max((value for value in values if value is not None), default=0.0)
+    if top <= 0:
+        return [0 if value is None else 1 for value in values]
+    scale = (most - 1) / top
+    return [
+        0 if value is None else 1 if value <= 0 else max(2, 1 + round(value * scale))
+        for value in values
+    ]
+
+
+def _blocks(heights: Sequence[int], at: int, pen: Pen) -> str:
+    ramp = pen.glyphs.ramp
+    full = len(ramp)
+    return "".join(" " if each <= at else ramp[min(each - at, full) - 1] for each in heights)
+
+
+def _dots(heights: Sequence[int], at: int) -> str:
+    filled = [max(0, min(each - at, _DOT_HEIGHTS)) for each in heights]
+    return "".join(
+        _DOTS[5 * left + right] for left, right in zip(filled[::2], filled[1::2], strict=True)
+    )
+
+
+def _runs(text: str, steps: Iterable[int]) -> Line:
+    """Colour each character by a step of the ramp, in as few segments as possible."""
+    line: Line = []
+    begin, before = 0, -1
+    for index, step in enumerate(steps):
+        if step != before:
+            if index:
+                line.append(Segment(text[begin:index], palette.RAMP[before]))
+            begin, before = index, step
+    line.append(Segment(text[begin:], palette.RAMP[before]))
+    return line
+
+
+def meter(fraction: float, width: int, pen: Pen, style: Style = palette.CHART) -> Line:
+    """Draw a bar with the given fraction (0 to 1) filled."""
+    glyphs = pen.glyphs
+    if not glyphs.is_fine:
+        return [Segment(bar(fraction, width, glyphs), style)]
+    halves = round(max(0.0, min(1.0, fraction)) * width * 2)
+    if halves == 0 and fraction > 0 and width > 0:
+        halves = 1
+    text = "━" * (halves // 2) + "╸" * (halves % 2)
+    if not text:
+        return [Segment("─" * width, palette.RULE)]
+    rest = Segment("─" * (width - len(text)), palette.RULE)
+    if style is not palette.CHART:
+        return [Segment(text, style), rest]
+    return [*_runs(text, (index * _RAMP_MAX // width for index in range(len(text)))), rest]
+
+
+def heat_strip(values: Sequence[float], top: float, pen: Pen) -> Line:
+    """Draw a cell per value; the larger the value, up to ``top``, the denser the cell."""
+    text = heat(values, top, pen.glyphs)
+    if not pen.glyphs.is_fine or not text:
+        return [Segment(text, palette.CHART)]
+    return _runs(text, (min(_RAMP_MAX, int(max(0.0, each) / top * _RAMP_MAX)) for each in values))
+
+
+def stacked_bar(parts: Sequence[float], width: int, pen: Pen, names: Sequence[str] = ()) -> Line:
+    """Draw the parts of a whole side by side, each in a different colour.
+
+    Parts differ by their glyphs, too, or by their names if glyphs are fine and names are given.
+
+    Args:
+        parts: the sizes of the parts.
+        width: the width in cells.
+        pen: the pen for drawing.
+        names: the names of the parts, each of which is shown where it fits.
+    """
+    has_labels = pen.glyphs.is_fine and bool(names)
+    return [
+        _label(index, names[index], cells) if has_labels else _part(index, cells, pen)
+        for index, cells in enumerate(shares(parts, width))
+        if cells
+    ]
+
+
+def _label(index: int, name: str, cells: int) -> Segment:
+    text = name if len(name) <= cells else _initials(name)
+    shown = f"{text:^{cells}}" if len(text) <= cells else " " * cells
+    return Segment(shown, palette.LABELS[index % len(palette.LABELS)])
+
+
+def _initials(name: str) -> str:
+    return "".join(word[0] for word in name.split())
+
+
+def part_bar(index: int, cells: int, pen: Pen) -> Segment:
+    """Draw a bar in the colour of a part, beside its name."""
+    if pen.glyphs.is_fine:
+        return Segment("▆" * cells, palette.PARTS[index % len(palette.PARTS)])
+    return _part(index, cells, pen)
+
+
+def _part(index: int, cells: int, pen: Pen) -> Segment:
+    glyph = pen.glyphs.parts[index % len(pen.glyphs.parts)]
+    return Segment(glyph * cells, palette.PARTS[index % len(palette.PARTS)])
+
+
+def legend(names: Sequence[str], pen: Pen) -> Line:
+    """Return a line that explains the parts of a stacked bar."""
+    line: Line = []
+    for index, name in enumerate(names):
+        if pen.glyphs.is_fine:
+            line += [Segment(" "), Segment(f" {name} ", palette.LABELS[index])]
+        else:
+            line += [_part(index, 2, pen), Segment(f" {name}  ")]
+    return line
