@@ -74,6 +74,8 @@ PUBLIC = [
     "open_jafka_client",
     "open_network_client",
     "open_producer",
+    "open_reader",
+    "read_topic",
     "serve",
 ]
 

@@ -60,7 +60,14 @@ if TYPE_CHECKING:
     from trionet.client import ManualMetadataUpdater, NetworkClient, Node, open_network_client
     from trionet.client._topic_partition import OffsetAndMetadata, TopicPartition
     from trionet.client.admin import Admin, open_admin
-    from trionet.client.consumer import Consumer, ConsumerBatch, ConsumerRecord, open_consumer
+    from trionet.client.consumer import (
+        Consumer,
+        ConsumerBatch,
+        ConsumerRecord,
+        open_consumer,
+        open_reader,
+        read_topic,
+    )
     from trionet.client.producer import (
         Deliveries,
         Delivery,
@@ -137,6 +144,8 @@ __all__ = [
     "open_jafka_client",
     "open_network_client",
     "open_producer",
+    "open_reader",
+    "read_topic",
     "serve",
 ]
 
@@ -170,6 +179,8 @@ _HOMES = {
     "open_jafka_client": "trionet.jafka",
     "open_network_client": "trionet.client",
     "open_producer": "trionet.client.producer",
+    "open_reader": "trionet.client.consumer",
+    "read_topic": "trionet.client.consumer",
     "serve": "trionet.server",
 }
 #: Subpackages that are imported on first use, as in ``with trionet.testing.broker() as broker``.
