@@ -75,6 +75,7 @@ PUBLIC = [
     "open_network_client",
     "open_producer",
     "open_reader",
+    "process_records",
     "read_topic",
     "serve",
 ]

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
         ConsumerRecord,
         open_consumer,
         open_reader,
+        process_records,
         read_topic,
     )
     from trionet.client.producer import (
@@ -145,6 +146,7 @@ __all__ = [
     "open_network_client",
     "open_producer",
     "open_reader",
+    "process_records",
     "read_topic",
     "serve",
 ]
@@ -180,6 +182,7 @@ _HOMES = {
     "open_network_client": "trionet.client",
     "open_producer": "trionet.client.producer",
     "open_reader": "trionet.client.consumer",
+    "process_records": "trionet.client.consumer",
     "read_topic": "trionet.client.consumer",
     "serve": "trionet.server",
 }

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ._consumer import Consumer
     from ._open_consumer import open_consumer
     from ._open_reader import open_reader, read_topic
+    from ._process_records import process_records
     from .coordinator._classic_member import GroupMetadata
     from .records._record import ConsumerBatch, ConsumerRecord
 
@@ -23,6 +24,7 @@ __all__ = [
     "GroupMetadata",
     "open_consumer",
     "open_reader",
+    "process_records",
     "read_topic",
 ]
 
@@ -31,6 +33,7 @@ _HOMES = {
     "_consumer": "Consumer",
     "_open_consumer": "open_consumer",
     "_open_reader": "open_reader read_topic",
+    "_process_records": "process_records",
     "coordinator._classic_member": "GroupMetadata",
     "records._record": "ConsumerBatch ConsumerRecord",
 }
