@@ -249,7 +249,8 @@ _ZSH_TAIL = """\
 
 _trionet_names() {
     local line="${(j: :)words[1,CURRENT]}"
-    compadd -- "${(@f)$("${(Q)words[1]}" __complete $1 "$line" 2>/dev/null)}"
+    local -a names=(${(f)"$("${(Q)words[1]}" __complete $1 "$line" 2>/dev/null)"})
+    compadd -a names
 }
 
 if [[ $funcstack[1] == _trionet ]]; then
