@@ -23,7 +23,7 @@ RECORDS = 400
 
 @contextlib.contextmanager
 def worker(servers: str, path: Path, seed: str) -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, WORKER, servers, path, seed]
+    command: list[str | Path] = [sys.executable, WORKER, servers, path, seed]
     with running(command, env=SAME_TRIONET, stderr=path.with_suffix(".log")) as process:
         yield process
 

@@ -37,4 +37,4 @@ async def main(servers: str, path: str, seed: str) -> None:
     )
 
 
-trio.run(main, *sys.argv[1:])
+trio.run(main, sys.argv[1], sys.argv[2], sys.argv[3])
