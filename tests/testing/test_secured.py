@@ -96,7 +96,7 @@ def test_a_client_without_it_is_not_let_in(kind: Any, spoilt: dict[str, Any]) ->
 def test_what_is_no_mechanism_or_client_is_reported() -> None:
     with pytest.raises(ConfigError, match="allowed: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"):
         trionet.testing.broker(sasl="plain").__enter__()
-    with pytest.raises(ValueError, match="allowed: confluent-kafka, kafka-python, aiokafka"):
+    with pytest.raises(ValueError, match="allowed: confluent-kafka, kafka-python, aiokafka, java"):
         client_config("confluent", "127.0.0.1:1", ClientSecurity())
 
 

@@ -70,7 +70,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         ),
         group(
             "display",
-            option("--view NAME", "the initial view", default="overview"),
+            option("--view VIEW", "the initial view", default="overview"),
             option(
                 "--filter WORDS",
                 "with --once: only rows that contain all of these words",

@@ -33,6 +33,7 @@ from ..broker import Broker, BrokerStatistics, LastCleaning, open_broker
 from ..errors import LocalProtocolError
 from ..metrics._log_ring import LogRing
 from . import _operations as operations
+from ._client_timings import Kind
 from ._controls import Controls
 from ._internals import internals_of
 from ._operations import GroupView, NewTopics, Topics, TransactionView, parse_topics
@@ -217,16 +218,20 @@ class ThreadedBroker(Controls):
         """
         self._loop.run(self._broker.start, node)
 
-    def client_config(self, client: str) -> dict[str, Any]:
+    def client_config(self, client: str, kind: Kind | None = None) -> dict[str, Any]:
         """Return the connection settings for a client library.
 
         Args:
-            client: the library: ``confluent-kafka``, ``kafka-python`` or ``aiokafka``.
+            client: the library: ``confluent-kafka``, ``kafka-python``, ``aiokafka`` or ``java``;
+                the latter are Kafka's own keys.
+            kind: ``producer``, ``consumer`` or ``admin``, to include timings for tests: short
+                backoffs, heartbeats, sessions and intervals, so that retries and rebalances take
+                milliseconds. By default, the client's own timings are left as they are.
 
         Raises:
-            ValueError: the library is unknown.
+            ValueError: the library or the kind is unknown.
         """
-        return client_config(client, self.bootstrap_servers, self.security)
+        return client_config(client, self.bootstrap_servers, self.security, kind)
 
     def create_topic(self, name: str, partitions: int | None = None, **configs: object) -> None:
         """Create a topic. ``configs`` are topic configs, with underscores instead of dots.

@@ -190,8 +190,9 @@ def _settings(
 ) -> tuple[str, dict[str, object], dict[str, object]]:
     """Return the bootstrap servers, the consumer settings and the admin client settings."""
     from trionet.client.config._keys import ADMIN_KEYS, CONSUMER_KEYS
+    from trionet.client.consumer._range import From
 
-    from ._range import From, reset_of
+    from ._range import reset_of
 
     given = resolve_settings(arguments, CONSUMER_KEYS)
     settings: dict[str, object] = {key: each.value for key, each in given.items()}

@@ -12,6 +12,7 @@ import trio
 from trionet._util._text import counted
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer._open_consumer import open_consumer
+from trionet.client.consumer._range import END, assign_range, existing_partitions, unknown_topic
 from trionet.errors import CallTimedOutError, CorruptRecordError, TrionetError
 
 from ..clients._admin import timeout_error
@@ -19,11 +20,12 @@ from ..records._packing import PackError
 from ..terminal._pipes import widen, write_all
 from ..terminal._progress import Progress, run_showing
 from ..terminal._signals import Stop
-from ._range import Ends, From, NoSuchTopicError, Span, bounds, outside, part, selected_partitions
+from ._range import Span, outside, part
 
 if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
     from trionet.client.consumer._consumer import Consumer
+    from trionet.client.consumer._range import Place
     from trionet.client.consumer.records._record import ConsumerBatch
 
 OUTPUT: Final = 1
@@ -123,7 +125,6 @@ class _Run:
         self._options = options
         self._stop = stop
         self._left = options.records_max
-        self._ends: Ends | None = None
         self._is_assigned = False
         self.failed = 0
 
@@ -179,7 +180,7 @@ class _Run:
             if late.cancelled_caught:
                 raise self._timeout_error(admin)
         if not found and (options.stops or not options.group):
-            raise NoSuchTopicError(f"no topic matches {' or '.join(options.topics)}")
+            raise unknown_topic(f"no topic matches {' or '.join(options.topics)}")
         return options.topics if options.group else found
 
     def _timeout_error(self, client: Admin | Consumer) -> CallTimedOutError:
@@ -202,29 +203,28 @@ class _Run:
         if late.cancelled_caught:
             raise self._timeout_error(consumer)
         if missing and options.stops:
-            raise NoSuchTopicError(f"topic {missing[0]} does not exist")
+            raise unknown_topic(f"topic {missing[0]} does not exist")
 
     async def _assign(self, consumer: Consumer, topics: Sequence[str]) -> None:
         options = self._options
         with trio.move_on_after(options.timeout_seconds) as late:
-            partitions = await selected_partitions(consumer, topics, options.partitions)
-            found = await bounds(consumer, partitions, options.span, stops=options.stops)
-            firsts = await consumer.beginning_offsets(partitions)
+            await trio.lowlevel.checkpoint()
+            partitions = await existing_partitions(consumer, topics, options.partitions)
+            found = await assign_range(consumer, partitions, options.span.start, self._end())
         if late.cancelled_caught:
             raise self._timeout_error(consumer)
-        consumer.assign(partitions)
         for each, its in found.items():
-            if its.start is not None:
-                consumer.seek(each, its.start)
-            if text := outside(options.span, each, its, firsts[each]):
+            if text := outside(options.span, each, its):
                 options.report(text)
-        self._ends = Ends.of(found)
-        if self._ends is not None:
-            consumer.pause(*(each for each in partitions if each not in self._ends.left))
-            if options.span.start.base is not From.STORED:
-                options.progress.records_total = sum(
-                    end - (found[each].start or 0) for each, end in self._ends.left.items()
-                )
+        # The number of records is not known if reading starts at committed offsets.
+        sizes = [each.size for each in found.values() if each.size is not None]
+        if len(sizes) == len(found):
+            options.progress.records_total = sum(sizes)
+
+    def _end(self) -> Place | None:
+        """Return where to stop; None to read on."""
+        options = self._options
+        return END if options.span.end is None and options.stops else options.span.end
 
     # Reading.
 
@@ -242,37 +242,30 @@ class _Run:
                 continue
             if batch is None:
                 return
-            count = len(batch) if self._ends is None else self._ends.count(batch)
-            rendered = self._render(part(batch, 0, count))
+            rendered = self._render(batch)
             await self._write(batch, rendered)
-            partition = batch.topic_partition
             if rendered.done < len(batch):  # after the write, so that no unwritten record commits
-                consumer.seek(partition, batch.offsets[rendered.done])
+                consumer.seek(batch.topic_partition, batch.offsets[rendered.done])
             if rendered.error is not None:
                 raise rendered.error
-            if self._ends is not None and partition not in self._ends.left:
-                consumer.pause(partition)
 
     async def _next(self, consumer: Consumer) -> ConsumerBatch | None:
         """Return the next batch, or None at the end of the range or after a signal."""
         await trio.lowlevel.checkpoint()
+        # The end for a group is known only by the lag, which may become zero without a record.
+        idle_seconds = IDLE_SECONDS if self._stops_by_lag else float("inf")
         with self._stop.ending_waits():
-            while not self._is_over(consumer):
-                with trio.move_on_after(IDLE_SECONDS if self._ends_somewhere else float("inf")):
-                    return await consumer.next_batch()
+            while not (self._stops_by_lag and self._has_no_lag(consumer)):
+                with trio.move_on_after(idle_seconds):
+                    return await anext(consumer.batches(), None)
         return None
 
     @property
-    def _ends_somewhere(self) -> bool:
-        return self._ends is not None or (self._options.group and self._options.stops)
+    def _stops_by_lag(self) -> bool:
+        return self._options.group and self._options.stops
 
-    def _is_over(self, consumer: Consumer) -> bool:
-        if self._ends is not None:
-            self._ends.look(consumer.position)
-            return not self._ends.left
-        if not (self._options.group and self._options.stops and self._is_assigned):
-            return False
-        return all(consumer.lag(each) == 0 for each in consumer.assignment)
+    def _has_no_lag(self, consumer: Consumer) -> bool:
+        return self._is_assigned and all(consumer.lag(each) == 0 for each in consumer.assignment)
 
     def _render(self, batch: ConsumerBatch) -> _Rendered:
         """Render the records of a batch, up to the remaining ``--count``."""

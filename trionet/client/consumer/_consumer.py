@@ -50,9 +50,9 @@ CHECKPOINT_SECONDS: Final = 0.001
 class Consumer:
     """A Kafka consumer. Use :func:`.open_consumer` to open one.
 
-    ``async for record in consumer`` yields one record at a time. A record counts as finished when
-    the next record is requested. Only one task at a time may read records; any other task that
-    tries gets a ``trio.BusyResourceError``.
+    ``async for record in consumer`` yields one record at a time, and ends only if :meth:`stop_at`
+    was called. A record counts as finished when the next record is requested. Only one task at a
+    time may read records; any other task that tries gets a ``trio.BusyResourceError``.
 
     Like Kafka's consumer, the class has more than 25 methods, because users expect a single object.
     """
@@ -215,6 +215,27 @@ class Consumer:
     def paused(self) -> frozenset[TopicPartition]:
         """The partitions that are paused."""
         return self._subscriptions.assignment.paused
+
+    def stop_at(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Stop reading partitions at these offsets, such as those of :meth:`end_offsets`.
+
+        No record at or after its partition's offset is returned. When every assigned partition has
+        reached its offset, iteration ends. That is decided by position, so it also ends if the last
+        offsets hold no records that can be read, as after compaction or a transaction.
+
+        The offsets are forgotten when the partitions are no longer assigned.
+
+        Args:
+            offsets: the offset to stop before, for each partition, which must be assigned.
+
+        Raises:
+            ValueError: an offset is out of range, or a partition is not assigned.
+        """
+        checked = {topic_partition(each): checked_offset(at) for each, at in offsets.items()}
+        for each in checked:
+            self._subscriptions.assignment.position(each)  # before anything is changed
+        for each, offset in checked.items():
+            self._subscriptions.assignment.stop_at(each, offset)
 
     # The group.
 
@@ -494,6 +515,7 @@ class Consumer:
             trio.BusyResourceError: another task is reading.
             trio.ClosedResourceError: the consumer is closed.
             ValueError: there is no subscription and no assignment.
+            StopAsyncIteration: the offsets of :meth:`stop_at` have been reached.
             Exception: raised by a rebalance callback.
 
         Cancellation: no record is lost; the next call returns the record that this call would have
@@ -540,18 +562,21 @@ class Consumer:
                 chunk = await self._wait_for_chunk()
             else:
                 chunk = await self._wait_for_first_chunk()
+        if chunk is None:
+            raise StopAsyncIteration
         self._in_hand = self._subscriptions.assignment.states[chunk.name]
         self._loop.checkpoint_at = self._clock() + CHECKPOINT_SECONDS
         return chunk
 
-    async def _wait_for_first_chunk(self) -> Chunk:
+    async def _wait_for_first_chunk(self) -> Chunk | None:
         """Wait for a chunk; raise if no broker can be reached within ``default.api.timeout.ms``."""
         client, seconds = self._client, self._settings.api_timeout_seconds
         while True:
             with client.reachability.until_reached(seconds, client.connection_problem):
                 return await self._wait_for_chunk()
 
-    async def _wait_for_chunk(self) -> Chunk:
+    async def _wait_for_chunk(self) -> Chunk | None:
+        """Return the next records; None if reading has stopped in every partition."""
         coordinator = self._coordinator
         while True:
             self._raise_failure()
@@ -559,7 +584,7 @@ class Consumer:
                 await coordinator.poll()
                 continue  # meanwhile another task may have closed the consumer, or unsubscribed
             chunk = self._fetcher.next_chunk(self._settings.records_max, self._clock())
-            if chunk is not None:
+            if chunk is not None or self._subscriptions.assignment.are_all_stopped:
                 return chunk  # noqa: ASYNC910 -- its caller has made a checkpoint
             if self._fetcher.decompression is not None:
                 await self._fetcher.decompression.run()
