@@ -108,6 +108,13 @@ def test_only_the_family_of_the_first_address_is_kept() -> None:
     assert [SIX] == of_one_family([SIX, ONE])
 
 
+def test_localhost_is_tried_in_both_families() -> None:
+    """A broker at 127.0.0.1 is reached as localhost where the system prefers ::1."""
+    v4, v6 = ("127.0.0.1", 9092), ("::1", 9092, 0, 0)
+
+    assert [v4, v6] == of_one_family([v6, v4])
+
+
 def test_one_address_is_tried_again_and_again() -> None:
     """C8."""
     addresses = HostAddresses()

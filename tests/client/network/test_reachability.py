@@ -165,19 +165,58 @@ def test_a_broker_that_left_the_cluster_is_forgotten(reachability: Reachability)
     assert "" == reachability.problem(KNOWN)
 
 
+# What the system said, and a refusal by all.
+
+ECONNREFUSED = ConnectionRefusedError(111, "Connection refused")
+
+
+def test_an_error_has_what_the_system_said_as_its_cause(reachability: Reachability) -> None:
+    error = reachability.failed(ONE, REFUSED, ECONNREFUSED)
+
+    assert "could not connect to one:9092 (bootstrap): connection refused" == str(error)
+    assert ECONNREFUSED is error.__cause__
+    assert error is reachability.error(SERVERS)
+
+
+def test_nothing_listens_where_all_bootstrap_servers_refuse(reachability: Reachability) -> None:
+    reachability.failed(ONE, REFUSED, ECONNREFUSED)
+    assert "" == reachability.refusal(SERVERS)  # the other may still respond
+    reachability.failed(TWO, REFUSED, ECONNREFUSED)
+
+    expected = "nothing listens at one:9092 or two:9092 (connection refused)"
+    assert expected == reachability.refusal(SERVERS)
+
+
+def test_silence_is_no_refusal(reachability: Reachability) -> None:
+    reachability.failed(ONE, REFUSED, ECONNREFUSED)
+    reachability.silent(TWO, "no response to the TCP connect within 2 s")
+
+    assert "" == reachability.refusal(SERVERS)
+
+
+def test_refusals_of_several_kinds_are_named_each(reachability: Reachability) -> None:
+    reachability.failed(ONE, REFUSED, ECONNREFUSED)
+    reachability.failed(TWO, "name does not resolve (unknown)", socket.gaierror(-2, "unknown"))
+
+    assert reachability.problem(SERVERS) == reachability.refusal(SERVERS)
+
+
+def test_a_broker_that_refuses_is_not_where_the_client_begins(reachability: Reachability) -> None:
+    reachability.failed(BROKER, REFUSED, ECONNREFUSED)
+
+    assert "" == reachability.refusal(KNOWN)
+    assert "" == reachability.refusal(SERVERS)
+
+
 # Waits.
 
 
-def a_problem() -> str:
-    return "nothing works"
-
-
-def no_problem() -> str:
-    return ""
+def bootstrap() -> Cluster:
+    return SERVERS
 
 
 async def wait(reachability: Reachability) -> None:
-    with reachability.until_reached(60, a_problem):
+    with reachability.until_reached(60, bootstrap):
         await trio.sleep_forever()
 
 
@@ -186,15 +225,18 @@ async def test_a_wait_ends_if_no_broker_was_ever_reached(
 ) -> None:
     """A bootstrap server is not yet a broker of the cluster."""
     reachability.reached(ONE)
-    with pytest.raises(CallTimedOutError, match="= 60000: nothing works"):
+    failure = reachability.failed(TWO, REFUSED)
+    with pytest.raises(CallTimedOutError, match=r"= 60000: no bootstrap broker .* two") as raised:
         await wait(reachability)
 
     assert 60 == trio.current_time()
+    assert failure is raised.value.__cause__
 
 
 async def test_short_waits_add_up_and_begin_anew_after_the_error(
     autojump_clock: MockClock, reachability: Reachability
 ) -> None:
+    reachability.failed(ONE, REFUSED)
     for expected in (60, 120):
         while trio.current_time() < expected - 7:
             with trio.move_on_after(7):
@@ -208,15 +250,17 @@ async def test_short_waits_add_up_and_begin_anew_after_the_error(
 async def test_a_wait_goes_on_once_a_broker_was_reached(
     autojump_clock: MockClock, reachability: Reachability
 ) -> None:
+    reachability.failed(ONE, REFUSED)
+
     async def respond() -> None:
         await trio.sleep(59)
         reachability.reached(BROKER)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(respond)
-        with reachability.until_reached(60, a_problem):
+        with reachability.until_reached(60, bootstrap):
             await trio.sleep(1000)
-        with reachability.until_reached(60, a_problem):
+        with reachability.until_reached(60, bootstrap):
             await trio.sleep(1000)
 
 
@@ -224,7 +268,7 @@ async def test_a_wait_with_nothing_wrong_is_begun_again(
     autojump_clock: MockClock, reachability: Reachability
 ) -> None:
     """As for a topic that does not exist yet: its caller loops."""
-    with reachability.until_reached(60, no_problem):
+    with reachability.until_reached(60, bootstrap):
         await trio.sleep(1000)
 
     assert 60 == trio.current_time()
@@ -414,10 +458,10 @@ CALLS: list[Callable[[Trouble], Awaitable[None]]] = [
 ]
 
 
-async def error_of(call: Callable[[Trouble], Awaitable[None]], trouble: Trouble) -> str:
+async def error_of(call: Callable[[Trouble], Awaitable[None]], trouble: Trouble) -> TrionetError:
     with pytest.raises(TrionetError) as raised:
         await call(trouble)
-    return str(raised.value)
+    return raised.value
 
 
 @pytest.mark.parametrize("cause", CAUSES)
@@ -425,7 +469,7 @@ async def test_errors_and_the_log_name_host_port_and_cause(
     cause: Callable[[], AbstractAsyncContextManager[Trouble]], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Each client logs it once, however often it tries."""
-    errors: dict[str, str] = {}
+    errors: dict[str, TrionetError] = {}
 
     async def note(call: Callable[[Trouble], Awaitable[None]], trouble: Trouble) -> None:
         errors[call.__name__] = await error_of(call, trouble)
@@ -435,8 +479,9 @@ async def test_errors_and_the_log_name_host_port_and_cause(
             nursery.start_soon(note, call, trouble)
 
     for error in errors.values():
-        assert trouble.address in error
-        assert trouble.cause in error
+        for each in (error, error.__cause__):
+            assert trouble.address in str(each)
+            assert trouble.cause in str(each)
     warnings = [
         each.getMessage()
         for each in caplog.records

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import attrs
 import trio
@@ -15,7 +16,7 @@ from trionet.client.consumer._open_consumer import open_consumer
 from trionet.client.consumer._range import END, assign_range, existing_partitions, unknown_topic
 from trionet.errors import CallTimedOutError, CorruptRecordError, TrionetError
 
-from ..clients._admin import timeout_error
+from ..clients._first_response import Client, first_response, timeout_error
 from ..records._packing import PackError
 from ..terminal._pipes import widen, write_all
 from ..terminal._progress import Progress, run_showing
@@ -23,12 +24,12 @@ from ..terminal._signals import Stop
 from ._range import Span, outside, part
 
 if TYPE_CHECKING:
-    from trionet.client.admin._admin import Admin
     from trionet.client.consumer._consumer import Consumer
     from trionet.client.consumer._range import Place
     from trionet.client.consumer.records._record import ConsumerBatch
 
 OUTPUT: Final = 1
+T = TypeVar("T")
 #: The interval at which an idle consumer checks whether the end has been reached.
 IDLE_SECONDS: Final = 0.05
 #: The time limit for a pending write after a signal.
@@ -53,6 +54,7 @@ class ConsumeOptions:
         keeps_going: whether to skip records that cannot be decoded.
         render: formats a batch of records.
         timeout_seconds: the time limit for the first response.
+        waits: whether to wait that long even if nothing listens there.
         shows_lag: whether to report the lag of each partition at the end.
         progress: the counts.
         shows_bar: whether to show progress as a bar (True) or as lines (False); None for neither.
@@ -73,6 +75,7 @@ class ConsumeOptions:
     keeps_going: bool
     render: Callable[[ConsumerBatch], bytes]
     timeout_seconds: float
+    waits: bool
     shows_lag: bool
     progress: Progress
     shows_bar: bool | None
@@ -175,7 +178,7 @@ class _Run:
         found: list[str] = []
         async with open_admin(options.servers, options.admin_settings) as admin:
             with trio.move_on_after(options.timeout_seconds) as late:
-                names = await admin.list_topics()
+                names = await self._first_response(admin, admin.list_topics)
                 found = [name for name in sorted(names) if any(p.fullmatch(name) for p in patterns)]
             if late.cancelled_caught:
                 raise self._timeout_error(admin)
@@ -183,7 +186,10 @@ class _Run:
             raise unknown_topic(f"no topic matches {' or '.join(options.topics)}")
         return options.topics if options.group else found
 
-    def _timeout_error(self, client: Admin | Consumer) -> CallTimedOutError:
+    async def _first_response(self, client: Client, ask: Callable[[], Awaitable[T]]) -> T:
+        return await first_response(client, ask, option="-m 60", waits=self._options.waits)
+
+    def _timeout_error(self, client: Client) -> CallTimedOutError:
         options = self._options
         return timeout_error(options.servers, options.timeout_seconds, client, option="-m")
 
@@ -198,8 +204,7 @@ class _Run:
             return  # already checked when the patterns were resolved
         missing: list[str] = []
         with trio.move_on_after(options.timeout_seconds) as late:
-            await trio.lowlevel.checkpoint()
-            missing = [topic for topic in topics if not await consumer.partitions_of(topic)]
+            missing = await self._first_response(consumer, partial(_missing, consumer, topics))
         if late.cancelled_caught:
             raise self._timeout_error(consumer)
         if missing and options.stops:
@@ -209,7 +214,9 @@ class _Run:
         options = self._options
         with trio.move_on_after(options.timeout_seconds) as late:
             await trio.lowlevel.checkpoint()
-            partitions = await existing_partitions(consumer, topics, options.partitions)
+            partitions = await self._first_response(
+                consumer, partial(existing_partitions, consumer, topics, options.partitions)
+            )
             found = await assign_range(consumer, partitions, options.span.start, self._end())
         if late.cancelled_caught:
             raise self._timeout_error(consumer)
@@ -313,3 +320,8 @@ class _Run:
             self._options.report(
                 f"{each.topic} [{each.partition}] at {consumer.position(each)}, lag {shown}"
             )
+
+
+async def _missing(consumer: Consumer, topics: Sequence[str]) -> list[str]:
+    """Return the topics that do not exist."""
+    return [topic for topic in topics if not await consumer.partitions_of(topic)]

@@ -131,6 +131,13 @@ class Admin:
         """
         return self._calls.client.connection_problem()
 
+    def connection_refusal(self) -> str:
+        """Return why every bootstrap server refuses this client; empty if one may still respond.
+
+        See :meth:`.NetworkClient.connection_refusal`.
+        """
+        return self._calls.client.connection_refusal()
+
     def statistics(self) -> ClientStatistics:
         """Return the current values of the client's metrics, keyed by Kafka's metric names."""
         return self._calls.client.metrics.statistics(trio.current_time())

@@ -415,6 +415,13 @@ class Consumer:
         """
         return self._client.connection_problem()
 
+    def connection_refusal(self) -> str:
+        """Return why every bootstrap server refuses this client; empty if one may still respond.
+
+        See :meth:`.NetworkClient.connection_refusal`.
+        """
+        return self._client.connection_refusal()
+
     # Offsets of logs.
 
     async def offsets_for_times(
@@ -572,7 +579,7 @@ class Consumer:
         """Wait for a chunk; raise if no broker can be reached within ``default.api.timeout.ms``."""
         client, seconds = self._client, self._settings.api_timeout_seconds
         while True:
-            with client.reachability.until_reached(seconds, client.connection_problem):
+            with client.reachability.until_reached(seconds, lambda: client.metadata.cluster):
                 return await self._wait_for_chunk()
 
     async def _wait_for_chunk(self) -> Chunk | None:

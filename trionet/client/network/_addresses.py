@@ -83,11 +83,18 @@ def _is_address(family: socket.AddressFamily, host: str) -> bool:
     return True
 
 
+#: The loopback addresses, in the order in which to try them (as Java orders them).
+_LOOPBACK: Final = ("127.0.0.1", "::1")
+
+
 def of_one_family(addresses: list[Address]) -> list[Address]:
     """Return the addresses in the family (IPv4 or IPv6) of the first, which the system prefers.
 
-    (Kafka: ClientUtils.filterPreferredAddresses.)
+    (Kafka: ClientUtils.filterPreferredAddresses.) Loopback addresses of both families are kept:
+    ``localhost`` is often ``::1`` first, while a broker often listens at 127.0.0.1 only.
     """
+    if all(each[0] in _LOOPBACK for each in addresses):
+        return sorted(addresses, key=lambda each: _LOOPBACK.index(each[0]))
     return [each for each in addresses if len(each) == len(addresses[0])]
 
 

@@ -128,12 +128,11 @@ class _Parts:
         topics = ProducerMetadata(client.metadata, settings.metadata_idle_seconds)
         completion = Completion(
             self.accumulator.queues,
-            client.metadata,
+            client,
             transaction_manager,
             settings,
             # The failures of a transaction are reported by its end.
             AcknowledgementHook(on_acknowledgement, self._undelivered if name is None else None),
-            client.connection_problem,
         )
         self.sender = Sender(
             client,

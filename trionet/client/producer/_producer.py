@@ -553,6 +553,13 @@ class Producer:
         """
         return self._sender.connection_problem()
 
+    def connection_refusal(self) -> str:
+        """Return why every bootstrap server refuses this client; empty if one may still respond.
+
+        See :meth:`.NetworkClient.connection_refusal`.
+        """
+        return self._sender.connection_refusal()
+
     async def key_partitions(self, topic: str) -> int:
         """Return the number of partitions across which keys are hashed; 0 if keys are ignored.
 
