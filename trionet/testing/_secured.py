@@ -17,6 +17,7 @@ import trio
 from ..errors import ConfigError
 from ..net.sasl._scram import HASHES, ScramCredential, salted
 from ._internals import BrokerInternals
+from ._names import one_of
 
 CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka")
 
@@ -51,8 +52,7 @@ def client_config(client: str, bootstrap_servers: str, security: ClientSecurity)
     Raises:
         ValueError: the library is not one of :data:`CLIENTS`.
     """
-    if client not in CLIENTS:
-        raise ValueError(f"unknown client {client!r}; allowed: {', '.join(CLIENTS)}")
+    one_of("client", client, CLIENTS)
     if client == "confluent-kafka":
         return _for_librdkafka(bootstrap_servers, security)
     return _for_python(bootstrap_servers, security)
