@@ -21,6 +21,7 @@ import trio
 
 from .._util._raising import again, raise_single_error
 from .._util._text import counted
+from .._util._trio_task import check_trio
 from ..errors import (
     ApiError,
     ConfigError,
@@ -476,9 +477,11 @@ async def open_jafka_client(
         ConfigError: ``server`` is invalid.
         DisconnectedError: the server could not be reached; or, at the end of the block, what was
             produced may not have been appended.
+        RuntimeError: trio does not run the calling task.
 
     Cancellation: closes the connection. What was produced and not confirmed may not be appended.
     """
+    check_trio("clients")
     try:
         endpoint = Endpoint.parse(f"PLAINTEXT://{server}")
     except ConfigError:

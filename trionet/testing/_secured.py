@@ -18,6 +18,7 @@ from ..errors import ConfigError
 from ..net.sasl._scram import HASHES, ScramCredential, salted
 from ._client_timings import Kind, timings
 from ._internals import BrokerInternals
+from ._names import one_of
 
 CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka", "java")
 
@@ -54,8 +55,7 @@ def client_config(
     Raises:
         ValueError: the library is not one of :data:`CLIENTS`, or there is no such kind.
     """
-    if client not in CLIENTS:
-        raise ValueError(f"unknown client {client!r}; allowed: {', '.join(CLIENTS)}")
+    one_of("client", client, CLIENTS)
     short = {} if kind is None else timings(client, kind)
     if client == "confluent-kafka":
         return _for_librdkafka(bootstrap_servers, security) | short

@@ -273,6 +273,8 @@ async def open_admin(
     Raises:
         ConfigError: a key is unknown, a value is not allowed, ``bootstrap_servers`` is invalid, or
             both servers and controllers are set, or neither.
+        TypeError: ``config`` is not settings, or is a settings object beside other settings.
+        RuntimeError: trio does not run the calling task.
         AuthenticationError, DisconnectedError: a token endpoint returned no token.
         Exception: the token provider raised it.
 

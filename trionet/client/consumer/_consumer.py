@@ -14,7 +14,10 @@ from ...errors import ConfigError, TrionetError
 from .._argument_checks import (
     checked_epoch,
     checked_offset,
+    checked_times,
+    each_partition,
     offsets_to_commit,
+    topic_name,
     topic_names,
     topic_partition,
     topic_partitions,
@@ -194,9 +197,10 @@ class Consumer:
             partitions: assigned partitions.
 
         Raises:
+            TypeError: an argument is not a :class:`.TopicPartition`.
             ValueError: a partition is not assigned.
         """
-        for each in partitions:
+        for each in each_partition(partitions):
             self._subscriptions.assignment.pause(each)
 
     def resume(self, *partitions: TopicPartition) -> None:
@@ -206,9 +210,10 @@ class Consumer:
             partitions: assigned partitions, which need not be paused.
 
         Raises:
+            TypeError: an argument is not a :class:`.TopicPartition`.
             ValueError: a partition is not assigned.
         """
-        for each in partitions:
+        for each in each_partition(partitions):
             self._subscriptions.assignment.resume(each)
 
     @property
@@ -328,10 +333,12 @@ class Consumer:
                 detect log truncation (KIP-320); -1 if unknown.
 
         Raises:
+            TypeError: an argument has the wrong type.
             ValueError: an argument is out of range, or the partition is not assigned.
         """
+        name = topic_partition(partition)
         position = FetchPosition(checked_offset(offset), checked_epoch(leader_epoch))
-        self._subscriptions.assignment.seek(partition, position, is_valid=leader_epoch == NO_EPOCH)
+        self._subscriptions.assignment.seek(name, position, is_valid=leader_epoch == NO_EPOCH)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Move the positions in these partitions to the first available record.
@@ -343,6 +350,7 @@ class Consumer:
             partitions: assigned partitions; by default, all of them.
 
         Raises:
+            TypeError: an argument is not a :class:`.TopicPartition`.
             ValueError: a partition is not assigned.
         """
         self._reset(partitions, EARLIEST)
@@ -358,12 +366,13 @@ class Consumer:
             partitions: assigned partitions; by default, all of them.
 
         Raises:
+            TypeError: an argument is not a :class:`.TopicPartition`.
             ValueError: a partition is not assigned.
         """
         self._reset(partitions, LATEST)
 
     def _reset(self, partitions: tuple[TopicPartition, ...], strategy: ResetStrategy) -> None:
-        for each in partitions or tuple(self._subscriptions.assignment.states):
+        for each in each_partition(partitions) or list(self._subscriptions.assignment.states):
             self._subscriptions.assignment.request_reset(each, strategy)
 
     def position(self, partition: TopicPartition) -> int | None:
@@ -373,9 +382,10 @@ class Consumer:
             partition: an assigned partition.
 
         Raises:
+            TypeError: the argument is not a :class:`.TopicPartition`.
             ValueError: the partition is not assigned.
         """
-        position = self._subscriptions.assignment.position(partition)
+        position = self._subscriptions.assignment.position(topic_partition(partition))
         return None if position is None else position.offset
 
     def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -395,10 +405,12 @@ class Consumer:
             partition: an assigned partition.
 
         Raises:
+            TypeError: the argument is not a :class:`.TopicPartition`.
             ValueError: the partition is not assigned.
         """
-        position = self._subscriptions.assignment.position(partition)
-        state = self._subscriptions.assignment.states[partition]
+        name = topic_partition(partition)
+        position = self._subscriptions.assignment.position(name)
+        state = self._subscriptions.assignment.states[name]
         end = state.high_watermark
         if self._settings.fetch.is_read_committed:
             end = state.last_stable_offset
@@ -437,17 +449,13 @@ class Consumer:
 
         Raises:
             ValueError: a topic name is empty, or a timestamp or partition number is negative.
-            TypeError: a key is not a :class:`.TopicPartition`.
+            TypeError: a key is not a :class:`.TopicPartition`, or a timestamp is not an int.
             CallTimedOutError: there was no response within ``default.api.timeout.ms``.
             TrionetError: a broker rejected the request.
 
         Cancellation: safe at any point; the consumer's state is unchanged.
         """
-        if any(each < 0 for each in times.values()):
-            raise ValueError("timestamps must be 0 or more, in milliseconds since the epoch")
-        return await self._offset_fetcher.fetch(
-            {topic_partition(each): times[each] for each in times}
-        )
+        return await self._offset_fetcher.fetch(checked_times(times))
 
     async def beginning_offsets(
         self, partitions: Iterable[TopicPartition]
@@ -498,12 +506,14 @@ class Consumer:
             topic: the name of the topic.
 
         Raises:
+            TypeError: the topic is not a str.
+            ValueError: the topic is empty.
             CallTimedOutError: there was no response within ``default.api.timeout.ms``.
             ApiError: a broker rejected the request.
 
         Cancellation: safe at any point; the consumer's state is unchanged.
         """
-        return await self._offset_fetcher.partitions_of(topic)
+        return await self._offset_fetcher.partitions_of(topic_name(topic))
 
     # Records.
 

@@ -75,8 +75,9 @@ async def open_consumer(
         ConfigError: ``bootstrap_servers`` is malformed, a key is unknown, a value is not allowed,
             values contradict each other, or ``topics`` is set without ``group.id``.
         ValueError: ``topics`` or a topic name is empty.
-        TypeError: a topic is not a str, or a :class:`.ConsumerSettings` is combined with other
-            settings.
+        TypeError: a topic is not a str, ``config`` is not settings, or a
+            :class:`.ConsumerSettings` is combined with other settings.
+        RuntimeError: trio does not run the calling task.
     """
     settings = consumer_settings(config, keywords, token_provider)
     async with open_kafka_client(

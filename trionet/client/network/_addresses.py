@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from ...errors import ConfigError
@@ -43,6 +43,12 @@ def parse_bootstrap_servers(
     Raises:
         ConfigError: no server is given, or one of the servers is not a valid ``host:port``.
     """
+    if isinstance(servers, bytes | Mapping) or not isinstance(servers, Iterable):
+        hint = "; pass its bootstrap_servers" if hasattr(servers, "bootstrap_servers") else ""
+        raise ConfigError(
+            f"{key}: expected a string such as 'localhost:9092', or a list of them, not"
+            f" {servers!r}{hint}"
+        )
     texts = servers.split(",") if isinstance(servers, str) else list(servers)
     for each in texts:
         if not isinstance(each, str):

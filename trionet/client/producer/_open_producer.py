@@ -77,7 +77,8 @@ async def open_producer(
     Raises:
         ConfigError: ``bootstrap_servers`` is malformed, a key is unknown, a value is not allowed,
             or values are inconsistent.
-        TypeError: ``config`` is a settings object, and other settings are given as well.
+        TypeError: ``config`` is not settings, or is a settings object beside other settings.
+        RuntimeError: trio does not run the calling task.
         UndeliveredError: the block has exited normally, and records failed whose deliveries were
             never read.
         TrionetError: the block has exited normally, but the producer has failed with this error and

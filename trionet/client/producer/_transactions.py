@@ -401,6 +401,11 @@ def _pending(offsets: Offsets, group_metadata: GroupMetadata | None) -> PendingO
         return PendingOffsets(group_metadata, offsets_to_commit(offsets))
     if group_metadata is not None:
         raise TypeError("a consumer knows its group; leave group_metadata out")
+    if not isinstance(getattr(offsets, "commits_automatically", None), bool):
+        raise TypeError(
+            "offsets must be a consumer, or the next offset of each partition, such as"
+            f" {{TopicPartition('orders', 0): 5}}, not {offsets!r}"
+        )
     if offsets.commits_automatically:
         raise ConfigError(
             "the consumer commits its offsets by itself, those of an aborted transaction, too;"
