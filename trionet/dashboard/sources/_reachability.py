@@ -17,7 +17,7 @@ import trio
 
 from ...client.network._addresses import parse_bootstrap_servers
 from ...net.wire._connecting import IPV6_PARTS, Address, reason_of, resolve
-from ..model._model import Model
+from ..model._model import REACHABILITY, Model
 from ._source import INTERVAL_SECONDS, Started
 
 #: How long a source may take for its first response before this part tries to connect.
@@ -30,7 +30,6 @@ SILENT_SECONDS: Final = 10.0
 CONNECT_SECONDS_MAX: Final = 2.0
 #: The number of refresh intervals without a response after which this part tries to connect.
 SILENT_INTERVALS: Final = 3
-_SUBJECT: Final = "reachability"
 
 
 class ReachabilitySource:
@@ -62,7 +61,7 @@ class ReachabilitySource:
             if why != model.unreachable:
                 model.unreachable = why
                 alarm = None if why is None else f"{why}; trying again every second"
-                model.set_alarm(_SUBJECT, alarm, model.responded_at or began)
+                model.set_alarm(REACHABILITY, alarm, model.responded_at or began)
                 model.changed()
             await trio.sleep(pause)
 
