@@ -206,6 +206,28 @@ def test_port_0_in_every_listener_is_reported_in_the_ready_line(tmp_path: Path) 
     assert re.fullmatch(rf"{READY}INSIDE://{address},OUTSIDE://{address}", broker.line)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [(["--faults"], 0, "[]"), ([], 1, "this broker is not under test")],
+    ids=["--faults", "without"],
+)
+def test_faults_are_for_brokers_that_are_started_for_them(
+    tmp_path: Path, arguments: list[str], status: int, said: str
+) -> None:
+    with started(tmp_path, "--listen", "127.0.0.1:0", *arguments) as broker:
+        command = ["dashboard", broker.address, "--view", "faults", "--once", "--format", "json"]
+        done = subprocess.run(
+            [sys.executable, "-m", "trionet", *command],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, **SAME_TRIONET},
+        )
+
+    assert status == done.returncode
+    assert said in done.stdout + done.stderr
+
+
 def test_several_brokers_are_reported_in_the_ready_line(tmp_path: Path) -> None:
     with started(tmp_path, "--listen", "127.0.0.1:0", "--brokers", "3") as broker:
         addresses = broker.line.removeprefix(f"{READY}PLAINTEXT://").split(",PLAINTEXT://")

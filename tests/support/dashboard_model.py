@@ -65,6 +65,7 @@ def busy_model(name: str = "billing") -> Model:
         name: what clients, topics and groups are called.
     """
     model = Model()
+    model.responded_at = 0.0
     for second in range(SECONDS):
         model.update_network(_taken(second), float(second))
     model.about = attrs.evolve(model.about, source="127.0.0.1:9092")
@@ -80,8 +81,10 @@ def busy_model(name: str = "billing") -> Model:
 ROWS: Final[dict[str, Any]] = {
     "closed": row_types.ClosedRow,
     "close_reasons": row_types.CloseReasonRow,
+    "requests": row_types.RequestRow,
     "fetch_sessions": row_types.FetchSessionRow,
     "tasks": row_types.TaskRow,
+    "faults": row_types.FaultRow,
     "brokers": row_types.BrokerRow,
     "topics": row_types.TopicRow,
     "partitions": row_types.PartitionRow,

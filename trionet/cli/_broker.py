@@ -46,6 +46,11 @@ def add_arguments(parser: ArgumentParser) -> None:
             "--dashboard",
             "show the dashboard on this terminal instead of log lines; q also stops the broker",
         ),
+        flag(
+            "--faults",
+            "let the dashboard inject faults, to see what clients do; requests take longer, and "
+            "the last 10,000 are kept in memory",
+        ),
         one_of(
             flag(
                 "--reset-altered-settings",

@@ -60,7 +60,7 @@ def run_broker(arguments: Namespace) -> int:
         elif arguments.reset_altered_settings:
             _reset_altered(settings)
         else:
-            return 3 if trio.run(_serve, settings, arguments.brokers, show) else 0
+            return 3 if trio.run(_serve, settings, arguments.brokers, show, arguments.faults) else 0
     except TrionetError:  # before OSError: timeout errors are both
         raise
     except OSError as error:
@@ -182,7 +182,9 @@ def _read_password(name: str, path: str | None) -> str:
     return sys.stdin.readline()
 
 
-async def _serve(settings: dict[str, object], brokers: int, show: Show | None) -> bool:
+async def _serve(
+    settings: dict[str, object], brokers: int, show: Show | None, has_faults: bool
+) -> bool:
     """Run the broker until a signal, and return whether flushing some data to disk failed."""
     stop_failed = False
     with raise_single_error(), trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
@@ -196,6 +198,11 @@ async def _serve(settings: dict[str, object], brokers: int, show: Show | None) -
                 # does. Scanning them in a full collection would block the loop for 30 ms with
                 # 10,000 partitions.
                 gc.freeze()
+                if has_faults:
+                    # Imported here, since other brokers need none of it.
+                    from ..testing import control
+
+                    control(broker)
                 ready.set()
                 _report(broker)
                 await (stop.wait() if show is None else show(broker))

@@ -54,7 +54,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         option(
             "--metrics URL",
             "the metrics listener of a trionet broker (metrics.listener), for its internals: "
-            "http://HOST:PORT or https://HOST:PORT",
+            "http://HOST:PORT or https://HOST:PORT (not needed for a broker that you run on this "
+            "machine)",
         ),
         option(
             "--metrics-token-file FILE",

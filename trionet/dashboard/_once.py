@@ -140,7 +140,7 @@ async def render_once(source: Source, options: OnceOptions) -> str:
 
 
 async def _read(source: Source, model: Model, view: View, nursery: trio.Nursery) -> None:
-    """Run the source until the view has data and rates are known, or time is up."""
+    """Run the source until the view has data and rates are known, or it is clear that none come."""
     changed = trio.Event()
 
     def on_change() -> None:
@@ -152,14 +152,25 @@ async def _read(source: Source, model: Model, view: View, nursery: trio.Nursery)
     source.interval_seconds = LOOK_SECONDS
     source.focus(view.section, view.section_key)
     with trio.move_on_after(WAIT_SECONDS):
-        await nursery.start(source.run, model)
+        started = trio.Event()
+        nursery.start_soon(_run, source, model, started)
+        while not started.is_set() and model.unreachable is None:
+            await changed.wait()
         began = trio.current_time()
-        while not (
+        while model.unreachable is None and not (
             has_data(model, view)
             and has_rates(model)
             and trio.current_time() >= began + LOOK_SECONDS
         ):
             await changed.wait()
+
+
+async def _run(source: Source, model: Model, started: trio.Event) -> None:
+    """Run a source until cancelled; sets the event after its first reads."""
+    async with trio.open_nursery() as nursery:
+        await nursery.start(source.run, model)
+        started.set()
+        model.changed()
 
 
 def has_data(model: Model, view: View) -> bool:
@@ -206,7 +217,11 @@ def _why_no_data(source: Source, model: Model, view: View) -> str:
             f"{source.name}: {pipeline.unread:,} records of {pipeline.topic} were not read within"
             f" {WAIT_SECONDS:g} s; the {len(pipeline.minutes)} minutes read so far are incomplete"
         )
-    return _failure(model, view) or f"{source.name}: no response within {WAIT_SECONDS:g} s"
+    return (
+        model.unreachable
+        or _failure(model, view)
+        or f"{source.name}: no response within {WAIT_SECONDS:g} s"
+    )
 
 
 def whole_view(state: ViewState, model: Model, pen: Pen) -> list[Line]:
@@ -251,8 +266,11 @@ async def roll(
     source.focus(None)
     with raise_single_error():
         async with trio.open_nursery() as nursery:
+            ready = trio.Event()
+            model.changed = lambda: None if model.unreachable is None else ready.set()
+            nursery.start_soon(_run, source, model, ready)
             with trio.move_on_after(WAIT_SECONDS):
-                await nursery.start(source.run, model)
+                await ready.wait()
             written = 0
             while count is None or written < count:
                 await trio.sleep(interval_seconds)  # rates need two looks

@@ -40,6 +40,7 @@ APPLIED: Final[tuple[types.Row, ...]] = (
     ("host", types.STRING, "127.0.0.1", None),
     ("connections.max.idle.ms", types.LONG, -1, types.FROM_MINUS_1),
     ("metrics.listener", types.STRING, None, None),
+    ("metrics.local.enable", types.BOOLEAN, True, None),
 )
 #: Accepted with any value, like everything about ZooKeeper.
 WITHOUT_EFFECT: Final = (

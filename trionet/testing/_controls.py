@@ -30,6 +30,7 @@ from ._operations import (
 )
 from ._records import Record, Seed, records_in
 from ._seen_requests import SeenRequest, Which, api_keys_of
+from .faults._fault_section import FaultSection
 from .faults._faults import Apis, Faults
 from .faults._interception import Interception
 
@@ -74,6 +75,7 @@ class Controls:
         self._in_loop = in_loop
         self._interception = Interception(self._internals)
         self.faults: Faults = Faults(self._interception, in_loop)
+        FaultSection(self._interception, in_loop).register()
 
     # The broker's contents.
 

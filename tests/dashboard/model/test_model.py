@@ -259,8 +259,8 @@ def test_a_connection_has_rates_since_the_look_before() -> None:
         rows = model.make_rows("connections", [row])
         model.replace_rows("connections", rows, 1, age)
 
-    row = model.connections[3]
-    assert (25.0, 300.0) == (row.request_rate, row.byte_rate)
+    found = model.connections[3]
+    assert (25.0, 300.0) == (found.request_rate, found.byte_rate)
     rows = model.make_rows("connections", [{**CONNECTION, "id": "another", "age_seconds": 13.0}])
     assert None is rows[3].request_rate
 

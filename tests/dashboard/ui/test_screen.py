@@ -13,7 +13,7 @@ from support.dashboard_model import HOSTILE_NAMES, busy_model, filled, full_mode
 from trionet.dashboard.drawing._cells import ASCII, UNICODE, Frame, Glyphs
 from trionet.dashboard.drawing._export import as_text
 from trionet.dashboard.model._model import Model
-from trionet.dashboard.model._rows import TopicRow
+from trionet.dashboard.model._rows import About, TopicRow
 from trionet.dashboard.terminal._keys import Key
 from trionet.dashboard.ui._key_handler import KeyHandler
 from trionet.dashboard.ui._screen import draw, failed_frame
@@ -158,6 +158,22 @@ def test_the_header_shows_pauses_and_missing_news() -> None:
     assert shown(ui(), model, stale=2.9).split("\n")[0].endswith(" live")
     assert shown(ui(), model, stale=75).split("\n")[0].endswith(" ! no data for 1m 15s")
     assert shown(ui("p"), model, stale=75).split("\n")[0].endswith(" PAUSED: p resumes")
+
+
+def test_the_header_is_live_only_once_there_was_a_response() -> None:
+    model = Model()
+    model.about = About(source="127.0.0.1:9092")
+
+    assert header(model, 60.0).endswith(" connecting")
+    model.responded_at = 60.0
+    assert header(model, 60.0).endswith(" live")
+
+
+def test_the_header_says_how_the_broker_is_read() -> None:
+    model = busy_model()
+    model.about = attrs.evolve(model.about, source="127.0.0.1:9092", via="local socket")
+
+    assert " 127.0.0.1:9092 (local socket) " in header(model, 60.0)
 
 
 def test_the_header_is_not_live_while_something_cannot_be_read() -> None:

@@ -18,6 +18,7 @@ from trionet.dashboard.model._rows import (
     GroupRow,
     PartitionRow,
     QuotaRow,
+    TaskRow,
     TopicRow,
 )
 from trionet.dashboard.views._apis import heat_lines
@@ -186,3 +187,26 @@ def test_an_api_is_shown_with_its_phases_its_latencies_and_how_they_changed() ->
     assert "── Total time by read ──" in text
     assert "░" in text.partition("by read")[2]
     assert Shown(busy_model(), "apis", 120, 60, ASCII).press("enter").isascii()
+
+
+def test_tasks_are_drawn_as_a_tree_with_their_shares() -> None:
+    model = Model()
+    rows = {
+        number: TaskRow(
+            number, parent, 0, name, 1, 1, "Loop.run (m:7)", "sleep", 1.0, 9, 2.0, share, 4.0
+        )
+        for number, parent, name, share in (
+            (0, None, "root", 0.0),
+            (1, 0, "main", 0.5),
+            (2, 1, "first", 0.25),
+            (3, 1, "last", None),
+            (4, 0, "next", None),
+        )
+    }
+    model.replace_rows("tasks", rows, 5, 1.0)
+    shown = Shown(model, "trio")
+
+    names = [line[:20].rstrip() for line in shown.text.splitlines() if "Loop.run" in line]
+    assert ["root", "├ main", "│ ├ first", "│ └ last", "└ next"] == names
+    assert ["50", "%"] == shown.line("main")[2:4]
+    assert "sleep" in shown.line("first")

@@ -20,7 +20,7 @@ import trio
 
 from ..._util._raising import raise_single_error
 from ...errors import ConfigError
-from ...metrics._log_ring import LogRing
+from ...metrics._log_ring import BackgroundLogRing, LogRing
 from ...metrics._loop import LoopMonitor, LoopStatistics
 from ...net._network import SYSTEM, Network
 from ...net._principal import PrincipalBuilder
@@ -427,7 +427,7 @@ class Broker:
         if metrics is not None:
             yield metrics
             return
-        with _recent_log_lines() if log is None else nullcontext(log) as lines:
+        with _recent_log_lines(LogRing()) if log is None else nullcontext(log) as lines:
             yield self._nodes[self._state.node_id].create_metrics(lines)
 
     def __repr__(self) -> str:
@@ -485,7 +485,9 @@ async def open_broker(
         if network.is_virtual:
             _check_virtual(each, disk)
     with raise_single_error() as caller, ExitStack() as last:
-        log = last.enter_context(_recent_log_lines()) if config["metrics.listener"] else None
+        log = None
+        if _serves_metrics(config, network):
+            log = last.enter_context(_recent_log_lines(BackgroundLogRing()))
         report_settings(config, nodes=brokers)
         async with AsyncExitStack() as stack:
             cluster, states, recorders = await _open_cluster(configs, stack, network, disk)
@@ -519,6 +521,11 @@ def _with_replicas(config: BrokerConfig, brokers: int) -> BrokerConfig:
     return BrokerConfig({**config.originals, key: min(brokers, REPLICATION_FACTOR_MAX)})
 
 
+def _serves_metrics(config: BrokerConfig, network: Network) -> bool:
+    is_local = bool(config["metrics.local.enable"]) and not network.is_virtual
+    return is_local or bool(config["metrics.listener"])
+
+
 def _check_metrics(config: BrokerConfig) -> None:
     """Validate the metrics settings, before any resources are opened."""
     if "metrics.listener" in config.originals or "metrics.listener.token" in config.originals:
@@ -547,9 +554,9 @@ def _check_virtual(config: BrokerConfig, disk: Disk) -> None:
 
 
 @contextmanager
-def _recent_log_lines() -> Iterator[LogRing]:
+def _recent_log_lines(ring: LogRing) -> Iterator[LogRing]:
     """Retain the recent lines that are logged while the context is active."""
-    ring, root = LogRing(), logging.getLogger("trionet")
+    root = logging.getLogger("trionet")
     root.addHandler(ring)
     try:
         yield ring

@@ -44,6 +44,8 @@ class Glyphs:
         rule: a horizontal line.
         dot: the separator between words.
         wall: a vertical line.
+        fork: where a branch leaves a vertical line that goes on.
+        end: where the last branch leaves a vertical line.
         lamp: marks a state, by its colour.
     """
 
@@ -61,6 +63,8 @@ class Glyphs:
     rule: str = "─"
     dot: str = "·"
     wall: str = "│"
+    fork: str = "├"
+    end: str = "└"
     lamp: str = "●"
 
 
@@ -80,6 +84,8 @@ ASCII: Final = Glyphs(
     rule="-",
     dot="|",
     wall="|",
+    fork="+",
+    end="`",
     lamp="*",
 )
 

@@ -16,6 +16,13 @@ SECONDS_MAX: Final = 300.0
 VALUES_MAX: Final = 600
 
 
+#: The interval of trends that are read at different intervals, in seconds, and for how many
+#: intervals a value holds that is not read again: together longer than the longest pause between
+#: two reads.
+TREND_STEP_SECONDS: Final = 2.0
+TREND_STEPS_HELD: Final = 6
+
+
 class History:
     """The recent values of a number with the times at which they were read, in order.
 

@@ -21,6 +21,7 @@ another thread, because the model has no locks.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from heapq import nlargest
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -39,23 +40,28 @@ from ._rows import (
     CloseReasonRow,
     ConfigRow,
     ConnectionRow,
+    FaultRow,
     FetchSessionRow,
     GroupRow,
     LogRow,
     PartitionRow,
     ProcessorRow,
     QuotaRow,
+    RequestRow,
     Section,
     TaskRow,
     TopicRow,
     TransactionRow,
     connection_row,
+    fault_row,
     from_internals,
     row_factory,
+    task_row,
     with_internals,
 )
 from ._snapshot import COUNTS, LEVELS, MALFORMED, BrokerSnapshot, counters, gauges, read_figures
 from ._tail import RECORDS_MAX, TailRow
+from ._task_tree import in_tree_order
 
 if TYPE_CHECKING:
     from ...client.consumer import ConsumerRecord
@@ -65,11 +71,25 @@ _MAKERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "recently_closed": row_factory(ClosedRow),
     "fetch_sessions": row_factory(FetchSessionRow),
     "log": row_factory(LogRow),
+    "faults": fault_row,
 }
+#: The functions that convert rows given the row of the read before, or None, for rates.
+_GROWN: Mapping[str, Callable[[Mapping[str, Any], Any], Any]] = {
+    "connections": connection_row,
+    "tasks": task_row,
+}
+#: The maximum number of the busiest connections.
+BUSIEST_MAX = 10
+#: The maximum number of requests kept of the connection that is shown.
+REQUESTS_MAX = 500
 #: The reason shown for parts of ``/snapshot`` from a broker of a different version.
 _UNKNOWN_FORMAT = "this broker reports some data in an unknown format"
 _quota = row_factory(QuotaRow)
 _CHANNELS = tuple(field.name for field in attrs.fields(ChannelCounts))
+
+
+def _activity(row: ConnectionRow) -> tuple[float, float]:
+    return row.request_rate or 0.0, row.byte_rate or 0.0
 
 
 class Model:
@@ -82,11 +102,16 @@ class Model:
         apis: request counts and times, keyed by API name.
         channels: the open channels by what they do; None if unknown.
         connections: the open connections, keyed by number.
+        busiest: the connections with the most requests, and then bytes, per second.
+        requests: requests of :attr:`requests_of`, keyed by number, the newest first.
+        requests_of: the id of a connection; None if no connection's requests are shown.
+        requests_skipped: the number of its requests that came faster than they could be read.
         closed: closed connections, keyed by number, the most recent first.
         close_reasons: the number of closed connections, keyed by the name of the reason.
         processors: the network processors, keyed by number.
         fetch_sessions: the incremental fetch sessions, keyed by number.
         log: lines of the broker's log, keyed by number, the newest first.
+        faults: the faults injected into a broker under test, keyed by number, the newest first.
         tasks: trio's tasks, keyed by number, in the order of the task tree.
         brokers: the brokers of the cluster, keyed by id.
         topics: the topics, keyed by name.
@@ -104,6 +129,8 @@ class Model:
         pipeline: the results of ``trionet pipeline run``.
         alarms: the problems that the user must notice, as sentences keyed by subject.
         failing: since when reads have been failing, keyed by subject; see :attr:`alarms` for why.
+        responded_at: when a read last succeeded, in seconds on this loop's clock; None before.
+        unreachable: why no connection to any broker can be made, as a sentence; None if one can.
     """
 
     def __init__(self) -> None:
@@ -113,11 +140,16 @@ class Model:
         self.apis: Section[str, ApiRow] = Section()
         self.channels: ChannelCounts | None = None
         self.connections: Section[int, ConnectionRow] = Section()
+        self.busiest: Sequence[ConnectionRow] = ()
+        self.requests: Section[int, RequestRow] = Section()
+        self.requests_of: str | None = None
+        self.requests_skipped = 0
         self.closed: Section[int, ClosedRow] = Section()
         self.close_reasons: Section[str, CloseReasonRow] = Section()
         self.processors: Section[int, ProcessorRow] = Section()
         self.fetch_sessions: Section[int, FetchSessionRow] = Section()
         self.log: Section[int, LogRow] = Section()
+        self.faults: Section[int, FaultRow] = Section()
         self.tasks: Section[int, TaskRow] = Section()
         self.brokers: Section[int, BrokerRow] = Section()
         self.topics: Section[str, TopicRow] = Section()
@@ -134,12 +166,16 @@ class Model:
         self.pipeline = Pipeline()
         self.alarms: dict[str, str] = {}
         self.failing: dict[str, float] = {}
+        self.responded_at: float | None = None
+        self.unreachable: str | None = None
         # The sections of the lists in ``/snapshot``, keyed by list name.
         self._lists: Mapping[str, Section[int, Any]] = {
             "connections": self.connections,
             "recently_closed": self.closed,
             "fetch_sessions": self.fetch_sessions,
             "log": self.log,
+            "tasks": self.tasks,
+            "faults": self.faults,
         }
         self._network_figures: Collection[str] = ()
         self._rates = BrokerRates()
@@ -295,11 +331,10 @@ class Model:
             section: the name of the list in ``/snapshot``.
             rows: the rows as JSON objects.
         """
-        if section == "connections":
-            before = self.connections
-            return {
-                each["number"]: connection_row(each, before.get(each["number"])) for each in rows
-            }
+        grown = _GROWN.get(section)
+        if grown is not None:
+            before = self._lists[section]
+            return {each["number"]: grown(each, before.get(each["number"])) for each in rows}
         return {row.number: row for row in map(_MAKERS[section], rows)}
 
     def replace_rows(self, section: str, rows: dict[int, Any], total: int, now: float) -> None:
@@ -312,7 +347,20 @@ class Model:
                 the list was not read completely.
             now: the current time in seconds on this loop's clock.
         """
+        if section == "tasks":
+            rows = in_tree_order(rows.values())
+        elif section == "connections":
+            self.busiest = nlargest(BUSIEST_MAX, rows.values(), key=_activity)
         self._lists[section].replace(rows, now, total)
+
+    def mark_list_missing(self, section: str, why: str) -> None:
+        """Mark a list as one that the broker does not have.
+
+        Args:
+            section: the name of the list in ``/snapshot``.
+            why: the reason, as a sentence.
+        """
+        self._lists[section].mark_missing(why)
 
     def mark_list_failed(self, section: str, why: str) -> None:
         """Mark a list as currently unreadable, keeping its rows, which are shown with an age.
@@ -336,7 +384,25 @@ class Model:
         self.configs = Section()
         self.set_alarm("configs", None)
 
-    # Records as they arrive.
+    # Requests and records as they arrive.
+
+    def select_requests(self, of: str | None) -> None:
+        """Switch to the requests of another connection, or of none."""
+        self.requests_of, self.requests_skipped = of, 0
+        self.requests = Section()
+
+    def append_requests(self, rows: Sequence[RequestRow], skipped: int, now: float) -> None:
+        """Append requests, dropping the oldest if there are too many.
+
+        Args:
+            rows: the requests, the newest first.
+            skipped: the number of requests between them and those of before.
+            now: the current time in seconds on this loop's clock.
+        """
+        kept = islice(self.requests.items(), max(0, REQUESTS_MAX - len(rows)))
+        newest = {row.number: row for row in rows[:REQUESTS_MAX]}
+        self.requests.replace({**newest, **dict(kept)}, now)
+        self.requests_skipped += skipped
 
     def select_tail(self, of: tuple[str, int | None] | None) -> None:
         """Switch to the records of another topic or partition, or of none."""

@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
+from ...metrics._request_times import PHASES
 from ._figures import History
 
 K = TypeVar("K")
@@ -114,6 +115,7 @@ class About:
 
     Attributes:
         source: the address, such as ``PLAINTEXT://127.0.0.1:9092``.
+        via: how it is read, such as ``local socket``; empty if unknown or obvious.
         software: the name and version of the broker's software, if reported.
         node_id: the id of the broker whose network layer is shown.
         cluster_id: the id of the cluster.
@@ -123,6 +125,7 @@ class About:
     """
 
     source: str = ""
+    via: str = ""
     software: str | None = None
     node_id: int | None = None
     cluster_id: str | None = None
@@ -223,6 +226,71 @@ class ConnectionRow:
     staged: int | None
     request_rate: float | None = None
     byte_rate: float | None = None
+
+
+@attrs.frozen
+class RequestRow:
+    """A finished request of the connection that is shown.
+
+    Attributes:
+        number: the number among the requests that the broker has recorded, ascending.
+        time: when the request was received, in seconds since the epoch.
+        api: the name of the API in Kafka, or another name of the request.
+        error_code: the first error in the response; 0 for none.
+        phases_ms: the time in each of Kafka's seven phases; see :attr:`ApiRow.phases_ms`. The
+            throttle is 0 while it lasts.
+    """
+
+    number: int
+    time: float
+    api: str | None
+    version: int | None
+    client_id: str | None
+    error_code: int
+    request_bytes: int
+    response_bytes: int
+    phases_ms: tuple[float, ...]
+
+
+@attrs.frozen
+class FaultedRow:
+    """A request to which a fault was applied, and what its client did next.
+
+    Attributes:
+        time: when the request was received, in seconds since the epoch.
+        errors: the names of the errors in the response; empty if it has none or there is none.
+        reaction: what the client did next, in words.
+    """
+
+    time: float
+    api: str
+    client_id: str | None
+    connection: str
+    errors: tuple[str, ...]
+    reaction: str
+
+
+@attrs.frozen
+class FaultRow:
+    """A fault that was injected into a broker under test.
+
+    Attributes:
+        which: the requests that it applies to, in words.
+        action: what is done to them, in words.
+        state: ``armed``, ``over``, ``holding`` if it is over but still holds requests, ``removed``,
+            or how it failed.
+        hits: the number of requests that it was applied to.
+        times: the number of requests after which it is over; None if it is for all.
+        requests: the last requests that it was applied to, the newest first.
+    """
+
+    number: int
+    which: str
+    action: str
+    state: str
+    hits: int
+    times: int | None
+    requests: tuple[FaultedRow, ...]
 
 
 @attrs.frozen
@@ -569,18 +637,37 @@ class QuotaRow:
 
 @attrs.frozen
 class TaskRow:
-    """A trio task in this process.
+    """A trio task of the broker's loop, or a nursery of a task that has several.
 
     Attributes:
-        depth: the number of the task's ancestors.
-        waits_in: the innermost waiting function outside trio, with module and line.
+        number: the number of the task; negative for a nursery.
+        parent: the number of the task that opened its nursery; None for the root.
+        nursery: the index of its nursery among those of the parent.
+        children: the number of tasks in its nurseries.
+        nurseries: the number of its nurseries.
+        waits_in: the innermost waiting function outside trio, with module and line if known.
+        waits_for: trio's function that is called there, such as ``sleep``.
+        busy_seconds, steps: the time and the number of the steps that were measured.
+        measured_seconds: how long they have been measured.
+        share: the share of the loop's time since the read before, 0 to 1.
+        step_rate: the number of steps per second since the read before.
+        lasts: for each level of the tree, whether the row or its ancestor there is the last one.
     """
 
     number: int
+    parent: int | None
+    nursery: int
     name: str
-    depth: int
     children: int
+    nurseries: int
     waits_in: str
+    waits_for: str
+    busy_seconds: float
+    steps: int
+    measured_seconds: float
+    share: float | None = None
+    step_rate: float | None = None
+    lasts: tuple[bool, ...] = ()
 
 
 def row_factory(row: Callable[..., R]) -> Callable[[Mapping[str, Any]], R]:
@@ -599,6 +686,38 @@ def row_factory(row: Callable[..., R]) -> Callable[[Mapping[str, Any]], R]:
         return row(*map(values.get, names))
 
     return make
+
+
+def request_row(values: Mapping[str, Any]) -> RequestRow:
+    """Return the row of an entry under ``/snapshot/requests``."""
+    phases = values["phases_ms"]
+    return _request_row({**values, "phases_ms": tuple(phases[phase] for phase in PHASES)})
+
+
+def fault_row(values: Mapping[str, Any]) -> FaultRow:
+    """Return the row of an entry under ``/snapshot/faults``."""
+    requests = tuple(
+        _faulted_row({**each, "errors": tuple(each["errors"] or ())}) for each in values["requests"]
+    )
+    return _fault_row({**values, "requests": requests})
+
+
+def task_row(values: Mapping[str, Any], before: TaskRow | None) -> TaskRow:
+    """Return the row of a task, with its share of the time if it was there at the read before.
+
+    Args:
+        values: the entry under ``/snapshot/tasks``.
+        before: the row of the read before.
+    """
+    row = _task_row({**values, "lasts": ()})
+    seconds = 0.0 if before is None else row.measured_seconds - before.measured_seconds
+    if before is None or seconds <= 0 or row.steps < before.steps:
+        return row
+    return attrs.evolve(
+        row,
+        share=min(1.0, (row.busy_seconds - before.busy_seconds) / seconds),
+        step_rate=(row.steps - before.steps) / seconds,
+    )
 
 
 def connection_row(values: Mapping[str, Any], before: ConnectionRow | None) -> ConnectionRow:
@@ -686,4 +805,8 @@ def from_internals(values: Mapping[str, Any]) -> GroupRow:
 
 
 _connection_row = row_factory(ConnectionRow)
+_fault_row = row_factory(FaultRow)
+_faulted_row = row_factory(FaultedRow)
+_task_row = row_factory(TaskRow)
+_request_row = row_factory(RequestRow)
 _transaction_row = row_factory(TransactionRow)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 CloseConnection = Callable[[str], Awaitable[bool]]
 """``async (connection id) -> whether the connection existed``."""
 
+Order = Callable[[str, Mapping[str, str]], Awaitable[None]]
+"""``async (path, parameters) -> None``: has the broker do something, or raises TrionetError."""
+
 
 class ActionError(TrionetError):
     """Raised when an action is impossible. The message gives the reason and any alternative."""
@@ -33,6 +36,7 @@ class Actions:
         bootstrap_servers: the bootstrap servers of the cluster.
         settings: the client settings, keyed by Kafka's names, including TLS and SASL.
         close: closes a connection of the broker; None if this is not possible.
+        order: has the broker do something else; None if this is not possible.
         network: opens the connections.
     """
 
@@ -42,11 +46,13 @@ class Actions:
         settings: Mapping[str, object] | None = None,
         *,
         close: CloseConnection | None = None,
+        order: Order | None = None,
         network: Network = SYSTEM,
     ) -> None:
         self._bootstrap_servers = bootstrap_servers
         self._settings = dict(settings or {})
         self._close = close
+        self._order = order
         self._network = network
 
     # Topics.
@@ -182,6 +188,38 @@ class Actions:
         if not await self._close(id):
             raise ActionError(f"connection {id} is already closed")
         return f"closed connection {id}"
+
+    async def inject_fault(self, **words: str) -> str:
+        """Inject a fault into a broker under test.
+
+        Args:
+            words: the fault and the requests that it applies to, in words.
+
+        Raises:
+            TrionetError: a word is not allowed, or the broker is not under test.
+            OSError: the broker could not be reached.
+        """
+        await self._do("/faults/inject", words)
+        return f"injected {words['fault']}"
+
+    async def remove_fault(self, number: int) -> str:
+        """Remove a fault from a broker under test, which proceeds with what the fault holds.
+
+        Raises:
+            TrionetError: there is no such fault, or the broker is not under test.
+            OSError: the broker could not be reached.
+        """
+        await self._do("/faults/remove", {"number": str(number)})
+        return f"removed fault {number}"
+
+    async def _do(self, path: str, parameters: Mapping[str, str]) -> None:
+        if self._order is None:
+            raise ActionError(
+                "to change a broker from here, run the dashboard in its process or as its user on"
+                " its machine, or connect to its metrics listener with a token: --metrics URL"
+                " --metrics-token-file FILE"
+            )
+        await self._order(path, parameters)
 
     async def produce(
         self,

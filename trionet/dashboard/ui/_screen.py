@@ -121,7 +121,7 @@ def failed_frame(ui: Ui, model: Model, name: str, width: int, height: int, glyph
 
 def _header(ui: Ui, model: Model, pen: Pen, stale_seconds: float, now: float | None) -> Line:
     about = model.about
-    parts = [about.source, about.software or ""]
+    parts = [f"{about.source} ({about.via})" if about.via else about.source, about.software or ""]
     if about.node_id is not None:
         parts.append(f"node {about.node_id}")
     if about.uptime_seconds is not None:
@@ -132,6 +132,8 @@ def _header(ui: Ui, model: Model, pen: Pen, stale_seconds: float, now: float | N
     elif model.failing:
         since = None if now is None else now - min(model.failing.values())
         right = " ! not live " if since is None else f" ! not live for {units.duration(since)} "
+    elif model.responded_at is None:
+        right = " connecting "
     elif stale_seconds >= STALE_SECONDS:
         right = f" ! no data for {units.duration(stale_seconds)} "
     style = palette.BAR_ALARM if ui.is_paused or "!" in right else palette.BAR

@@ -28,7 +28,7 @@ from ..ui._view import View
 
 if TYPE_CHECKING:
     from ..model._model import Model
-    from ..model._rows import ApiRow
+    from ..model._rows import ApiRow, RequestRow
 
 #: The six phases whose sum is the seventh, the total.
 PHASE_NAMES: Final = ("queue", "local", "remote", "throttle", "response queue", "send")
@@ -41,7 +41,8 @@ OCTAVES_MIN: Final = 2
 STEP_MS: Final = STEP_NS / 1e6
 
 
-def _phase_bar(row: ApiRow, width: int, pen: Pen) -> Line:
+def phase_bar(row: ApiRow | RequestRow, width: int, pen: Pen) -> Line:
+    """Draw the phases of a row side by side."""
     return stacked_bar(row.phases_ms[: len(PHASE_NAMES)], width, pen, PHASE_NAMES)
 
 
@@ -80,7 +81,7 @@ API_COLUMNS: Final[tuple[Column[ApiRow], ...]] = (
         units.milliseconds,
         priority=1,
         grow=3,
-        draw=_phase_bar,
+        draw=phase_bar,
     ),
     *(
         Column(f"{name.replace(' ', '_')}_ms", name, 0, partial(_phase_ms, index), is_detail=False)
@@ -111,7 +112,7 @@ class ApisView(View):
         return table_of(model.apis, API_COLUMNS, "name", sort="rate", descending=True)
 
     def details(self, row: ApiRow, model: Model, pen: Pen) -> Iterator[Line]:  # noqa: ARG002
-        yield from _phases(row, pen)
+        yield from phase_lines(row.phases_ms, pen)
         yield []
         yield from histogram(row.buckets, pen)
 
@@ -155,7 +156,7 @@ class ApiView(View):
         ]
         yield []
         yield pen.rule("Phases, mean of the last 10 seconds")
-        yield from _phases(row, pen)
+        yield from phase_lines(row.phases_ms, pen)
         yield []
         yield pen.rule("Total time of the last 10 seconds")
         yield from histogram(row.buckets, pen)
@@ -164,13 +165,19 @@ class ApiView(View):
         yield from heat_lines(row.spreads, pen)
 
 
-def _phases(row: ApiRow, pen: Pen) -> Iterator[Line]:
-    if not row.phases_ms:
+def phase_lines(phases_ms: Sequence[float], pen: Pen) -> Iterator[Line]:
+    """Draw a line for each phase with its time and its share, and the total time.
+
+    Args:
+        phases_ms: the times of the phases and in total; empty if there was no request.
+        pen: the pen for drawing.
+    """
+    if not phases_ms:
         yield [Segment(" no requests", palette.DIM)]
         return
-    total = row.phases_ms[-1]
+    total = phases_ms[-1]
     width = max(0, pen.width - 40)
-    for index, (name, ms) in enumerate(zip(PHASE_NAMES, row.phases_ms, strict=False)):
+    for index, (name, ms) in enumerate(zip(PHASE_NAMES, phases_ms, strict=False)):
         share = ms / total if total else 0.0
         filled = round(max(0.0, min(1.0, share)) * width)
         yield [

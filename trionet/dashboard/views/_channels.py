@@ -76,12 +76,11 @@ def busiest(model: Model, count: int, pen: Pen) -> Iterator[Line]:
         count: the maximum number of channels.
         pen: the pen for drawing.
     """
-    rows = [row for row in model.connections.values() if row.request_rate]
-    rows.sort(key=lambda row: (row.request_rate or 0.0, row.byte_rate or 0.0), reverse=True)
-    if not rows or count <= 0:
+    rows = [row for row in model.busiest[:count] if row.request_rate]
+    if not rows or model.connections.missing is not None:
         return
     table = Table(BUSIEST_COLUMNS, rows, lambda row: row.number)
     columns = layout(table.columns, pen.width)
     yield heading_line(columns, pen, "request_rate", descending=True)
-    for row in rows[:count]:
+    for row in rows:
         yield row_line(table, columns, row, pen, is_selected=False)

@@ -12,8 +12,9 @@ from ..drawing import _units as units
 from ..drawing._cells import Line, Pen
 from ..drawing._graphs import meter
 from ..drawing._table import Column, Table, table_of
-from ..ui._view import Action, View
+from ..ui._view import Action, Link, View
 from ._channels import peer_of
+from ._requests import RequestsView
 
 if TYPE_CHECKING:
     from ..model._model import Model
@@ -72,9 +73,9 @@ class ConnectionsView(View):
         "The open connections of the broker. PHASE is the phase of the current request. A "
         "connection has one request in flight at a time and is muted until the response is sent. "
         "Frames that have already arrived are staged (STG). IDLE is the time since the last read "
-        "or write. Enter shows the details of a connection."
+        "or write. Enter shows the requests of a connection one by one, as they finish."
     )
-    opens = "connection"
+    opens = "requests"
     section: ClassVar[str | None] = "connections"
     actions: Sequence[Action] = (CLOSE,)
 
@@ -85,33 +86,72 @@ class ConnectionsView(View):
         return ConnectionView(row)
 
 
-class ConnectionView(View):
-    """The details of one connection.
+class ConnectionView(RequestsView):
+    """The requests of one connection as they finish, below a line about the connection.
 
     Args:
         row: the row of the connection when this view was opened.
     """
 
     name = "connection"
+
+    def __init__(self, row: ConnectionRow) -> None:
+        super().__init__(row.id)
+        self.title = peer_of(row)
+        self._row = row
+        self.links = (Link("d", "details", "connection", lambda _: ConnectionDetailsView(row)),)
+
+    def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
+        row = model.connections.get(self._row.number)
+        if row is None:
+            yield from closed_lines(model, self._row, pen)
+        yield _state_line(row or self._row, pen)
+        yield from super().summary(model, pen)
+
+
+class ConnectionDetailsView(View):
+    """The details of one connection.
+
+    Args:
+        row: the row of the connection when this view was opened.
+    """
+
+    name = "details"
     help = "The details of one connection and, after it was closed, the reason."
     section: ClassVar[str | None] = "connections"
 
     def __init__(self, row: ConnectionRow) -> None:
-        self.title = peer_of(row)
+        self.title = "details"
         self._row = row
 
     def lines(self, model: Model, pen: Pen) -> Iterable[Line]:
         row = model.connections.get(self._row.number)
         if row is None:
-            yield from self._ended(model, pen)
-            row = self._row
-        yield from _fields(row, pen)
+            yield from closed_lines(model, self._row, pen)
+            yield []
+        yield from _fields(row or self._row, pen)
 
-    def _ended(self, model: Model, pen: Pen) -> Iterator[Line]:
-        closed = next((each for each in model.closed.values() if each.id == self._row.id), None)
-        why = "" if closed is None else f": {closed.reason_text} {closed.detail}".rstrip()
-        yield [pen.text(f" Closed{why}. The last known details:", palette.NOTE)]
-        yield []
+
+def closed_lines(model: Model, row: ConnectionRow, pen: Pen) -> Iterator[Line]:
+    """Say that a connection was closed, and why if that is known."""
+    closed = next((each for each in model.closed.values() if each.id == row.id), None)
+    why = "" if closed is None else f": {closed.reason_text} {closed.detail}".rstrip()
+    yield [pen.text(f" Closed{why}. The last known details:", palette.NOTE)]
+
+
+def _state_line(row: ConnectionRow, pen: Pen) -> Line:
+    parts = [
+        row.client_id or "no client id",
+        _software(row) or "",
+        row.principal,
+        f"{row.requests:,} requests",
+        f"{units.rate(row.request_rate)}/s",
+        f"in {units.size(row.bytes_received)}",
+        f"out {units.size(row.bytes_sent)}",
+        row.phase or "",
+        f"staged {row.staged}" if row.staged else "",
+    ]
+    return [pen.text(f" {'  '.join(filter(None, parts))}", palette.DIM)]
 
 
 def _fields(row: ConnectionRow, pen: Pen) -> Iterator[Line]:

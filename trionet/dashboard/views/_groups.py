@@ -86,7 +86,7 @@ class GroupsView(View):
     help = (
         "All groups of the cluster. LAG is the number of offsets between a group's committed "
         "offsets and the end offsets of the partitions. TREND has its largest value in each "
-        "five seconds, also of the time in which other views were shown. UNREAD is the number of "
+        "two seconds, also of the time in which other views were shown. UNREAD is the number of "
         "offsets between the members' positions, from which they fetch next, and the end offsets: "
         "what lies between both was fetched, but its offsets are not committed yet. Positions, "
         "and GEN, the generation of a classic group, are only reported by a trionet broker; GEN "
@@ -102,6 +102,9 @@ class GroupsView(View):
 
     def opened(self, row: GroupRow) -> View:
         return GroupView(row.id)
+
+    def details(self, row: GroupRow, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002
+        return partition_map(row, pen)
 
 
 LAG_COLUMNS: Final[tuple[Column[LagRow], ...]] = (
@@ -201,7 +204,7 @@ class GroupView(_OneGroup):
             return
         yield _state_line(row, pen)
         if row.history is not None:
-            yield chart_line("lag", row.history.values(pen.width), units.count(row.lag), pen)
+            yield chart_line("lag", row.history.values(), units.count(row.lag), pen)
         yield from partition_map(row, pen)
         yield []
 

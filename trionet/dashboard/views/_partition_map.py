@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 Key = tuple[str, int]
 
+#: The maximum number of partitions of a map, more than a screen is wide and half a millisecond of
+#: work.
+PARTITIONS_MAX: Final = 1_000
 #: The widths of a member's name, of the step for which the group waits, and of the lag, in cells.
 _NAME_CELLS: Final = 18
 _PHASE_CELLS: Final = 8
@@ -27,8 +30,8 @@ _LAG_CELLS: Final = 8
 #: The number of characters of a member id that tells members with one client id apart.
 _ID_CHARS: Final = 4
 _NOBODY: Final = "no member"
-_MOVED: Final = palette.NOTE + Style(reverse=True)
-_ORPHANED: Final = palette.ALARM + Style(reverse=True)
+_MOVED: Final = palette.LABELS[0]
+_ORPHANED: Final = palette.BAR_ALARM
 
 
 @attrs.frozen
@@ -64,13 +67,16 @@ def partition_map(row: GroupRow, pen: Pen) -> Iterator[Line]:
     """Draw a line for each member with its lag and its partitions among all.
 
     Partitions that have moved in the last rebalance stand out, as do those that nobody owns while
-    the group has members. Numbers are left out where they do not fit.
+    the group has members. Numbers are left out where they do not fit. A group of very many
+    partitions has no map.
 
     Args:
         row: the group.
         pen: the pen for drawing.
     """
     members = sorted(row.detail or (), key=_natural)
+    if len(row.lags or ()) > PARTITIONS_MAX:
+        return
     owned = {key for member in members for key in member.assignment}
     keys = owned | {(each.topic, each.partition) for each in row.lags or ()}
     if not keys and not members:
@@ -81,7 +87,7 @@ def partition_map(row: GroupRow, pen: Pen) -> Iterator[Line]:
     yield _heading(columns, has_phase, pen)
     lags = {(each.topic, each.partition): each.lag for each in row.lags or ()}
     names = _names(members)
-    for member in members:
+    for member in members[: pen.height]:
         phase = (member.phase or "") if has_phase else None
         lag = [lags.get(key) for key in member.assignment]
         beginning = _beginning(names[member.id], phase, lag, pen)
@@ -163,6 +169,6 @@ def _put(runs: list[tuple[list[str], Style]], text: str, style: Style) -> None:
 
 def _plain(style: Style) -> Style:
     """Return the style of a full cell, which a reversed style would leave blank."""
-    return {_MOVED: palette.NOTE, _ORPHANED: palette.ALARM, palette.BAR: palette.PLAIN}.get(
+    return {_MOVED: palette.PARTS[0], _ORPHANED: palette.ALARM, palette.BAR: palette.PLAIN}.get(
         style, style
     )

@@ -45,15 +45,18 @@ from .._request_channel import Request
 from .._socket_server import SocketServer
 from ..quotas._connection_limits import UNLIMITED
 from ..quotas._connection_quotas import ConnectionQuotas, ListenerQuota
+from ._request_tap import RequestTap
 from ._snapshot_sections import (
     NS,
     Section,
+    Stream,
     channels_summary,
     closed_page,
     connections_page,
     log_page,
     software_of,
 )
+from ._task_section import TaskSection
 
 CONNECTIONS_CLOSED = Metric(
     "trionet_connections_closed_total",
@@ -476,6 +479,23 @@ def server_sections(
         "connections": partial(connections_page, lambda: server.processors, name_of),
         "recently_closed": partial(closed_page, server.closed_connections),
         "log": partial(log_page, log),
+    }
+
+
+def server_streams(
+    server: SocketServer,
+    name_of: Callable[[Request], str | None] = lambda request: None,  # noqa: ARG005
+) -> dict[str, Stream]:
+    """Return the lists of a server that are only made while somebody asks for them, by name.
+
+    Args:
+        server: the server.
+        name_of: returns the name of a request; None if unknown.
+    """
+    tasks = TaskSection()
+    return {
+        "requests": RequestTap(server.recording, name_of).section,
+        "tasks": lambda parameters: tasks.page,  # noqa: ARG005 - all of them
     }
 
 

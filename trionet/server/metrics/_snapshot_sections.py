@@ -46,6 +46,13 @@ class SectionPage:
 Section = Callable[[int, int | None], SectionPage]
 """``(count_max, before) -> page``: rows with a number below ``before``, or the newest rows."""
 
+Stream = Callable[[Mapping[str, str]], Section]
+"""``(parameters) -> section``: a list that costs something while somebody asks for it.
+
+It is about what the parameters name, and raises
+:class:`~trionet.server.metrics._http_exchange.Refused` if they name nothing.
+"""
+
 
 def connections_page(
     processors: Callable[[], Iterable[Processor]],
@@ -106,7 +113,7 @@ def channels_summary(processors: Iterable[Processor]) -> dict[str, object]:
         "muted": muted,
         "staged": staged,
         "with_staged": with_staged,
-        "phases": dict(phases),
+        "phases": {str(phase): count for phase, count in phases.items()},
     }
 
 
