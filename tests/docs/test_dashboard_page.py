@@ -9,8 +9,8 @@ from pathlib import Path
 
 from trionet.cli import _dashboard as dashboard
 from trionet.cli.clients._connection import add_connection_arguments
-from trionet.dashboard.ui._key_handler import Commands
 from trionet.dashboard.ui._help import KEYS
+from trionet.dashboard.ui._key_handler import Commands
 from trionet.dashboard.ui._ui import Ui
 from trionet.dashboard.views import all_views
 
