@@ -343,18 +343,18 @@ def test_a_filter_that_finds_nothing_says_so() -> None:
             200,
             (
                 " 1 overview   2 connections   3 apis  4 processors  5 topics  6 groups  7 quotas"
-                "  8 closes  9 pipeline  0 log  t trio  b brokers  e sessions  n transactions"
+                "  8 closes  9 pipeline  0 log  t trio  b brokers  e sessions  n transactions  u faults"
             ),
         ),
         (
             120,
             (
                 " 1 home  2 connections  3 apis 4 procs 5 topics 6 groups 7 quotas 8 closes 9 spark"
-                " 0 log t trio b nodes e fetch n txns"
+                " 0 log t trio b nodes e n u . more"
             ),
         ),
-        (80, " 1 home  2 connections  3 apis 4 procs 5 topics 6 groups 7 8 9 0 t b e n . more"),
-        (60, " 1 home  2 connections  3 apis 4 5 6 7 8 9 0 t b e n . more"),
+        (80, " 1 home  2 connections  3 apis 4 procs 5 topics 6 7 8 9 0 t b e n u . more"),
+        (60, " 1 home  2 connections  3 4 5 6 7 8 9 0 t b e n u . more"),
     ],
 )
 def test_tabs_shrink_but_are_never_cut(width: int, tabs: str) -> None:
