@@ -438,6 +438,29 @@ def test_details_follow_the_cursor() -> None:
     assert "── 127.0.0.1:40001 ──" in shown(found, model)
 
 
+def test_details_take_no_more_room_than_they_need() -> None:
+    model = busy_model()
+    found = ui("2")
+    lines = shown(found, model).split("\n")
+
+    [at] = [number for number, line in enumerate(lines) if "── 127.0.0.1:40000 ──" in line]
+    # The last line above the hints is one of the details.
+    assert lines[37].strip()
+    assert at - 4 == found.current.height
+
+
+def test_details_are_frozen_with_the_screen() -> None:
+    model = busy_model()
+    found = ui("3")
+    before = shown(found, model)
+    KeyHandler(found).press(Key("p"), model)
+    model.apis.replace({}, 61.0)
+
+    after = shown(found, model)
+
+    assert before.split("\n")[1:] == after.split("\n")[1:]
+
+
 def test_all_that_matters_is_on_a_small_overview() -> None:
     model = full_model("orders")
     model.figures.put("topics", 60.0, 3)
