@@ -343,18 +343,18 @@ def test_a_filter_that_finds_nothing_says_so() -> None:
             200,
             (
                 " 1 overview   2 connections   3 apis  4 processors  5 topics  6 groups  7 quotas"
-                "  8 closes  9 pipeline  0 log  t trio  b brokers  e sessions  n transactions"
+                "  8 closes  9 pipeline  0 log  t trio  b brokers  e sessions  n transactions  u faults"
             ),
         ),
         (
             120,
             (
                 " 1 home  2 connections  3 apis 4 procs 5 topics 6 groups 7 quotas 8 closes 9 spark"
-                " 0 log t trio b nodes e fetch n txns"
+                " 0 log t trio b nodes e n u . more"
             ),
         ),
-        (80, " 1 home  2 connections  3 apis 4 procs 5 topics 6 groups 7 8 9 0 t b e n . more"),
-        (60, " 1 home  2 connections  3 apis 4 5 6 7 8 9 0 t b e n . more"),
+        (80, " 1 home  2 connections  3 apis 4 procs 5 topics 6 7 8 9 0 t b e n u . more"),
+        (60, " 1 home  2 connections  3 4 5 6 7 8 9 0 t b e n u . more"),
     ],
 )
 def test_tabs_shrink_but_are_never_cut(width: int, tabs: str) -> None:
@@ -436,6 +436,29 @@ def test_details_follow_the_cursor() -> None:
     KeyHandler(found).press(Key("j"), model)
 
     assert "── 127.0.0.1:40001 ──" in shown(found, model)
+
+
+def test_details_take_no_more_room_than_they_need() -> None:
+    model = busy_model()
+    found = ui("2")
+    lines = shown(found, model).split("\n")
+
+    [at] = [number for number, line in enumerate(lines) if "── 127.0.0.1:40000 ──" in line]
+    # The last line above the hints is one of the details.
+    assert lines[37].strip()
+    assert at - 4 == found.current.height
+
+
+def test_details_are_frozen_with_the_screen() -> None:
+    model = busy_model()
+    found = ui("3")
+    before = shown(found, model)
+    KeyHandler(found).press(Key("p"), model)
+    model.apis.replace({}, 61.0)
+
+    after = shown(found, model)
+
+    assert before.split("\n")[1:] == after.split("\n")[1:]
 
 
 def test_all_that_matters_is_on_a_small_overview() -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+
+import pytest
 
 from support.dashboard_model import busy_model
 from support.shown import Shown, wanted_by
-from trionet.dashboard.drawing._cells import ASCII, UNICODE, Frame, Pen
+from trionet.dashboard.drawing._cells import ASCII, FINE, UNICODE, Frame, Glyphs, Pen
 from trionet.dashboard.drawing._export import as_text
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.model._rows import (
@@ -21,7 +24,8 @@ from trionet.dashboard.model._rows import (
     TaskRow,
     TopicRow,
 )
-from trionet.dashboard.views._apis import heat_lines
+from trionet.dashboard.views._apis import STEP_MS, heat_lines, histogram
+from trionet.metrics._rates import upper_of
 
 
 def filled() -> Model:
@@ -174,6 +178,28 @@ def test_the_newest_looks_are_those_that_there_is_room_for() -> None:
     assert ["   2.0 ms       ████", "   1.0 ms ██████"] == [
         line.rstrip() for line in heat(*spreads, width=22)
     ]
+
+
+@pytest.mark.parametrize("glyphs", [UNICODE, FINE], ids=["blocks", "dots"])
+@pytest.mark.parametrize("first", [0, 3, 20, 60])
+def test_a_distribution_without_gaps_is_drawn_without_gaps(first: int, glyphs: Glyphs) -> None:
+    """Of the shortest times a bucket is as wide as many columns."""
+    buckets = [(upper_of(bucket) * STEP_MS, 5) for bucket in range(first, first + 12)]
+
+    *_, foot, _axis = as_text(Frame(110, list(histogram(buckets, Pen(110, 20, glyphs))))).split(
+        "\n"
+    )[:-1]
+
+    assert " " not in foot.strip()
+
+
+def test_a_gap_in_a_distribution_is_one() -> None:
+    buckets = [(upper_of(bucket) * STEP_MS, 5) for bucket in (40, 41, 50, 51)]
+
+    lines = as_text(Frame(110, list(histogram(buckets, Pen(110, 20, UNICODE))))).split("\n")
+
+    assert 2 == len(lines[-3].split())
+    assert ["114 µs", "227 µs", "454 µs"] == re.split(r"\s{2,}", lines[-2].strip())
 
 
 def test_without_requests_there_is_a_sentence() -> None:

@@ -12,7 +12,7 @@ from . import _palette as palette
 from . import _units as units
 from ._cells import Line, Pen
 from ._graphs import meter, samples
-from ._table import chart_lines, exactly, margins
+from ._table import chart_cells, chart_lines, exactly, margins
 
 if TYPE_CHECKING:
     from ..model._model import Model
@@ -34,10 +34,11 @@ def shown(name: str, value: float | None) -> str:
 
 def charts(model: Model, names: Iterable[str], pen: Pen, height: int = 1) -> Iterator[Line]:
     """Yield ``height`` lines with a graph for each reported figure."""
+    count = samples(chart_cells(pen), pen)
     for name in names:
         history = model.figures.history(name)
         if len(history):
-            text, values = shown(name, history.last), history.values(samples(pen.width, pen))
+            text, values = shown(name, history.last), history.values(count)
             yield from chart_lines(FIGURES[name].title, values, text, pen, height)
 
 
@@ -52,7 +53,7 @@ def gauges(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
 def gauge(title: str, fraction: float | None, text: str, pen: Pen) -> Line:
     """Draw a name, a bar and a number, with a blank bar if the fraction is unknown."""
     label_cells, number_cells = margins(pen)
-    width = max(0, pen.width - label_cells - number_cells - 2)
+    width = chart_cells(pen)
     return [
         pen.cell(title, label_cells),
         Segment(" "),

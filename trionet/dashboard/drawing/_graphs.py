@@ -6,7 +6,10 @@ cell, and get their colours from a ramp; elsewhere, of blocks in one colour.
 
 from __future__ import annotations
 
+from codecs import charmap_decode
 from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import groupby
 from typing import Final
 
 from rich.segment import Segment
@@ -24,6 +27,11 @@ _DOTS: Final = "".join(chr(0x2800 + left + right) for left in _LEFT for right in
 )
 _DOT_HEIGHTS: Final = 4
 _RAMP_MAX: Final = len(palette.RAMP) - 1
+#: The step of the ramp for each index of a cell.
+_STEPS: Final = bytes(
+    max(0, max(divmod(min(cell, 24), 5)) - 1) * _RAMP_MAX // (_DOT_HEIGHTS - 1)
+    for cell in range(256)
+)
 
 
 def samples(width: int, pen: Pen) -> int:
@@ -56,68 +64,66 @@ def graph(
         pen: the pen for drawing.
         style: the style; with that of charts, fine graphs are coloured by height.
     """
-    glyphs = pen.glyphs
     if width <= 0:
         return [[] for _ in range(height)]
-    shown = list(values)[-samples(width, pen) :]
-    per_line = _DOT_HEIGHTS if glyphs.is_fine else len(glyphs.ramp)
+    is_fine = pen.glyphs.is_fine
+    per_line = _DOT_HEIGHTS if is_fine else len(pen.glyphs.ramp)
+    count = samples(width, pen)
+    shown = list(values)[-count:]
     # Of several lines, the uppermost has a margin: below it may be another graph.
     most = height * per_line - (height > 1)
-    heights = [0] * (samples(width, pen) - len(shown)) + _heights(shown, most)
-    if not glyphs.is_fine:
-        return [[Segment(_blocks(heights, at, pen), style)] for at in _lines(height, per_line)]
-    if style is not palette.CHART:
-        return [[Segment(_dots(heights, at), style)] for at in _lines(height, per_line)]
-    if height > 1:
-        return [
-            [Segment(_dots(heights, at), palette.RAMP[at // per_line * _RAMP_MAX // (height - 1)])]
-            for at in _lines(height, per_line)
-        ]
-    pairs = zip(heights[::2], heights[1::2], strict=True)
-    steps = (max(0, max(pair) - 1) * _RAMP_MAX // (_DOT_HEIGHTS - 1) for pair in pairs)
-    return [_runs(_dots(heights, 0), steps)]
+    heights = bytes(count - len(shown)) + _heights(shown, most)
+    lines: list[Line] = []
+    for line in range(height - 1, -1, -1):
+        part = heights.translate(_clipping(line * per_line, per_line))
+        if not is_fine:
+            text = charmap_decode(part, "strict", f" {pen.glyphs.ramp}")[0]
+            lines.append([Segment(text, style)])
+            continue
+        cells = _cells(part)
+        text = charmap_decode(cells, "strict", _DOTS)[0]
+        if style is not palette.CHART:
+            lines.append([Segment(text, style)])
+        elif height > 1:
+            lines.append([Segment(text, palette.RAMP[line * _RAMP_MAX // (height - 1)])])
+        else:
+            lines.append(_by_height(text, cells))
+    return lines
 
 
-def _lines(height: int, per_line: int) -> Iterable[int]:
-    """Return the height at which each line begins, from the uppermost line."""
-    return range((height - 1) * per_line, -1, -per_line)
-
-
-def _heights(values: Sequence[float | None], most: int) -> list[int]:
+def _heights(values: Sequence[float | None], most: int) -> bytes:
     """Return heights from 1 to ``most``, with 0 for None and 1 only for zero."""
     top = max((value for value in values if value is not None), default=0.0)
-    if top <= 0:
-        return [0 if value is None else 1 for value in values]
-    scale = (most - 1) / top
-    return [
-        0 if value is None else 1 if value <= 0 else max(2, 1 + round(value * scale))
-        for value in values
-    ]
-
-
-def _blocks(heights: Sequence[int], at: int, pen: Pen) -> str:
-    ramp = pen.glyphs.ramp
-    full = len(ramp)
-    return "".join(" " if each <= at else ramp[min(each - at, full) - 1] for each in heights)
-
-
-def _dots(heights: Sequence[int], at: int) -> str:
-    filled = [max(0, min(each - at, _DOT_HEIGHTS)) for each in heights]
-    return "".join(
-        _DOTS[5 * left + right] for left, right in zip(filled[::2], filled[1::2], strict=True)
+    scale = (most - 1) / top if top > 0 else 0.0
+    return bytes(
+        [
+            0 if value is None else 1 if value <= 0 else max(2, round(value * scale) + 1)
+            for value in values
+        ]
     )
 
 
-def _runs(text: str, steps: Iterable[int]) -> Line:
-    """Colour each character by a step of the ramp, in as few segments as possible."""
+@cache
+def _clipping(begin: int, count: int) -> bytes:
+    """Return a translation of heights to those within a line, from 0 to ``count``."""
+    return bytes(max(0, min(each - begin, count)) for each in range(256))
+
+
+def _cells(heights: bytes) -> bytes:
+    """Return the index of each cell in :data:`_DOTS`."""
+    left, right = (int.from_bytes(heights[half::2]) for half in (0, 1))
+    # All bytes are multiplied and added at once; none of them exceeds 24.
+    return (5 * left + right).to_bytes(len(heights) // 2)
+
+
+def _by_height(text: str, cells: bytes) -> Line:
+    """Colour each cell of a single line by its height, in as few segments as possible."""
     line: Line = []
-    begin, before = 0, -1
-    for index, step in enumerate(steps):
-        if step != before:
-            if index:
-                line.append(Segment(text[begin:index], palette.RAMP[before]))
-            begin, before = index, step
-    line.append(Segment(text[begin:], palette.RAMP[before]))
+    at = 0
+    for step, group in groupby(cells.translate(_STEPS)):
+        end = at + sum(1 for _ in group)
+        line.append(Segment(text[at:end], palette.RAMP[step]))
+        at = end
     return line
 
 
@@ -135,7 +141,17 @@ def meter(fraction: float, width: int, pen: Pen, style: Style = palette.CHART) -
     rest = Segment("─" * (width - len(text)), palette.RULE)
     if style is not palette.CHART:
         return [Segment(text, style), rest]
-    return [*_runs(text, (index * _RAMP_MAX // width for index in range(len(text)))), rest]
+    return [*_along_ramp(text, width), rest]
+
+
+def _along_ramp(text: str, width: int) -> Line:
+    """Colour the begin of a line of ``width`` cells by the steps of the ramp, from the left."""
+    ends = [-(-width * step // len(palette.RAMP)) for step in range(len(palette.RAMP) + 1)]
+    return [
+        Segment(text[begin:end], role)
+        for role, begin, end in zip(palette.RAMP, ends, ends[1:], strict=False)
+        if text[begin:end]
+    ]
 
 
 def heat_strip(values: Sequence[float], top: float, pen: Pen) -> Line:
@@ -143,7 +159,8 @@ def heat_strip(values: Sequence[float], top: float, pen: Pen) -> Line:
     text = heat(values, top, pen.glyphs)
     if not pen.glyphs.is_fine or not text:
         return [Segment(text, palette.CHART)]
-    return _runs(text, (min(_RAMP_MAX, int(max(0.0, each) / top * _RAMP_MAX)) for each in values))
+    steps = (min(_RAMP_MAX, int(max(0.0, each) / top * _RAMP_MAX)) for each in values)
+    return [Segment(cell, palette.RAMP[step]) for cell, step in zip(text, steps, strict=True)]
 
 
 def stacked_bar(parts: Sequence[float], width: int, pen: Pen, names: Sequence[str] = ()) -> Line:

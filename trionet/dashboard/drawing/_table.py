@@ -319,7 +319,7 @@ def chart_lines(
 ) -> list[Line]:
     """Draw a name, a graph over the available width, and the newest value in the last line."""
     label_cells, number_cells = margins(pen)
-    width = max(0, pen.width - label_cells - number_cells - 2)
+    width = chart_cells(pen)
     *above, last = graph(values, width, height, pen, style)
     margin = Segment(" " * (label_cells + 1))
     return [
@@ -337,6 +337,11 @@ def chart_lines(
 def margins(pen: Pen) -> tuple[int, int]:
     """Return the widths of the names and of the numbers beside charts."""
     return (LABEL_CELLS, NUMBER_CELLS) if pen.width >= NARROW_CELLS else NARROW_MARGINS
+
+
+def chart_cells(pen: Pen) -> int:
+    """Return the width of a chart between its name and its number."""
+    return max(0, pen.width - sum(margins(pen)) - 2)
 
 
 LABEL_CELLS: Final = 18

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
+from itertools import islice
 from typing import Final
 
 import attrs
@@ -13,6 +14,13 @@ import attrs
 SECONDS_MAX: Final = 300.0
 #: The maximum number of values, two per second.
 VALUES_MAX: Final = 600
+
+
+#: The interval of trends that are read at different intervals, in seconds, and for how many
+#: intervals a value holds that is not read again: together longer than the longest pause between
+#: two reads.
+TREND_STEP_SECONDS: Final = 2.0
+TREND_STEPS_HELD: Final = 6
 
 
 class History:
@@ -65,8 +73,11 @@ class History:
 
     def values(self, count_max: int | None = None) -> list[float | None]:
         """Return the newest values, at most ``count_max``, in chronological order."""
-        found = [value for _, value in self._values]
-        return found if count_max is None else found[max(0, len(found) - count_max) :]
+        count = len(self._values) if count_max is None else max(0, count_max)
+        # From the newest on, since a chart may show a few of hundreds.
+        found = [value for _, value in islice(reversed(self._values), count)]
+        found.reverse()
+        return found
 
 
 class SteppedHistory(History):

@@ -7,13 +7,9 @@ from typing import Final
 
 import attrs
 
-from ._figures import SteppedHistory
+from ._figures import TREND_STEP_SECONDS, TREND_STEPS_HELD, SteppedHistory
 from ._rows import GroupRow
 
-#: The interval of the history of the lag, in seconds, and for how many intervals a lag holds that
-#: is not read again: together longer than the longest pause between two reads.
-LAG_STEP_SECONDS: Final = 2.0
-LAG_STEPS_HELD: Final = 6
 #: How long a partition counts as moved, in seconds.
 MOVED_SECONDS: Final = 10.0
 
@@ -28,7 +24,7 @@ class GroupPast:
     """
 
     def __init__(self) -> None:
-        self._history = SteppedHistory(LAG_STEP_SECONDS, LAG_STEPS_HELD)
+        self._history = SteppedHistory(TREND_STEP_SECONDS, TREND_STEPS_HELD)
         self._read_at: float | None = None
         self._owners: Mapping[Key, str] = {}
         self._moved: tuple[Key, ...] = ()

@@ -137,7 +137,7 @@ class _Reads:
         await trio.lowlevel.checkpoint()
         topics, model = self._topics, self._model
         shown = key if section == "partitions" and isinstance(key, str) else None
-        if section not in _TOPICS or shown != topics.shown:
+        if not topics.is_recorded and (section not in _TOPICS or shown != topics.shown):
             await topics.forget_rates()
         if not is_due and section not in _TOPICS:
             return False
@@ -150,7 +150,7 @@ class _Reads:
         topics.was_read.set()
         if model.topics.failure is not None:
             await topics.forget_rates()
-        elif section in _TOPICS:
+        elif section in _TOPICS or topics.is_recorded:
             await topics.read_numbers(self._calls, pace)
         return True
 

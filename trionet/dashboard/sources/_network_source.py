@@ -61,7 +61,7 @@ TOO_OLD: Final = "this broker is too old to report this"
 WITHOUT_LIST: Final[Mapping[str, str]] = {
     "faults": (
         "this broker is not under test; faults can be injected into the brokers of trionet.testing,"
-        " and of: trionet broker --faults"
+        " and into one that is started with: trionet broker --faults"
     )
 }
 

@@ -66,6 +66,24 @@ def split(pen: Pen, room: int, rows: int) -> Split | None:
     return Split(table, attrs.evolve(pen, height=lines), is_beside=False)
 
 
+def fitted(at: Split, lines: int, rows: int) -> Split:
+    """Give the table what details below it leave of their room.
+
+    Args:
+        at: how the room is divided.
+        lines: the number of lines of the details.
+        rows: the number of rows of the table.
+    """
+    spare = min(at.details.height - lines, rows + 1 - at.table.height)
+    if at.is_beside or spare <= 0:
+        return at
+    return Split(
+        attrs.evolve(at.table, height=at.table.height + spare),
+        attrs.evolve(at.details, height=at.details.height - spare),
+        is_beside=False,
+    )
+
+
 def joined(table: Sequence[Line], details: Sequence[Line], at: Split) -> list[Line]:
     """Return the lines of a table with details, each block cut to its room."""
     if not at.is_beside:
@@ -82,8 +100,18 @@ def joined(table: Sequence[Line], details: Sequence[Line], at: Split) -> list[Li
 
 
 def details(state: ViewState, model: Model, pen: Pen) -> list[Line]:
-    """Return the details of the selected row: all its fields, a graph, and what the view adds."""
-    table, row = state.table, state.selected
+    """Return the details of the selected row, which do not change while the view is frozen."""
+    row, kept = state.selected, state.details
+    if state.is_frozen and kept is not None and kept[0] is row and kept[1] == pen:
+        return kept[2]
+    lines = _details(state, row, model, pen)
+    state.details = row, pen, lines
+    return lines
+
+
+def _details(state: ViewState, row: Any, model: Model, pen: Pen) -> list[Line]:
+    """Return all fields of a row, a graph of its history, and what the view adds."""
+    table = state.table
     assert table is not None
     first, *others = [each for each in table.columns if each.value is not None and each.is_detail]
     lines = [pen.rule(first.shown(row)), *_fields(others, row, pen)]

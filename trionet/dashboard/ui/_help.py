@@ -37,15 +37,16 @@ KEYS: Final = (
         ("+ -", "refresh more often, less often"),
         ("x", "export the view: .svg, .html, .txt, .json, .csv"),
         (":", "a command: a view, an action, sort, filter, export, refresh, theme, quit"),
+        ("m", "mouse on or off"),
         ("ctrl-l", "redraw the screen"),
         ("q, ctrl-c", "quit"),
     ),
-    (
-        ("click", "a tab, a row (again: open it), a column's title, a key at the bottom"),
-        ("wheel", "scroll"),
-        ("shift and drag", "select text; without shift while the mouse is off"),
-        ("m", "mouse on or off"),
-    ),
+)
+#: What the mouse does.
+MOUSE: Final = (
+    ("click", "a tab, a row (again: open it), a column's title, a key at the bottom"),
+    ("wheel", "scroll"),
+    ("shift and drag", "select text; without shift while the mouse is off"),
 )
 #: The widths of the names of keys, and of single keys.
 NAME_CELLS: Final = 16
@@ -91,7 +92,7 @@ def _about(view: View, pen: Pen) -> Iterator[Line]:
 
 def _keys(pen: Pen) -> Iterator[Line]:
     yield pen.rule("Keys")
-    for index, group in enumerate(KEYS):
+    for index, group in enumerate((*KEYS, MOUSE)):
         if index:
             yield []
         for key, meaning in group:

@@ -16,7 +16,7 @@ from ..drawing._cells import Frame, Glyphs, Line, Pen, fit, wrapped
 from ..drawing._table import GAP, UNREAD, Column, Table, exactly, heading_line, layout, row_line
 from . import _bars as bars
 from . import _help as help_page
-from ._details import details, joined, split
+from ._details import details, fitted, joined, split
 from ._ui import Hits, Mode, Ui
 
 if TYPE_CHECKING:
@@ -323,9 +323,24 @@ def _rows(ui: Ui, model: Model, row: int, room: int, pen: Pen) -> list[Line]:
             *pen.sentences(waiting if table.missing == UNREAD else table.missing, palette.NOTE),
         ]
     at = split(pen, room, len(state.rows)) if ui.shows_details and state.rows else None
-    if at is not None:
-        pen, room = at.table, at.table.height
-        state.height = max(1, room - 1)
+    if at is None:
+        return _table_lines(ui, table, row, attrs.evolve(pen, height=room))
+    shown = details(state, model, at.details)
+    at = fitted(at, len(shown), len(state.rows))
+    return joined(_table_lines(ui, table, row, at.table), shown, at)
+
+
+def _table_lines(ui: Ui, table: Table[Any], row: int, pen: Pen) -> list[Line]:
+    """Draw the titles of the columns and the rows for which the pen has room.
+
+    Args:
+        ui: the state.
+        table: the table.
+        row: the line of the titles on the screen.
+        pen: the pen for drawing.
+    """
+    state = ui.current
+    state.height = max(1, pen.height - 1)
     columns = layout(table.columns, pen.width)
     heading = heading_line(columns, pen, state.sorted_by, descending=state.descending)
     if not state.rows:
@@ -337,14 +352,13 @@ def _rows(ui: Ui, model: Model, row: int, room: int, pen: Pen) -> list[Line]:
     state.scroll()
     shown = state.rows[state.top : state.top + state.height]
     selected = state.cursor - state.top
-    lines = [
+    return [
         heading,
         *(
             row_line(table, columns, each_row, pen, is_selected=index == selected)
             for index, each_row in enumerate(shown)
         ),
     ]
-    return lines if at is None else joined(lines, details(state, model, at.details), at)
 
 
 def _register_table(ui: Ui, columns: Columns, row: int, pen: Pen) -> None:

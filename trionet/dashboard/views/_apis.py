@@ -15,7 +15,15 @@ from ..drawing import _palette as palette
 from ..drawing import _units as units
 from ..drawing._cells import Line, Pen
 from ..drawing._graphs import graph, heat_strip, legend, part_bar, samples, stacked_bar
-from ..drawing._table import Column, Table, alarm_if, chart_line, draw_history, table_of
+from ..drawing._table import (
+    Column,
+    Table,
+    alarm_if,
+    chart_cells,
+    chart_line,
+    draw_history,
+    table_of,
+)
 from ..ui._view import View
 
 if TYPE_CHECKING:
@@ -137,7 +145,10 @@ class ApiView(View):
             yield [pen.text(f" No {self._api} requests were received.", palette.NOTE)]
             return
         yield chart_line(
-            "requests", row.history.values(samples(pen.width, pen)), units.per_second(row.rate), pen
+            "requests",
+            row.history.values(samples(chart_cells(pen), pen)),
+            units.per_second(row.rate),
+            pen,
         )
         yield [
             pen.text(f" {row.requests:,} since start, {row.errors:,} with errors; mean size "),

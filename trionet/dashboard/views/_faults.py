@@ -10,6 +10,7 @@ import attrs
 from rich.style import Style
 
 from ..drawing import _palette as palette
+from ..drawing import _units as units
 from ..drawing._cells import Line, Pen
 from ..drawing._table import Column, Table, table_of
 from ..ui._view import Action, Field, View
@@ -47,9 +48,9 @@ FAULT_COLUMNS: Final[tuple[Column[FaultRow], ...]] = (
     Column("state", "STATE", 8, style=_state_style),
     Column("action", "FAULT", 22, grow=2),
     Column("which", "REQUESTS", 16, grow=2, priority=1),
-    Column("hits", "HITS", 8, _hits, right=True),
+    Column("hits", "HITS", 6, text=units.count, right=True),
+    Column("times", "OF", 4, text=units.count, right=True, priority=3),
     Column("reaction", "LAST REACTION", 22, _last, grow=3, priority=2),
-    Column("times", "TIMES", 0),
 )
 
 
@@ -94,8 +95,9 @@ class FaultsView(View):
         "responds; close or reset, which end the connection instead of a response; delay SECONDS; "
         "hold, until the fault is removed; swallow, which never responds; cut, which sends half "
         "of a response; corrupt, which flips a bit of records; throttle MS; full-disk or "
-        "stop-reading. HITS counts the requests it was applied to, and LAST REACTION is what the "
-        "client of the last one did next. Enter shows the requests one by one."
+        "stop-reading. HITS counts the requests it was applied to, of so many that it is for, and "
+        "LAST REACTION is what the client of the last one did next. Enter shows the requests one "
+        "by one."
     )
     opens = "requests"
     section: ClassVar[str | None] = "faults"

@@ -113,7 +113,7 @@ def channels_summary(processors: Iterable[Processor]) -> dict[str, object]:
         "muted": muted,
         "staged": staged,
         "with_staged": with_staged,
-        "phases": dict(phases),
+        "phases": {str(phase): count for phase, count in phases.items()},
     }
 
 
