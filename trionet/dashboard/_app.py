@@ -32,7 +32,7 @@ import trio
 
 from .._util._raising import raise_single_error
 from ..errors import TrionetError
-from .drawing._cells import Frame
+from .drawing._cells import PICTURE, Frame, Glyphs
 from .drawing._export import FRAME_FORMS, TABLE_FORMS
 from .drawing._themes import DARK, LIGHT, is_light
 from .model._model import Model
@@ -325,7 +325,8 @@ class Dashboard:
             place.step()
             await trio.lowlevel.checkpoint()
         if form in FRAME_FORMS:
-            return FRAME_FORMS[form](self._frame(), self._painter.theme)
+            glyphs = PICTURE if self._glyphs.has_dots else self._glyphs
+            return FRAME_FORMS[form](self._frame(glyphs), self._painter.theme)
         return None if place.table is None else TABLE_FORMS[form](place.table, place.rows)
 
     # Drawing.
@@ -349,7 +350,7 @@ class Dashboard:
             await trio.lowlevel.checkpoint()
             return COALESCE_SECONDS  # suspended; resuming requests a frame
         began = perf_counter()
-        data = self._painter.paint(self._frame().lines)
+        data = self._painter.paint(self._frame(self._glyphs).lines)
         rest = _rest(began, DRAWING_SHARE)
         self._has_drawn.set()
         with trio.CancelScope() as self._sending:
@@ -378,7 +379,7 @@ class Dashboard:
             await trio.sleep(0 if is_urgent else _rest(began, DRAWING_SHARE))
         return True
 
-    def _frame(self) -> Frame:
+    def _frame(self, glyphs: Glyphs) -> Frame:
         size = self._tty.size()
         if size != self._size:
             self._size = size
@@ -387,10 +388,10 @@ class Dashboard:
         if stale < STALE_INTERVALS * self._ui.refresh_seconds:
             stale = 0.0
         try:
-            return draw(self._ui, self._model, *size, self._glyphs, stale, trio.current_time())
+            return draw(self._ui, self._model, *size, glyphs, stale, trio.current_time())
         except Exception as error:  # boundary: one view
             name = self._log_failure(error)
-            return failed_frame(self._ui, self._model, name, *size, self._glyphs)
+            return failed_frame(self._ui, self._model, name, *size, glyphs)
 
     def _log_failure(self, error: Exception) -> str:
         """Log the current view's failure if it is the first, and return the view's name."""

@@ -428,6 +428,19 @@ def test_details_of_the_chosen_row_are_where_there_is_room() -> None:
     assert "── 127" not in shown(ui("2", "i"), model, (120, 40))
 
 
+def test_the_help_has_two_columns_where_there_is_room_and_is_never_cut() -> None:
+    wide = shown(ui("?"), busy_model(), (120, 40)).split("\n")
+    narrow = shown(ui("?"), busy_model(), (80, 60)).split("\n")
+
+    assert wide[3].startswith("── Overview ──")
+    assert " ── Keys ──" in wide[3]
+    assert "── Keys ──" not in narrow[3]
+    for lines in (wide, narrow):
+        assert "…" not in "".join(lines)
+        assert any("shift and drag  select text; without" in line for line in lines)
+        assert lines[-2].startswith(" esc close  j down  k up")
+
+
 def test_details_follow_the_cursor() -> None:
     model = busy_model()
     found = ui("2")

@@ -130,7 +130,9 @@ def own_hints(ui: Ui) -> list[Hint]:
     found: list[Hint] = []
     if view.opens and has_row:
         found.append(("enter", view.opens))
-    if len(ui.trail) > 1:
+    if ui.current.filter:
+        found.append(("esc", "clear filter"))
+    elif len(ui.trail) > 1:
         found.append(("esc", "back"))
     found += [(each.key, each.label) for each in view.links if has_row or not each.needs_row]
     found += [(each.key, each.label) for each in view.actions if has_row or not each.needs_row]
