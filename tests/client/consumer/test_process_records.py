@@ -320,6 +320,15 @@ async def test_a_handler_that_does_not_end_is_cancelled_so_that_the_group_goes_o
 # Arguments.
 
 
+async def test_a_plain_function_is_refused(broker: Broker, controls: BrokerControl) -> None:
+    await seed(controls, 1)
+    handler: Any = len
+
+    with pytest.raises(TypeError, match="len> is not an async function: write async def"):
+        await process_records(broker.bootstrap_servers, "t", handler, SETTINGS, concurrency=4)
+    assert committed(controls) in {None, 0}
+
+
 async def nothing(_: ConsumerRecord) -> None:
     await trio.lowlevel.checkpoint()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from inspect import isawaitable
 from operator import index
 from typing import Final, Unpack
 
@@ -90,6 +91,7 @@ async def process_records(
         ConfigError: see :func:`.open_consumer`; or there is no ``group.id``, or
             ``enable.auto.commit`` is false.
         ValueError: ``concurrency`` or ``order`` is not allowed.
+        TypeError: ``handler`` is not an async function.
         TrionetError: records could not be read, or commits are rejected; see
             :meth:`.Consumer.next_batch`.
 
@@ -211,7 +213,10 @@ class _Processing:
             scopes.add(scope)
             try:
                 await trio.lowlevel.checkpoint()  # the handler may have none
-                await self._handler(job.record)
+                outcome = self._handler(job.record)
+                if not isawaitable(outcome):
+                    raise TypeError(f"{self._handler!r} is not an async function: write async def")
+                await outcome
             finally:
                 scopes.discard(scope)
                 self._ended.set()
