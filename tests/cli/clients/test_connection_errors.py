@@ -169,8 +169,8 @@ def test_a_port_where_nothing_listens_is_named_as_typed_in_one_line(
     [line] = done.err.splitlines()
     assert (1, "") == (done.status, done.out)
     assert line.startswith(f"trionet {words[0]}")
-    assert ": nothing listens at localhost:1 (connection refused); check the address (-b)" in line
-    assert line.endswith(f", or wait for a broker to start with {advice}" if advice else "(-b)")
+    assert ": nothing listens at localhost:1 (connection refused); gave up after 0.3 s (-b" in line
+    assert line.endswith(f", {advice} waits longer)" if advice else "(-b sets the address)")
 
 
 def test_a_name_that_does_not_resolve_is_named_in_one_line(run: Run) -> None:

@@ -23,6 +23,7 @@ import trio
 from trio.testing import MockClock
 
 import trionet
+from support.scripted_node import Hangup, ScriptedNode
 from support.secured_clients import tls_listener
 from support.tls import authority
 from trionet.client._topic_partition import TopicPartition
@@ -30,6 +31,7 @@ from trionet.client.network._cluster import COORDINATOR_ID_BASE, Cluster, Node
 from trionet.client.network._open_client import open_network_client
 from trionet.client.network._reachability import Reachability
 from trionet.errors import CallTimedOutError, TrionetError
+from trionet.testing import MemoryNetwork
 
 SERVERS = Cluster.bootstrap([("one", 9092), ("two", 9092)])
 ONE, TWO = SERVERS.nodes.values()
@@ -523,3 +525,26 @@ async def test_connection_that_ends_before_the_response_to_api_versions_is_a_war
     assert logging.WARNING == record.levelno
     assert f"could not connect to 127.0.0.1:{port} (bootstrap): " in record.getMessage()
     assert cause in record.getMessage()
+
+
+async def test_broker_that_has_responded_before_and_stops_is_not_set_up_otherwise(
+    network: MemoryNetwork, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """While it stops, it may accept a connection that it closes at once."""
+    node = ScriptedNode(network)
+    async with (
+        node.listening(),
+        open_network_client(node.address, network=network) as client,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(client.run)
+        await client.until_updated()
+        node.replies["ApiVersions"] = lambda _: Hangup()
+        await node.seen[-1].stream.aclose()
+        while not caplog.text:
+            await client.until_polled()
+        nursery.cancel_scope.cancel()
+
+    assert ["could not connect to 10.0.0.1:9092 (node 1): the peer closed the connection"] == (
+        caplog.messages
+    )

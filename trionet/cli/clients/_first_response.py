@@ -67,8 +67,10 @@ async def first_response(
                 return await ask()
             if why := client.connection_refusal():
                 log.clear()  # it says the same
-                advice = f", or wait for a broker to start with {option}" if option else ""
-                raise DisconnectedError(f"{why}; check the address (-b){advice}")
+                advice = f", {option} waits longer" if option else ""
+                raise DisconnectedError(
+                    f"{why}; gave up after {REFUSED_SECONDS:g} s (-b sets the address{advice})"
+                )
     return await ask()
 
 

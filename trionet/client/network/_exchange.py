@@ -377,7 +377,12 @@ class Exchange:
         stage = self._stage(node.id, channel)
         if stage is Stage.FIRST_REQUEST and channel.oversized_bytes:
             stage = Stage.IN_USE  # it did respond, but the frame was too large
-        cause = cause_of_end(channel, stage, self._connections.protocol)
+        cause = cause_of_end(
+            channel,
+            stage,
+            self._connections.protocol,
+            has_worked=self.reachability.has_worked(node),
+        )
         if channel.close_reason is CloseReason.AUTHENTICATION_FAILED:
             failure = self.reachability.failed(node, cause, level=logging.ERROR)
             self._lost(node.id, AuthenticationError(str(failure)), now)

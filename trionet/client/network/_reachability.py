@@ -95,13 +95,17 @@ def no_response(stage: Stage, seconds: float) -> str:
     return f"{stage.value} within {seconds:g} s"
 
 
-def cause_of_end(channel: Channel, stage: Stage, protocol: SecurityProtocol) -> str:
+def cause_of_end(
+    channel: Channel, stage: Stage, protocol: SecurityProtocol, *, has_worked: bool = False
+) -> str:
     """Return why a channel was closed, with the setting to change if one is the likely cause.
 
     Args:
         channel: a closed channel, with its ``close_reason``.
         stage: the stage that the connection had reached.
         protocol: the client's ``security.protocol``.
+        has_worked: whether the node has responded before, so that the settings are right and it has
+            probably stopped.
     """
     reason, detail = channel.close_reason, channel.close_detail
     assert reason is not None
@@ -117,7 +121,7 @@ def cause_of_end(channel: Channel, stage: Stage, protocol: SecurityProtocol) -> 
         return detail
     if reason is CloseReason.INVALID_RECEIVE and stage is not Stage.IN_USE:
         return f"the listener does not speak Kafka's protocol: {detail}"
-    if reason in _CLOSED and (hint := _hint(stage, protocol)):
+    if reason in _CLOSED and not has_worked and (hint := _hint(stage, protocol)):
         return f"the connection was closed {hint}"
     return f"{reason.value}: {detail}" if detail else reason.value
 
@@ -331,6 +335,10 @@ class Reachability:
     def _is_known_at(self, address: str) -> bool:
         """Whether a wrong ``advertised.listeners`` can be ruled out as the cause."""
         return not self._are_advertised or address in self._reached
+
+    def has_worked(self, node: Node) -> bool:
+        """Whether the node's address has ever responded."""
+        return node.address in self._reached
 
     # Waits that would never end.
 

@@ -86,7 +86,9 @@ async def _first_topics(admin: Admin) -> Collection[str]:
     with trio.move_on_after(REFUSED_SECONDS):
         return await admin.list_topics(internal=True)
     if why := admin.connection_refusal():
-        raise DisconnectedError(f"{why}; check the address (--bootstrap-server)")
+        raise DisconnectedError(
+            f"{why}; gave up after {REFUSED_SECONDS:g} s (--bootstrap-server sets the address)"
+        )
     return await admin.list_topics(internal=True)
 
 
