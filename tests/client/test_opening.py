@@ -70,6 +70,11 @@ async def test_servers_are_texts(open_it: Open, servers: Any) -> None:
         await opened(open_it, servers)
 
 
+@pytest.mark.parametrize("open_it", CLIENTS)
+async def test_servers_may_be_named_as_other_clients_name_them(open_it: Open) -> None:
+    await opened(open_it, bootstrap_servers="localhost:9092", config={"client.id": "shop"})
+
+
 async def test_a_broker_is_told_by_its_address() -> None:
     async with trionet.open_broker() as broker:
         with pytest.raises(

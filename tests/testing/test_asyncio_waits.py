@@ -13,8 +13,7 @@ import trio
 import trionet
 from support.leaks import nothing_left_behind
 from trionet import LocalProtocolError
-from trionet.testing import ThreadedBroker
-from trionet.testing._asyncio_waits import AsyncioWaits
+from trionet.testing import AsyncioWaits, ThreadedBroker
 
 #: Each wait, with arguments for a broker in which nothing has happened yet.
 WAITS: dict[str, tuple[Any, ...]] = {

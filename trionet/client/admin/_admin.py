@@ -249,7 +249,6 @@ for _name, _method in vars(Admin).items():
 async def open_admin(
     bootstrap_servers: str | Iterable[str] | None = None,
     config: Mapping[str, object] | AdminSettings | None = None,
-    /,
     *,
     network: Network = SYSTEM,
     token_provider: TokenProvider | None = None,

@@ -33,7 +33,6 @@ from .state._subscription_state import SubscriptionState
 async def open_consumer(
     bootstrap_servers: str | Iterable[str],
     config: Mapping[str, object] | ConsumerSettings | None = None,
-    /,
     *,
     topics: str | Iterable[str] | re.Pattern[str] | None = None,
     on_assigned: RebalanceCallback | None = None,

@@ -35,7 +35,6 @@ logger = logging.getLogger("trionet.client")
 async def open_producer(
     bootstrap_servers: str | Iterable[str],
     config: Mapping[str, object] | ProducerSettings | None = None,
-    /,
     *,
     network: Network = SYSTEM,
     token_provider: TokenProvider | None = None,
