@@ -13,6 +13,7 @@ from trionet.errors import LocalProtocolError, MetadataTimeoutError
 from trionet.protocol import error_codes
 from trionet.protocol.records import _implementation as implementation
 from trionet.protocol.records._types import EncodedRecords
+from trionet.testing import MemoryNetwork
 
 VALUES = [b"%04d" % number + b"x" * 96 for number in range(1000)]
 
@@ -87,6 +88,20 @@ async def test_batches_without_a_partition_are_spread() -> None:
     parts = [{each.result().partition for each in deliveries[n : n + 100]} for n in starts]
     assert {1} == {len(each) for each in parts}
     assert 1 < len(set.union(*parts))
+
+
+async def test_a_request_has_a_batch_of_each_partition(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    """Not one batch each, which costs a broker and the producer as many requests."""
+    leaders = Leaders(network, topics={"t": 3})
+    batches = [each for partition in range(3) for each in encoded(VALUES, partition)]
+    async with leaders.producer(AT_ONCE) as producer:
+        await producer._enqueue_encoded("t", batches)
+
+    assert {("t", 0): VALUES, ("t", 1): VALUES, ("t", 2): VALUES} == leaders.log
+    requests = [each for each in leaders.nodes[1].seen if each.name == "Produce"]
+    assert [3] * 10 == [len(each.body.topic_data[0].partition_data) for each in requests]
 
 
 async def test_a_batch_that_a_leader_finds_too_large_is_split(

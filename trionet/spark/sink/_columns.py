@@ -49,7 +49,7 @@ def partitions_of(keys: Any, partitions: int) -> NDArray[np.int64]:
     for row in np.flatnonzero(lengths > _LENGTH_MAX).tolist():
         start = int(starts[row])
         hashes[row] = murmur2(data[start : start + int(lengths[row])].tobytes())
-    return (hashes & np.uint32(0x7FFF_FFFF)).astype(np.int64) % partitions
+    return ((hashes & np.uint32(0x7FFF_FFFF)) % np.uint32(partitions)).astype(np.int64)
 
 
 def _spans(column: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:

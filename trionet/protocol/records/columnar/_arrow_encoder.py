@@ -65,7 +65,7 @@ def encode_groups(
 ) -> Iterator[tuple[int, EncodedRecords]]:
     """Encode groups of records, such as those of each partition, into batches.
 
-    The groups share each call to numpy and Arrow, which costs as much as some hundred records.
+    The groups share all calls to numpy and Arrow, each of which costs as much as many records.
 
     Args:
         columns: the records.
@@ -85,15 +85,16 @@ def encode_groups(
     keys = [] if columns.keys is None else [_binary(columns.keys)]
     headers = [] if columns.headers is None else _encoded_headers(columns.headers)
     value_lengths = _lengths(values)
-    key_lengths = _lengths(keys[0]) if keys else -1
+    key_lengths = [_lengths(each) for each in keys]
     sizes = len(_ZEROS) + _size(value_lengths)
-    sizes += _size(key_lengths) if keys else 1
+    sizes += sum(map(_size, key_lengths)) if keys else 1
     sizes += sum(map(_lengths, headers)) if headers else len(_NO_HEADERS)
     starts = _starts(sizes[order], counts, size_max - HEADER_SIZE)
     firsts = [start for _, start in starts]
     offsets = np.zeros_like(sizes)
     offsets[order] = _offsets(firsts, len(order))
-    head = [sizes + _width(offsets), *_ZEROS, offsets, key_lengths]
+    head: list[Numbers | int] = [sizes + _width(offsets), *_ZEROS, offsets]
+    head += key_lengths or [-1]
     if not headers:
         # What ends each record begins the next one here, which takes no column of its own.
         head.insert(0, 0)
@@ -129,7 +130,8 @@ def _starts(sizes: Numbers, counts: Sequence[int], size_max: int) -> list[tuple[
 def _offsets(starts: Sequence[int], rows: int) -> Numbers:
     """Return the offset of each record in its batch."""
     counts = np.diff([*starts, rows])
-    offsets: Numbers = np.arange(rows, dtype=np.int32) - np.repeat(np.int32(starts), counts)
+    begins = np.array(starts, np.int32)
+    offsets: Numbers = np.arange(rows, dtype=np.int32) - np.repeat(begins, counts)
     return offsets
 
 
