@@ -16,8 +16,8 @@ from ..net.wire._framing import SIZE_BYTES, Frame, FrameDecoder, fill_with, inva
 from ..server._dialect import Dialect
 
 _unpack_size: Final = Struct(">i").unpack_from
-#: The types of ProducerRequest and MultiProducerRequest, as the first bytes of a frame.
-_PRODUCING: Final = (b"\0\0", b"\0\3")
+#: The type of ProducerRequest, as the first bytes of a frame.
+_PRODUCER_TYPE: Final = b"\0\0"
 #: A frame of which more is missing gets a buffer of its own, which is read into.
 _LARGE_BYTES: Final = 4096
 #: What is read at once where many small frames come in.
@@ -100,7 +100,7 @@ class JafkaDecoder:
             start = position + SIZE_BYTES
             if start + size > len(data):
                 break
-            if data[start : start + 2] in _PRODUCING:
+            if data[start : start + 2] == _PRODUCER_TYPE:
                 produced.append(position)
             else:
                 self._add_produced(data, produced, position)
