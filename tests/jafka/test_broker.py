@@ -17,15 +17,9 @@ from support.limits import file_size_limit
 from trionet._util._wall_clock import now_ms
 from trionet.errors import ConfigError, TrionetError
 from trionet.jafka import open_jafka_broker
-from trionet.jafka._codec import (
-    GZIP,
-    DeleterRequest,
-    MultiFetchRequest,
-    ProducerRequest,
-    encode_messages,
-    encode_request,
-)
+from trionet.jafka._codec import GZIP, encode_messages, encode_request
 from trionet.jafka._config import JafkaConfig
+from trionet.jafka._requests import DeleterRequest, MultiFetchRequest, ProducerRequest
 from trionet.jafka._topics import CLEAN_STOP, Topics
 
 HELLO = messages(b"hello")

@@ -15,14 +15,6 @@ from trionet.jafka._codec import (
     DECODED_PARTS_MAX,
     LATEST,
     RANDOM_PARTITION,
-    CreaterRequest,
-    DeleterRequest,
-    FetchRequest,
-    JafkaRequest,
-    MultiFetchRequest,
-    MultiProducerRequest,
-    OffsetRequest,
-    ProducerRequest,
     check_compressed,
     check_set,
     decode_count,
@@ -40,6 +32,16 @@ from trionet.jafka._codec import (
     first_entry_bytes,
     response_head,
     valid_bytes,
+)
+from trionet.jafka._requests import (
+    CreaterRequest,
+    DeleterRequest,
+    FetchRequest,
+    JafkaRequest,
+    MultiFetchRequest,
+    MultiProducerRequest,
+    OffsetRequest,
+    ProducerRequest,
 )
 from trionet.protocol.records.compression._codecs import GZIP
 

@@ -13,14 +13,26 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from mmap import mmap
 from struct import Struct
-from typing import Any, Final, NamedTuple, TypeAlias, get_args
+from typing import Any, Final, get_args
 
 from fastcrc import crc32
 
 from ..errors import WireFormatError
 from ..protocol.records.compression._codecs import compress, decompress
-
-Bytes: TypeAlias = bytes | bytearray | memoryview
+from ._requests import (
+    Bytes,
+    CheckedSet,
+    CreaterRequest,
+    DeleterRequest,
+    Entry,
+    FetchRequest,
+    JafkaRequest,
+    Message,
+    MultiFetchRequest,
+    MultiProducerRequest,
+    OffsetRequest,
+    ProducerRequest,
+)
 
 # The compression codecs of a message; the others are declared, and not supported.
 NONE: Final = 0
@@ -57,69 +69,6 @@ _SIZE_BYTES: Final = 4
 _HEADER_BYTES: Final = 6
 _COMPRESSION: Final = 0x03
 
-
-class ProducerRequest(NamedTuple):
-    """Append a message set to a partition; without a response."""
-
-    topic: str | None
-    partition: int
-    messages: Bytes
-
-
-class FetchRequest(NamedTuple):
-    """Read up to ``bytes_max`` bytes of a partition, from the position ``offset`` on."""
-
-    topic: str | None
-    partition: int
-    offset: int
-    bytes_max: int
-
-
-class MultiFetchRequest(NamedTuple):
-    """Several fetches with one response, in which each has an error of its own."""
-
-    parts: tuple[FetchRequest, ...]
-
-
-class MultiProducerRequest(NamedTuple):
-    """Several appends, in order and not atomic; without a response."""
-
-    parts: tuple[ProducerRequest, ...]
-
-
-class OffsetRequest(NamedTuple):
-    """Look up offsets before a time: milliseconds since 1970, or LATEST or EARLIEST."""
-
-    topic: str | None
-    partition: int
-    time: int
-    count_max: int
-
-
-class CreaterRequest(NamedTuple):
-    """Set the number of a topic's partitions; ``enlarge`` is 1 for yes, and ignored by servers."""
-
-    topic: str | None
-    partitions: int
-    enlarge: int
-
-
-class DeleterRequest(NamedTuple):
-    """Delete a topic; requires the server's password."""
-
-    topic: str | None
-    password: str | None
-
-
-JafkaRequest: TypeAlias = (
-    ProducerRequest
-    | FetchRequest
-    | MultiFetchRequest
-    | MultiProducerRequest
-    | OffsetRequest
-    | CreaterRequest
-    | DeleterRequest
-)
 
 _TYPES: Final[tuple[type[Any], ...]] = get_args(JafkaRequest)
 #: Of the types that have parts: of which type these are.
@@ -320,25 +269,6 @@ def decode_count(body: Bytes) -> int:
 # Message sets.
 
 
-class Message(NamedTuple):
-    """A message, and the offset to fetch from next, which is the position after the message.
-
-    Inside a compressed entry every message but the last has the position of the entry itself, so
-    that a consumer that stops in the middle gets the whole entry again.
-    """
-
-    payload: memoryview
-    next_offset: int
-
-
-class _Entry(NamedTuple):
-    """A complete entry with a correct CRC; ``stop`` is the position after it."""
-
-    codec: int
-    payload: memoryview
-    stop: int
-
-
 def encode_messages(payloads: Iterable[Bytes], codec: int = NONE) -> bytes:
     """Return the message set of some payloads; with GZIP, it is one entry that contains them all.
 
@@ -399,22 +329,6 @@ def valid_bytes(data: Bytes | mmap) -> int:
         except WireFormatError:
             pass
     return end
-
-
-class CheckedSet(NamedTuple):
-    """The result of :func:`check_set`.
-
-    Attributes:
-        stop: where the entries end that have been checked.
-        messages: the number of uncompressed messages.
-        compressed: the compressed payloads, for :func:`check_compressed`.
-        is_whole: whether nothing follows but at most an incomplete entry.
-    """
-
-    stop: int
-    messages: int
-    compressed: list[memoryview]
-    is_whole: bool
 
 
 def check_set(data: Bytes, payload_bytes_max: int, start: int = 0) -> CheckedSet:
@@ -497,7 +411,7 @@ def check_compressed(compressed: list[memoryview], decompressed_bytes_max: int) 
             yield messages
 
 
-def _entry(view: memoryview, position: int) -> _Entry | None:
+def _entry(view: memoryview, position: int) -> Entry | None:
     """Return the entry at a position; None at the end, which may be within an entry."""
     available = len(view) - position - _SIZE_BYTES
     if available < 0:
@@ -531,17 +445,17 @@ def _entry(view: memoryview, position: int) -> _Entry | None:
     payload = view[position + header.size : stop]
     if _crc32(payload) != crc:
         raise WireFormatError(f"the entry at byte {position} has a wrong CRC")
-    return _Entry(codec, payload, stop)
+    return Entry(codec, payload, stop)
 
 
-def _entries(view: memoryview) -> Iterator[_Entry]:
+def _entries(view: memoryview) -> Iterator[Entry]:
     position = 0
     while (entry := _entry(view, position)) is not None:
         yield entry
         position = entry.stop
 
 
-def _leaves(entries: Iterator[_Entry], bytes_max: int) -> Iterator[memoryview]:
+def _leaves(entries: Iterator[Entry], bytes_max: int) -> Iterator[memoryview]:
     """Yield the payloads of entries and of what is compressed in them, in order.
 
     Not by recursion: a few kilobytes can hold more levels than Python's stack.

@@ -7,13 +7,14 @@ each: they are handed out as one frame, :class:`Produced`. A client sees no diff
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from struct import Struct
 from typing import Final
 
 from ..errors import InvalidReceiveError
 from ..net.wire._framing import SIZE_BYTES, Frame, FrameDecoder, fill_with, invalid_size
 from ..server._dialect import Dialect
+from ._requests import Produced
 
 _unpack_size: Final = Struct(">i").unpack_from
 #: The type of ProducerRequest, as the first bytes of a frame.
@@ -23,21 +24,6 @@ _LARGE_BYTES: Final = 4096
 #: What is read at once where many small frames come in.
 _READ_BYTES: Final = 64 * 1024
 _LIMIT: Final = "max.socket.request.bytes"
-
-
-class Produced(bytes):
-    """Whole requests to produce, each with its size prefix, from one read of a connection."""
-
-    __slots__ = ()
-
-    def requests(self) -> Iterator[memoryview]:
-        """Yield the requests without their size prefixes."""
-        with memoryview(self) as view:
-            position = 0
-            while position < len(view):
-                end = position + SIZE_BYTES + _unpack_size(view, position)[0]
-                yield view[position + SIZE_BYTES : end]
-                position = end
 
 
 class JafkaDecoder:

@@ -24,10 +24,10 @@ from ..net.wire._close_reason import CloseReason
 from ..net.wire._transmission import Chunk, FileRange, outgoing
 from ..server._request_channel import NO_OP, CloseConnection, Request, Response
 from . import _codec as codec
-from ._codec import Bytes
+from . import _requests as kinds
 from ._config import JafkaConfig
-from ._frames import Produced
 from ._log import PartitionLog, Segment
+from ._requests import Bytes, Produced
 from ._topics import Topics
 
 logger = logging.getLogger("trionet.jafka")
@@ -50,7 +50,7 @@ RESPONSE_BYTES_MAX: Final = 2**31 - 1
 _HEAD_BYTES: Final = 6
 
 #: After the last part of what is to be appended.
-_LAST: Final[tuple[codec.ProducerRequest | None, str]] = None, ""
+_LAST: Final[tuple[kinds.ProducerRequest | None, str]] = None, ""
 
 
 class Handlers:
@@ -70,13 +70,13 @@ class Handlers:
         # The request that `never_waits` was asked about last, and its response.
         self._made: tuple[Request, Response] | None = None
         self._handlers: Mapping[type[Any], Callable[[Any], Awaitable[Response]]] = {
-            codec.ProducerRequest: self._produce,
-            codec.FetchRequest: self._fetch,
-            codec.MultiFetchRequest: self._multi_fetch,
-            codec.MultiProducerRequest: self._multi_produce,
-            codec.OffsetRequest: self._offsets,
-            codec.CreaterRequest: self._create,
-            codec.DeleterRequest: self._delete,
+            kinds.ProducerRequest: self._produce,
+            kinds.FetchRequest: self._fetch,
+            kinds.MultiFetchRequest: self._multi_fetch,
+            kinds.MultiProducerRequest: self._multi_produce,
+            kinds.OffsetRequest: self._offsets,
+            kinds.CreaterRequest: self._create,
+            kinds.DeleterRequest: self._delete,
         }
         self._times = {kind.__name__: RequestTimes(kind.__name__) for kind in self._handlers}
         self._errors: Counter[tuple[str, int]] = Counter()
@@ -91,7 +91,7 @@ class Handlers:
             if isinstance(payload, Produced):
                 self._note(request, "ProducerRequest")
                 return await self._append_all(
-                    (cast(codec.ProducerRequest, codec.decode_request(each)), "")
+                    (cast(kinds.ProducerRequest, codec.decode_request(each)), "")
                     for each in payload.requests()
                 )
             decoded = None
@@ -121,7 +121,7 @@ class Handlers:
         if request.payload[:2] != FETCH_TYPE or len(request.payload) > FETCH_REQUEST_BYTES_MAX:
             return False
         try:
-            fetch = cast(codec.FetchRequest, codec.decode_request(request.payload))
+            fetch = cast(kinds.FetchRequest, codec.decode_request(request.payload))
             error, found = self._find(fetch, RESPONSE_BYTES_MAX - _HEAD_BYTES)
             if not _is_cached(found):
                 return False
@@ -151,16 +151,16 @@ class Handlers:
 
     # One handler for each type of request.
 
-    async def _produce(self, request: codec.ProducerRequest) -> Response:
+    async def _produce(self, request: kinds.ProducerRequest) -> Response:
         return await self._append_all(iter([(request, "")]))
 
-    async def _multi_produce(self, request: codec.MultiProducerRequest) -> Response:
+    async def _multi_produce(self, request: kinds.MultiProducerRequest) -> Response:
         count = len(request.parts)
         return await self._append_all(
             (part, f"part {number} of {count}: ") for number, part in enumerate(request.parts)
         )
 
-    async def _append_all(self, parts: Iterator[tuple[codec.ProducerRequest, str]]) -> Response:
+    async def _append_all(self, parts: Iterator[tuple[kinds.ProducerRequest, str]]) -> Response:
         """Append message sets in their order, up to the first that is invalid.
 
         Small ones of a partition are written together.
@@ -202,7 +202,7 @@ class Handlers:
         return NO_OP
 
     async def _checked(  # noqa: ASYNC910 - most need not wait
-        self, request: codec.ProducerRequest
+        self, request: kinds.ProducerRequest
     ) -> tuple[tuple[str, int], memoryview, int]:
         """Validate a request: where to append to, what, and how many messages that is."""
         topic, partition, entries = request
@@ -252,7 +252,7 @@ class Handlers:
             raise _illegal(topic)
         return topic
 
-    async def _fetch(self, request: codec.FetchRequest) -> Response:  # noqa: ASYNC910
+    async def _fetch(self, request: kinds.FetchRequest) -> Response:  # noqa: ASYNC910
         left = RESPONSE_BYTES_MAX - _HEAD_BYTES
         return self._fetched(*await self._read(request, left, COPIED_BYTES_MAX))
 
@@ -261,7 +261,7 @@ class Handlers:
         head = codec.response_head(len(data), error)
         return head + data if isinstance(data, bytes) else outgoing([head, data])
 
-    async def _multi_fetch(self, request: codec.MultiFetchRequest) -> Response:  # noqa: ASYNC910
+    async def _multi_fetch(self, request: kinds.MultiFetchRequest) -> Response:  # noqa: ASYNC910
         left = RESPONSE_BYTES_MAX - _HEAD_BYTES * (1 + len(request.parts))
         chunks: list[Chunk] = []
         size = 0
@@ -276,7 +276,7 @@ class Handlers:
         return outgoing([codec.response_head(size), *chunks])
 
     async def _read(  # noqa: ASYNC910 - mostly cached
-        self, request: codec.FetchRequest, bytes_max: int, copied_bytes_max: int
+        self, request: kinds.FetchRequest, bytes_max: int, copied_bytes_max: int
     ) -> tuple[int, bytes | FileRange]:
         error, found = self._find(request, bytes_max)
         try:
@@ -288,7 +288,7 @@ class Handlers:
             logger.warning("cannot read %s: %s", single_line(str(request.topic)), failure)
             return codec.UNKNOWN, b""
 
-    def _find(self, request: codec.FetchRequest, bytes_max: int) -> tuple[int, FileRange | None]:
+    def _find(self, request: kinds.FetchRequest, bytes_max: int) -> tuple[int, FileRange | None]:
         """Return the error, and what to send if it is not empty."""
         topic, partition, offset, wanted = request
         if topic is None:
@@ -306,7 +306,7 @@ class Handlers:
             return codec.INVALID_FETCH_SIZE, None
         return codec.NO_ERROR, found if found.count else None
 
-    async def _offsets(self, request: codec.OffsetRequest) -> Response:  # noqa: ASYNC910
+    async def _offsets(self, request: kinds.OffsetRequest) -> Response:  # noqa: ASYNC910
         log = self._log(request.topic, request.partition)
         if request.count_max < 0:
             raise ValueError(f"the number of offsets is {request.count_max}; allowed: 0 or more")
@@ -321,14 +321,14 @@ class Handlers:
             raise ValueError(f"partition {partition} does not exist; allowed: 0 to {count - 1}")
         return self._topics.logs.get(topic, {}).get(partition)
 
-    async def _create(self, request: codec.CreaterRequest) -> Response:  # noqa: ASYNC910
+    async def _create(self, request: kinds.CreaterRequest) -> Response:  # noqa: ASYNC910
         topic, partitions, _ = request
         topic = self._legal(topic)
         if partitions < 0:
             raise ValueError(f"the number of partitions is {partitions}; allowed: 0 or more")
         return codec.encode_count(self._topics.create(topic, partitions))
 
-    async def _delete(self, request: codec.DeleterRequest) -> Response:
+    async def _delete(self, request: kinds.DeleterRequest) -> Response:
         topic, password = request
         if not self._is_password(password):
             await trio.lowlevel.checkpoint()

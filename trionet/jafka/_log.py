@@ -28,7 +28,8 @@ from .._util._descriptors import descriptor_limit, sync_descriptor, sync_folder
 from .._util._text import single_line
 from ..errors import TrionetError
 from ..net.wire._transmission import FileRange
-from ._codec import EARLIEST, LATEST, Bytes, valid_bytes
+from ._codec import EARLIEST, LATEST, valid_bytes
+from ._requests import Bytes
 
 logger = logging.getLogger("trionet.jafka")
 
