@@ -17,7 +17,8 @@ from support.jafka_wire import (
     open_peer,
 )
 from trionet.jafka import open_jafka_broker
-from trionet.jafka._codec import (
+from trionet.jafka._codec import encode_request
+from trionet.jafka._requests import (
     CreaterRequest,
     DeleterRequest,
     FetchRequest,
@@ -25,7 +26,6 @@ from trionet.jafka._codec import (
     MultiProducerRequest,
     OffsetRequest,
     ProducerRequest,
-    encode_request,
 )
 
 ILLEGAL = ["", ".", "..", "a/b", "a\0", "a\x1f", "a\x7f", "a\x9f", "a\ue000", "a\uffff", "x" * 256]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from .arguments._parser import add_all, flag, one_of, option, repeatable
+from .arguments._parser import add_all, flag, log_level, one_of, option, repeatable
 from .clients._connection import DEFAULT_SERVERS
 
 
@@ -65,12 +65,7 @@ def add_arguments(parser: ArgumentParser) -> None:
             ),
         ),
         option("--password-file FILE", "file that --add-scram reads the password from"),
-        option(
-            "--log-level",
-            "lowest level that is logged (default: info)",
-            default="info",
-            choices=["debug", "info", "warning", "error"],
-        ),
+        log_level(),
     )
 
 

@@ -9,7 +9,7 @@ import re
 import signal
 import sys
 from argparse import Namespace
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 
 import trio
 
@@ -23,6 +23,7 @@ from ..broker.security._scram_credentials import add_scram_user
 from ..errors import ConfigError, TrionetError
 from ..metrics._log_ring import LogRing
 from ..net.sasl._scram import HASHES
+from ._signals import start_logging, watch_signals
 from .arguments._values import key_value
 from .clients._connection import DEFAULT_SERVERS, first_line_of
 
@@ -46,11 +47,7 @@ def run_broker(arguments: Namespace) -> int:
     Raises:
         TrionetError: a setting is invalid, or the broker could not start.
     """
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=arguments.log_level.upper(),
-        format="%(asctime)s %(levelname)s %(message)s",
-    )
+    start_logging(arguments.log_level)
     settings = _settings(arguments)
     show = _dashboard(arguments)
     raise_descriptor_limit()
@@ -187,10 +184,12 @@ async def _serve(
 ) -> bool:
     """Run the broker until a signal, and return whether flushing some data to disk failed."""
     stop_failed = False
-    with raise_single_error(), trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    log = logging.getLogger("trionet.broker")
+    stopping = trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT)
+    with raise_single_error(), stopping as signals:
         async with trio.open_nursery() as nursery:
             ready, stop = trio.Event(), trio.Event()
-            nursery.start_soon(_watch_signals, signals, ready, stop, nursery.cancel_scope)
+            nursery.start_soon(watch_signals, signals, log, ready, stop, nursery.cancel_scope)
             async with open_broker({**_DEFAULTS, **settings}, brokers=brokers) as broker:
                 # A broker cancelled at the end of its start must not report itself ready.
                 await trio.lowlevel.checkpoint_if_cancelled()
@@ -209,19 +208,6 @@ async def _serve(
             stop_failed = broker.stop_failed
             nursery.cancel_scope.cancel(reason="the broker has stopped")
     return stop_failed
-
-
-async def _watch_signals(
-    signals: AsyncIterator[int], ready: trio.Event, stop: trio.Event, scope: trio.CancelScope
-) -> None:
-    """Stop gracefully on the first signal once the broker is ready, and cancel on any other."""
-    log = logging.getLogger("trionet.broker")
-    async for number in signals:
-        log.info("%s: stopping", signal.Signals(number).name)
-        if stop.is_set() or not ready.is_set():
-            scope.cancel(reason="a second signal, or one while the broker is starting")
-            return
-        stop.set()
 
 
 def _report(broker: Broker) -> None:

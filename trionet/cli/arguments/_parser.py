@@ -121,6 +121,16 @@ def option(usage: str, help: str, **options: Any) -> Argument:
     return lambda parser: parser.add_argument(*flags, help=help, **options)
 
 
+def log_level() -> Argument:
+    """Return the option of the commands that run a broker."""
+    return option(
+        "--log-level",
+        "lowest level that is logged (default: info)",
+        default="info",
+        choices=["debug", "info", "warning", "error"],
+    )
+
+
 def repeatable(usage: str, help: str, **options: Any) -> Argument:
     """Return an option whose values are collected in a list, which is empty by default."""
     return option(usage, help, action="append", default=[], **options)
