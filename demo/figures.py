@@ -39,7 +39,7 @@ class Figures(NamedTuple):
     Attributes:
         produced: how many records are in the log.
         consumed: how many of them the consumers have taken; that is the group's position.
-        committed: how many of them nobody would be given again if all consumers were to start anew.
+        committed: how many of them would not be read again if all consumers were to start anew.
         members: the partitions of each consumer in the group.
         generation: how often the group has divided the partitions.
         histories: by name of :data:`REMEMBERED`, the newest last; None where nothing was known.
@@ -66,12 +66,12 @@ class Figures(NamedTuple):
 
     @property
     def lag(self) -> int:
-        """How far the position of the group is behind the end of the log."""
+        """How many records are between the position of the group and the end of the log."""
         return self.produced - self.consumed
 
     @property
     def commit_lag(self) -> int:
-        """How far what is committed is behind the end of the log."""
+        """How many records are between what is committed and the end of the log."""
         return self.produced - self.committed
 
     @property

@@ -189,7 +189,7 @@ class Model:
 
     @property
     def problems(self) -> list[str]:
-        """The alarms to show: if no broker can be reached, that one, since others follow from it."""
+        """The alarms to show: if no broker can be reached, only that, as others follow from it."""
         if self.unreachable is not None and REACHABILITY in self.alarms:
             return [self.alarms[REACHABILITY]]
         return list(self.alarms.values())

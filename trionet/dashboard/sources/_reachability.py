@@ -2,8 +2,8 @@
 
 The client retries in silence for as long as a request may take, since a broker that restarts is
 back soon. A user who has typed an address waits for a word. So while there are no responses, this
-part tries to connect by itself. It does not while responses arrive: the broker would see connections
-that come and go.
+part tries to connect by itself. It does not while responses arrive: the broker would see
+connections that come and go.
 """
 
 from __future__ import annotations
