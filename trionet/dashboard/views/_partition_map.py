@@ -139,6 +139,7 @@ def _cells(
 ) -> Line:
     runs: list[tuple[list[str], Style]] = []
     left = pen.width
+    others = "." if pen.glyphs.is_ascii else pen.glyphs.dot
     for topic, numbers in columns.topics.items():
         cells = columns.cells[topic]
         for number in numbers:
@@ -150,9 +151,10 @@ def _cells(
             has_moved = is_owned and key in moved
             shown = (_MOVED if has_moved else style) if is_owned else palette.DIM
             if cells == 1:
-                _put(runs, pen.glyphs.full if is_owned else pen.glyphs.dot, _plain(shown))
+                glyph = "+" if has_moved else pen.glyphs.full if is_owned else others
+                _put(runs, glyph, _plain(shown))
                 continue
-            text = f"{'+' if has_moved else ' '}{number} " if is_owned else f" {pen.glyphs.dot} "
+            text = f"{'+' if has_moved else ' '}{number} " if is_owned else f" {others} "
             _put(runs, text.center(cells - 1), shown)
             _put(runs, " ", palette.PLAIN)
         _put(runs, " ", palette.PLAIN)
