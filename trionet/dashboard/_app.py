@@ -75,7 +75,7 @@ class DashboardSettings:
         color: whether to use colours; None to decide by NO_COLOR.
         ascii: whether to show only ASCII; None to decide by the locale.
         mouse: whether mouse reports are initially on.
-        theme: the name of the theme; None to choose by the background of the terminal.
+        theme: the name of the theme; None to choose by the terminal's background.
     """
 
     view: str = "overview"
@@ -244,7 +244,7 @@ class Dashboard:
             self._redraw_now()
 
     def _take_reply(self, reply: Reply) -> None:
-        """Follow the background of the terminal, which it reports after the first frame."""
+        """Follow the terminal's background, which it reports after the first frame."""
         if isinstance(reply, Attributes):
             self._tty.replied()
         elif self._follows_background:
