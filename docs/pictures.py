@@ -9,7 +9,7 @@ from typing import Any, Final
 import trio
 
 import trionet
-from trionet.dashboard.drawing._cells import FINE
+from trionet.dashboard.drawing._cells import PICTURE
 from trionet.dashboard.drawing._export import as_svg
 from trionet.dashboard.drawing._themes import DARK
 from trionet.dashboard.model._model import Model
@@ -71,7 +71,7 @@ async def picture(source: Source, model: Model, view: View) -> str:
     source.focus(view.section, view.section_key)
     await trio.sleep(LOOK_SECONDS)
     ui = Ui(all_views(), view.name)
-    frame = draw(ui, model, COLUMNS, LINES, FINE)
+    frame = draw(ui, model, COLUMNS, LINES, PICTURE)
     return as_svg(frame, DARK, f"trionet dashboard: {view.name}", f"view-{view.name}")
 
 

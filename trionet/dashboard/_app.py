@@ -32,7 +32,7 @@ import trio
 
 from .._util._raising import raise_single_error
 from ..errors import TrionetError
-from .drawing._cells import Frame
+from .drawing._cells import PICTURE, Frame, Glyphs
 from .drawing._export import FRAME_FORMS, TABLE_FORMS
 from .drawing._themes import DARK, LIGHT, is_light
 from .model._model import Model
@@ -75,7 +75,7 @@ class DashboardSettings:
         color: whether to use colours; None to decide by NO_COLOR.
         ascii: whether to show only ASCII; None to decide by the locale.
         mouse: whether mouse reports are initially on.
-        theme: the name of the theme; None to choose by the background of the terminal.
+        theme: the name of the theme; None to choose by the terminal's background.
     """
 
     view: str = "overview"
@@ -144,10 +144,9 @@ class Dashboard:
         self._glyphs = terminal_glyphs(colors, is_ascii=settings.ascii)
         encoding = "ascii" if self._glyphs.is_ascii else "utf-8"
         self._painter = Painter(colors, encoding, settings.theme or presumed_theme())
-        # Without colours both themes are the same, and the Linux console has no such question.
-        self._follows_background = settings.theme is None and colors is not None
-        if self._follows_background and os.environ.get("TERM") != "linux":
-            tty.ask()
+        self._follows_background = False
+        if settings.theme is None and colors is not None:  # without, both themes are the same
+            self._follow_background()
         self._size = (0, 0)
         self._status = 0
         self._dirty = trio.Event()
@@ -245,17 +244,22 @@ class Dashboard:
             self._redraw_now()
 
     def _take_reply(self, reply: Reply) -> None:
-        """Follow the background of the terminal, which it reports after the first frame."""
+        """Follow the terminal's background, which it reports after the first frame."""
         if isinstance(reply, Attributes):
             self._tty.replied()
         elif self._follows_background:
             self._painter.use_theme(LIGHT if is_light(reply.color) else DARK)
 
-    def _use_theme(self, name: str | None) -> None:
-        self._follows_background = name is None
-        if name is None:
+    def _follow_background(self) -> None:
+        self._follows_background = True
+        if os.environ.get("TERM") != "linux":  # the console, which does not know the question
             self._tty.ask()
+
+    def _use_theme(self, name: str | None) -> None:
+        if name is None:
+            self._follow_background()
         else:
+            self._follows_background = False
             self._painter.use_theme(name)
 
     def _carry_out(self, effect: Effect, nursery: trio.Nursery) -> None:
@@ -325,7 +329,8 @@ class Dashboard:
             place.step()
             await trio.lowlevel.checkpoint()
         if form in FRAME_FORMS:
-            return FRAME_FORMS[form](self._frame(), self._painter.theme)
+            glyphs = PICTURE if self._glyphs.has_dots else self._glyphs
+            return FRAME_FORMS[form](self._frame(glyphs), self._painter.theme)
         return None if place.table is None else TABLE_FORMS[form](place.table, place.rows)
 
     # Drawing.
@@ -349,7 +354,7 @@ class Dashboard:
             await trio.lowlevel.checkpoint()
             return COALESCE_SECONDS  # suspended; resuming requests a frame
         began = perf_counter()
-        data = self._painter.paint(self._frame().lines)
+        data = self._painter.paint(self._frame(self._glyphs).lines)
         rest = _rest(began, DRAWING_SHARE)
         self._has_drawn.set()
         with trio.CancelScope() as self._sending:
@@ -378,7 +383,7 @@ class Dashboard:
             await trio.sleep(0 if is_urgent else _rest(began, DRAWING_SHARE))
         return True
 
-    def _frame(self) -> Frame:
+    def _frame(self, glyphs: Glyphs) -> Frame:
         size = self._tty.size()
         if size != self._size:
             self._size = size
@@ -387,10 +392,10 @@ class Dashboard:
         if stale < STALE_INTERVALS * self._ui.refresh_seconds:
             stale = 0.0
         try:
-            return draw(self._ui, self._model, *size, self._glyphs, stale, trio.current_time())
+            return draw(self._ui, self._model, *size, glyphs, stale, trio.current_time())
         except Exception as error:  # boundary: one view
             name = self._log_failure(error)
-            return failed_frame(self._ui, self._model, name, *size, self._glyphs)
+            return failed_frame(self._ui, self._model, name, *size, glyphs)
 
     def _log_failure(self, error: Exception) -> str:
         """Log the current view's failure if it is the first, and return the view's name."""

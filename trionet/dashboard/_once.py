@@ -15,7 +15,7 @@ from .._util._raising import raise_single_error
 from ..errors import TrionetError
 from .drawing import _figure_lines as figure_lines
 from .drawing import _palette as palette
-from .drawing._cells import ASCII, FINE, UNICODE, Frame, Glyphs, Line, Pen, wrapped
+from .drawing._cells import ASCII, PICTURE, UNICODE, Frame, Glyphs, Line, Pen, wrapped
 from .drawing._export import FRAME_FORMS, TABLE_FORMS, as_text
 from .drawing._table import exactly, heading_line, layout, row_line
 from .drawing._themes import DARK
@@ -99,7 +99,7 @@ class OnceOptions:
         """The characters for drawing."""
         if self.ascii:
             return ASCII
-        return FINE if self.form in PICTURES else UNICODE
+        return PICTURE if self.form in PICTURES else UNICODE
 
 
 async def render_once(source: Source, options: OnceOptions) -> str:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from trionet.dashboard.drawing import _palette as palette
-from trionet.dashboard.drawing._cells import ASCII, FINE, UNICODE, Glyphs, Line, Pen
+from trionet.dashboard.drawing._cells import ASCII, FINE, PICTURE, UNICODE, Glyphs, Line, Pen
 from trionet.dashboard.drawing._graphs import (
     graph,
     heat_strip,
@@ -17,7 +17,9 @@ from trionet.dashboard.drawing._graphs import (
     trend,
 )
 
-GLYPHS = pytest.mark.parametrize("glyphs", [UNICODE, ASCII, FINE], ids=["unicode", "ascii", "fine"])
+GLYPHS = pytest.mark.parametrize(
+    "glyphs", [UNICODE, ASCII, FINE, PICTURE], ids=["unicode", "ascii", "fine", "picture"]
+)
 VALUES = st.lists(st.none() | st.floats(0, 1e9))
 
 
@@ -64,6 +66,9 @@ def test_fine_graphs_are_coloured_by_height() -> None:
     [lower, higher] = trend([1, 1, 9, 9], 2, pen(FINE))
     [[top], [bottom]] = graph([1, 1, 9, 9], 2, 2, pen(FINE))
 
+    blocks = trend([1, 9], 2, pen(PICTURE))
+    assert "▂█" == text(blocks)
+    assert [1, 7] == [palette.RAMP.index(each.style) for each in blocks if each.style]
     assert [2, 7] == [palette.RAMP.index(each.style) for each in (lower, higher) if each.style]
     assert (palette.RAMP[-1], palette.RAMP[0]) == (top.style, bottom.style)
 

@@ -31,7 +31,8 @@ class Glyphs:
 
     Attributes:
         is_ascii: whether only ASCII can be shown.
-        is_fine: whether charts use braille dots and colour gradients, which need 24-bit colour.
+        is_fine: whether charts have colour gradients and labels, which need 24-bit colour.
+        has_dots: whether graphs consist of braille dots, which not all fonts of browsers have.
         ramp: the heights of a sparkline, the lowest first.
         shades: the densities of a heat strip, the lightest first.
         parts: the characters of the segments of a stacked bar, in order.
@@ -51,6 +52,7 @@ class Glyphs:
 
     is_ascii: bool = False
     is_fine: bool = False
+    has_dots: bool = False
     ramp: str = "▁▂▃▄▅▆▇█"
     shades: str = " ░▒▓█"
     parts: str = "█▓▒░▞▚"
@@ -69,7 +71,9 @@ class Glyphs:
 
 
 UNICODE: Final = Glyphs()
-FINE: Final = Glyphs(is_fine=True)
+FINE: Final = Glyphs(is_fine=True, has_dots=True)
+#: For pictures.
+PICTURE: Final = Glyphs(is_fine=True)
 ASCII: Final = Glyphs(
     is_ascii=True,
     ramp="_.:-=+*#",

@@ -1,7 +1,7 @@
 """Charts as lines: trends, graphs of several lines, meters and stacked bars.
 
-Where the pen's glyphs are fine, graphs consist of braille dots, two values and four heights in a
-cell, and get their colours from a ramp; elsewhere, of blocks in one colour.
+Graphs consist of braille dots, two values and four heights in a cell, or of blocks. Where the pen's
+glyphs are fine, they get their colours from a ramp.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _DOTS: Final = "".join(chr(0x2800 + left + right) for left in _LEFT for right in
 )
 _DOT_HEIGHTS: Final = 4
 _RAMP_MAX: Final = len(palette.RAMP) - 1
-#: The step of the ramp for each index of a cell.
+#: The step of the ramp for each height of a block, and for each index of a cell of dots.
+_BLOCK_STEPS: Final = bytes(max(0, min(height, _RAMP_MAX + 1) - 1) for height in range(256))
 _STEPS: Final = bytes(
     max(0, max(divmod(min(cell, 24), 5)) - 1) * _RAMP_MAX // (_DOT_HEIGHTS - 1)
     for cell in range(256)
@@ -36,7 +37,7 @@ _STEPS: Final = bytes(
 
 def samples(width: int, pen: Pen) -> int:
     """Return how many values a graph of this width shows, to ask a history for no more."""
-    return 2 * width if pen.glyphs.is_fine else width
+    return 2 * width if pen.glyphs.has_dots else width
 
 
 def trend(
@@ -66,8 +67,8 @@ def graph(
     """
     if width <= 0:
         return [[] for _ in range(height)]
-    is_fine = pen.glyphs.is_fine
-    per_line = _DOT_HEIGHTS if is_fine else len(pen.glyphs.ramp)
+    has_dots = pen.glyphs.has_dots
+    per_line = _DOT_HEIGHTS if has_dots else len(pen.glyphs.ramp)
     count = samples(width, pen)
     shown = list(values)[-count:]
     # Of several lines, the uppermost has a margin: below it may be another graph.
@@ -76,18 +77,14 @@ def graph(
     lines: list[Line] = []
     for line in range(height - 1, -1, -1):
         part = heights.translate(_clipping(line * per_line, per_line))
-        if not is_fine:
-            text = charmap_decode(part, "strict", f" {pen.glyphs.ramp}")[0]
-            lines.append([Segment(text, style)])
-            continue
-        cells = _cells(part)
-        text = charmap_decode(cells, "strict", _DOTS)[0]
-        if style is not palette.CHART:
+        cells = _cells(part) if has_dots else part
+        text = charmap_decode(cells, "strict", _DOTS if has_dots else f" {pen.glyphs.ramp}")[0]
+        if style is not palette.CHART or not pen.glyphs.is_fine:
             lines.append([Segment(text, style)])
         elif height > 1:
             lines.append([Segment(text, palette.RAMP[line * _RAMP_MAX // (height - 1)])])
         else:
-            lines.append(_by_height(text, cells))
+            lines.append(_by_height(text, cells.translate(_STEPS if has_dots else _BLOCK_STEPS)))
     return lines
 
 
@@ -116,11 +113,11 @@ def _cells(heights: bytes) -> bytes:
     return (5 * left + right).to_bytes(len(heights) // 2)
 
 
-def _by_height(text: str, cells: bytes) -> Line:
-    """Colour each cell of a single line by its height, in as few segments as possible."""
+def _by_height(text: str, steps: bytes) -> Line:
+    """Colour each cell of a single line by its step of the ramp, in as few segments as possible."""
     line: Line = []
     at = 0
-    for step, group in groupby(cells.translate(_STEPS)):
+    for step, group in groupby(steps):
         end = at + sum(1 for _ in group)
         line.append(Segment(text[at:end], palette.RAMP[step]))
         at = end

@@ -130,7 +130,9 @@ def own_hints(ui: Ui) -> list[Hint]:
     found: list[Hint] = []
     if view.opens and has_row:
         found.append(("enter", view.opens))
-    if len(ui.trail) > 1:
+    if ui.current.filter:
+        found.append(("esc", "clear filter"))
+    elif len(ui.trail) > 1:
         found.append(("esc", "back"))
     found += [(each.key, each.label) for each in view.links if has_row or not each.needs_row]
     found += [(each.key, each.label) for each in view.actions if has_row or not each.needs_row]
@@ -146,7 +148,7 @@ def general_hints(ui: Ui) -> list[Hint]:
     if ui.current.table is None:
         return [("p", "pause"), (":", "command"), MENU]
     sort = [("s", "sort"), ("r", "reverse")]
-    return [("/", "filter"), *sort, ("p", "pause"), ("i", "details"), (":", "command"), MENU]
+    return [("/", "filter"), *sort, ("p", "pause"), ("w", "details"), (":", "command"), MENU]
 
 
 def _fitting_hints(own: Sequence[Hint], general: Sequence[Hint], width: int) -> list[Hint]:

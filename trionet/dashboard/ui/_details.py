@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: The minimum width of the screen for details at the right, and their share of it.
 BESIDE_MIN: Final = 160
-BESIDE_SHARE: Final = 0.36
+BESIDE_SHARE: Final = 0.32
 #: The minimum size of the screen for details below the rows.
 BELOW_COLUMNS_MIN: Final = 100
 BELOW_LINES_MIN: Final = 20
@@ -32,19 +32,19 @@ NAME_CELLS: Final = 18
 GRAPH_LINES: Final = 4
 
 
-@attrs.frozen
 class Split:
     """How the room of a table is divided.
 
-    Attributes:
+    Args:
         table: the size of the table.
         details: the size of the details.
         is_beside: whether the details are at the right, and not below the rows.
     """
 
-    table: Pen
-    details: Pen
-    is_beside: bool
+    def __init__(self, table: Pen, details: Pen, *, is_beside: bool) -> None:
+        self.table = table
+        self.details = details
+        self.is_beside = is_beside
 
 
 def split(pen: Pen, room: int, rows: int) -> Split | None:
