@@ -297,7 +297,7 @@ class _TextLines:
             self._out.write(f"{'TIME':<8} {' '.join(titles)}\n")
         texts = (_cell(name, model.figures.get(name)) for name in names)
         self._out.write(f"{now:%H:%M:%S} {' '.join(texts)}\n")
-        for alarm in model.alarms.values():
+        for alarm in model.problems:
             self._out.write(f"! {' '.join(wrapped(alarm, 10_000))}\n")
         self._written += 1
 
@@ -316,7 +316,7 @@ class _JsonLines:
         document: dict[str, Any] = {"time": now.isoformat(timespec="milliseconds")}
         document.update(model.figures)
         if model.alarms:
-            document["alarms"] = list(model.alarms.values())
+            document["alarms"] = model.problems
         self._out.write(json.dumps(document, allow_nan=False) + "\n")
 
 

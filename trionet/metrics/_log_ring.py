@@ -83,7 +83,7 @@ class LogRing(logging.Handler):
 
 
 class BackgroundLogRing(LogRing):
-    """A ring that is there although nobody has asked for it.
+    """A ring that is there although the program has not asked for it.
 
     A handler makes logging believe that lines are shown somewhere, so that it no longer prints
     warnings to standard error by itself. This ring has them printed as if it were not there.

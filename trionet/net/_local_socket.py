@@ -1,14 +1,15 @@
 """Unix sockets by which a server shows its inside to other processes of the same user.
 
-The problem: who runs a broker and a dashboard side by side wants to see everything without settings,
-but no other user of the machine may, and nothing new may listen on the network.
+The problem: who runs a broker and a dashboard side by side wants to see everything without
+settings, but no other user of the machine may, and nothing new may listen on the network.
 
 The choice: a Unix socket for each TCP address that the server listens on, in the user's runtime
 folder, named by the address, so that a client that knows the address finds it. Three locks: the
 folder is the user's own with mode 0700, the socket has mode 0600, and both sides check the user at
 the other end, so that nothing depends on who may write to the folder's parent. A socket is bound
 under another name, and renamed once it listens: a client finds one that works or none, and the
-rename replaces what a killed server has left. A socket that still accepts connections is left alone.
+rename replaces what a killed server has left. A socket that still accepts connections is left
+alone.
 
 Rejected: a file with the address and token of a TCP port (a port more, and a secret on disk), and
 Linux's abstract sockets (any user can take the name).
@@ -139,7 +140,7 @@ def is_own_peer(sock: trio.socket.SocketType) -> bool:
 
 
 def _peer_uid(sock: trio.socket.SocketType) -> int | None:
-    """Return the user of the process at the other end; None if the system does not tell."""
+    """Return the user of the process at the other end; None if the system does not say."""
     try:
         if _IS_LINUX:
             data = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize(_UCRED))

@@ -94,3 +94,13 @@ async def test_a_broker_that_responds_sees_no_connections_that_come_and_go(
 
             await trio.sleep(10)
             sock.accept()[0].close()
+
+
+async def test_what_follows_from_it_is_not_shown_beside_it() -> None:
+    [port] = free_ports(1)
+    async with watching(ReachabilitySource(f"127.0.0.1:{port}")) as watched:
+        watched.model.set_alarm("topics", "topics could not be read", 0.0)
+        assert ["topics could not be read"] == watched.model.problems
+        model = await watched.until(lambda model: model.unreachable)
+
+    assert [f"{model.unreachable}; trying again every second"] == model.problems

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from heapq import nlargest
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -84,6 +84,8 @@ BUSIEST_MAX = 10
 REQUESTS_MAX = 500
 #: The reason shown for parts of ``/snapshot`` from a broker of a different version.
 _UNKNOWN_FORMAT = "this broker reports some data in an unknown format"
+#: The subject of the alarm that no broker can be reached.
+REACHABILITY: Final = "reachability"
 _quota = row_factory(QuotaRow)
 _CHANNELS = tuple(field.name for field in attrs.fields(ChannelCounts))
 
@@ -184,6 +186,13 @@ class Model:
         self._groups: dict[str, GroupRow] = {}
         self._group_pasts: dict[str, GroupPast] = {}
         self._group_internals: dict[str, Mapping[str, Any]] = {}
+
+    @property
+    def problems(self) -> list[str]:
+        """The alarms to show: if no broker can be reached, only that, as others follow from it."""
+        if self.unreachable is not None and REACHABILITY in self.alarms:
+            return [self.alarms[REACHABILITY]]
+        return list(self.alarms.values())
 
     # A broker's network layer is missing or cannot be read.
 

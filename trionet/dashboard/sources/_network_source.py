@@ -118,7 +118,9 @@ class NetworkSource:
             try:
                 problem = await self._read(model)
             except (*_UNREADABLE, *MALFORMED) as error:
-                why = f"{self._what} could not be read: {_reason(error)}"
+                is_gone = has_succeeded and isinstance(error, NoLocalSocketError)
+                reason = "it is gone" if is_gone else _reason(error)
+                why = f"{self._what} could not be read: {reason}"
                 if has_succeeded:
                     model.set_alarm(self._what, why, succeeded_at)
                     model.mark_network_failed(why)

@@ -2,8 +2,8 @@
 
 The client retries in silence for as long as a request may take, since a broker that restarts is
 back soon. A user who has typed an address waits for a word. So while there are no responses, this
-part tries to connect by itself. It does not while responses arrive: the broker would see connections
-that come and go.
+part tries to connect by itself. It does not while responses arrive: the broker would see
+connections that come and go.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import trio
 
 from ...client.network._addresses import parse_bootstrap_servers
 from ...net.wire._connecting import IPV6_PARTS, Address, reason_of, resolve
-from ..model._model import Model
+from ..model._model import REACHABILITY, Model
 from ._source import INTERVAL_SECONDS, Started
 
 #: How long a source may take for its first response before this part tries to connect.
@@ -30,7 +30,6 @@ SILENT_SECONDS: Final = 10.0
 CONNECT_SECONDS_MAX: Final = 2.0
 #: The number of refresh intervals without a response after which this part tries to connect.
 SILENT_INTERVALS: Final = 3
-_SUBJECT: Final = "reachability"
 
 
 class ReachabilitySource:
@@ -62,7 +61,7 @@ class ReachabilitySource:
             if why != model.unreachable:
                 model.unreachable = why
                 alarm = None if why is None else f"{why}; trying again every second"
-                model.set_alarm(_SUBJECT, alarm, model.responded_at or began)
+                model.set_alarm(REACHABILITY, alarm, model.responded_at or began)
                 model.changed()
             await trio.sleep(pause)
 

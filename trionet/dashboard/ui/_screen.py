@@ -198,7 +198,7 @@ def _alarms(model: Model, pen: Pen) -> list[Line]:
 def _faults(model: Model) -> list[str]:
     """Return the alarms, merging alarms with the same reason, such as an unreachable broker."""
     of_reason: dict[str, list[str]] = {}
-    for text in dict.fromkeys(model.alarms.values()):
+    for text in dict.fromkeys(model.problems):
         what, mark, reason = text.rpartition(_COULD_NOT)
         of_reason.setdefault(mark + reason, []).append(what)
     return [f"{', '.join(whats)}{reason}" for reason, whats in of_reason.items()]

@@ -1,8 +1,8 @@
 """The server side of an HTTP/1.1 connection, without I/O.
 
 The library h11 implements HTTP. This module adds requirements for requests: the method is GET or
-HEAD, or POST where actions are allowed; the request has no body; the request target is a plain path;
-the host is one of this server's names; and the token matches. Any other request gets an error
+HEAD, or POST where actions are allowed; the request has no body; the request target is a plain
+path; the host is one of this server's names; and the token matches. Any other request gets an error
 response, after which the connection is closed in most cases.
 """
 
