@@ -75,7 +75,7 @@ class DashboardSettings:
         color: whether to use colours; None to decide by NO_COLOR.
         ascii: whether to show only ASCII; None to decide by the locale.
         mouse: whether mouse reports are initially on.
-        theme: the name of the theme; None to choose by the background of the terminal.
+        theme: the name of the theme; None to choose by the terminal's background.
     """
 
     view: str = "overview"
@@ -144,10 +144,9 @@ class Dashboard:
         self._glyphs = terminal_glyphs(colors, is_ascii=settings.ascii)
         encoding = "ascii" if self._glyphs.is_ascii else "utf-8"
         self._painter = Painter(colors, encoding, settings.theme or presumed_theme())
-        # Without colours both themes are the same, and the Linux console has no such question.
-        self._follows_background = settings.theme is None and colors is not None
-        if self._follows_background and os.environ.get("TERM") != "linux":
-            tty.ask()
+        self._follows_background = False
+        if settings.theme is None and colors is not None:  # without, both themes are the same
+            self._follow_background()
         self._size = (0, 0)
         self._status = 0
         self._dirty = trio.Event()
@@ -245,17 +244,22 @@ class Dashboard:
             self._redraw_now()
 
     def _take_reply(self, reply: Reply) -> None:
-        """Follow the background of the terminal, which it reports after the first frame."""
+        """Follow the terminal's background, which it reports after the first frame."""
         if isinstance(reply, Attributes):
             self._tty.replied()
         elif self._follows_background:
             self._painter.use_theme(LIGHT if is_light(reply.color) else DARK)
 
-    def _use_theme(self, name: str | None) -> None:
-        self._follows_background = name is None
-        if name is None:
+    def _follow_background(self) -> None:
+        self._follows_background = True
+        if os.environ.get("TERM") != "linux":  # the console, which does not know the question
             self._tty.ask()
+
+    def _use_theme(self, name: str | None) -> None:
+        if name is None:
+            self._follow_background()
         else:
+            self._follows_background = False
             self._painter.use_theme(name)
 
     def _carry_out(self, effect: Effect, nursery: trio.Nursery) -> None:

@@ -362,7 +362,9 @@ class _Odd(_Teller):
         return BrokerSnapshot(1.0, self.about, {})
 
     async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
-        raise AssertionError(section)
+        assert section == "connections"
+        await trio.lowlevel.checkpoint()
+        return [], 0
 
 
 @pytest.mark.parametrize("about", [{"listeners": None}, {"totals": {"requests": "many"}}], ids=str)

@@ -20,7 +20,7 @@ from trionet.dashboard.terminal._keys import (
     Reply,
 )
 
-SEQUENCES: dict[bytes, list[Event]] = {
+SEQUENCES: dict[bytes, list[Event | Reply]] = {
     b"a": [Key("a")],
     b"jk": [Key("j"), Key("k")],
     "é€😀".encode(): [Key("é"), Key("€"), Key("😀")],

@@ -62,6 +62,8 @@ def shown_rows(screen: Terminal) -> int:
 
 def test_every_key_in_every_view(screen: Terminal, server: list[str]) -> None:
     start(screen, server)
+    screen.press("w")
+    screen.wait_for("details off")  # rows have all lines
     for place in TABS:
         press_every_key(screen, place)
 

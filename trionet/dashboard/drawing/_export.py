@@ -52,7 +52,7 @@ def as_svg(
 
 
 def _terminal(name: str) -> TerminalTheme:
-    """Return the background and the colour of plain text; the other colours are never used."""
+    """Return background and text colour; the other colours are never used."""
     look = themes.LOOKS[name]
     return TerminalTheme(rgb(look.background), rgb(look.foreground), [rgb(look.foreground)] * 8)
 

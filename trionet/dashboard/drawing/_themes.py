@@ -1,7 +1,7 @@
 """What the roles of the palette look like, by the terminal's colours and its background.
 
 The problem: a text style that is legible on black is not on white (yellow on white has a contrast
-of 1.3 : 1), the background is known only when the terminal has responded, and frames are drawn
+of 1.3 : 1), its background is known only when the terminal has responded, and frames are drawn
 before that. The choice: frames contain roles, and a theme is applied to each role once, where
 frames are encoded. Changing it redraws the screen, and drawing does not know about it. Refused:
 colours as parameters of every drawing function, for the same result.
@@ -58,7 +58,7 @@ class Look:
     """The backgrounds and colours of a theme.
 
     Attributes:
-        background: the background of exported pictures.
+        background: that of exported pictures.
         foreground: the colour of plain text in exported pictures.
         backgrounds: the usual backgrounds of terminals, on which texts must be legible.
         texts: the colour of each role that has only one.

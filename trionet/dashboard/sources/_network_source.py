@@ -89,7 +89,8 @@ class NetworkSource:
         self._what = what
         self._lists = lists
         self._via = via
-        self._list = lists.get(_OF_OVERVIEW)
+        self._list: str | None = None
+        self._is_focused = False
         self._connection: str | None = None
         self._is_gone = False
         self._wake = trio.Event()
@@ -97,6 +98,7 @@ class NetworkSource:
 
     def focus(self, section: str | None, key: object = None) -> None:
         """Select the data to show; see :meth:`.Source.focus`."""
+        self._is_focused = True
         connection = key if section == "requests" and isinstance(key, str) else None
         if connection != self._connection:
             self._connection, self._is_gone = connection, False
@@ -136,6 +138,8 @@ class NetworkSource:
             if not is_started:
                 is_started = True
                 task_status.started()
+                if not self._is_focused:  # the figures of the first frame wait for no list
+                    self._list = self._lists.get(_OF_OVERVIEW)
             with trio.move_on_at(began + self.interval_seconds):
                 await self._wake.wait()
 

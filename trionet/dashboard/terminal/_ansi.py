@@ -145,10 +145,10 @@ def terminal_glyphs(colors: ColorSystem | None, *, is_ascii: bool | None = None)
 
 
 def presumed_theme() -> str:
-    """Return the theme for the background that COLORFGBG names, or the dark one without it.
+    """Return the theme for a background colour in COLORFGBG, or the dark one without it.
 
     Rxvt, Konsole and others set it to the numbers of two of the 16 basic colours: that of text, and
-    last that of the background.
+    last its background.
     """
     background = os.environ.get("COLORFGBG", "").rpartition(";")[2]
     return LIGHT if background in _LIGHT_COLORS else DARK

@@ -28,7 +28,7 @@ SEQUENCE_BYTES_MAX: Final = 64
 _ESC: Final = 0x1B
 _PASTE_BEGIN: Final = b"\x1b[200~"
 _PASTE_END: Final = b"\x1b[201~"
-#: OSC 11, the background: `rgb:` or `rgba:`, and each channel in one to four hexadecimal digits.
+#: OSC 11, a background colour: `rgb:` or `rgba:`, each channel in one to four hexadecimal digits.
 _BACKGROUND: Final = re.compile(
     rb"11;rgba?:([\da-f]{1,4})/([\da-f]{1,4})/([\da-f]{1,4})", re.IGNORECASE
 )

@@ -35,7 +35,7 @@ _LEAVE: Final = b"\x1b[0m\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l"
 _MOUSE_ON: Final = b"\x1b[?1000h\x1b[?1006h"
 _MOUSE_OFF: Final = b"\x1b[?1006l\x1b[?1000l"
 
-# What is the background (OSC 11)? Then the attributes (DA1), which every terminal reports, so that
+# Which background colour (OSC 11)? Then the attributes (DA1), which every terminal reports, so that
 # there is a last reply also of terminals that do not know the first question.
 _QUESTIONS: Final = b"\x1b]11;?\x1b\\\x1b[c"
 #: How long the end of the program waits for the last reply, counted from the questions: otherwise

@@ -148,7 +148,7 @@ def general_hints(ui: Ui) -> list[Hint]:
     if ui.current.table is None:
         return [("p", "pause"), (":", "command"), MENU]
     sort = [("s", "sort"), ("r", "reverse")]
-    return [("/", "filter"), *sort, ("p", "pause"), ("i", "details"), (":", "command"), MENU]
+    return [("/", "filter"), *sort, ("p", "pause"), ("w", "details"), (":", "command"), MENU]
 
 
 def _fitting_hints(own: Sequence[Hint], general: Sequence[Hint], width: int) -> list[Hint]:

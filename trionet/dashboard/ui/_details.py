@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: The minimum width of the screen for details at the right, and their share of it.
 BESIDE_MIN: Final = 160
-BESIDE_SHARE: Final = 0.36
+BESIDE_SHARE: Final = 0.32
 #: The minimum size of the screen for details below the rows.
 BELOW_COLUMNS_MIN: Final = 100
 BELOW_LINES_MIN: Final = 20

@@ -32,7 +32,7 @@ KEYS: Final = (
     (
         ("/", "filter: rows with all of these words; !word excludes"),
         ("s, r", "sort by the next column; reverse the order"),
-        ("i", "details of the selected row, on or off"),
+        ("w", "details of the selected row, on or off"),
         ("p, space", "pause: freeze the screen while data is still read"),
         ("+ -", "refresh more often, less often"),
         ("x", "export the view: .svg, .html, .txt, .json, .csv"),

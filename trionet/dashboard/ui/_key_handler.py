@@ -224,7 +224,7 @@ _OPERATIONS: Final[Mapping[str, Callable[[Ui], None]]] = {
     "-": lambda ui: ui.change_refresh(1),
     **dict.fromkeys(("?", "f1"), Ui.show_help),
     ".": Ui.show_menu,
-    "i": Ui.toggle_details,
+    "w": Ui.toggle_details,
 }
 
 

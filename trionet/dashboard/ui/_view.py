@@ -144,7 +144,7 @@ class View:
         return ()
 
     def details(self, row: Any, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002
-        """Return the lines about the selected row that its fields do not tell, such as a chart.
+        """Return the lines about the selected row that are not fields of it, such as a chart.
 
         A screen with room to spare shows the values of all columns of the row, also of columns that
         the table has no room for, and below them these lines.

@@ -87,7 +87,7 @@ def _wide(model: Model, pen: Pen) -> Iterator[Line]:
 
 
 def _narrow(model: Model, pen: Pen) -> Iterator[Line]:
-    """Yield a line or two of each block, so that all are on a screen of 80x24, and then the rest."""
+    """Yield a line or two of each block, so that all are on 80x24, and then the rest."""
     half = attrs.evolve(pen, width=(pen.width - _GAP) // 2)
     load = [
         *figure_lines.request_queue(model, half),

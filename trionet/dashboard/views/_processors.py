@@ -117,8 +117,9 @@ class TrioView(View):
     help = (
         "The trio loop and its tasks. A pass of the loop runs every ready task. Tasks that become "
         "ready during a pass wait until it ends, so the duration of a pass is the lag of all of "
-        "them. Percentiles cover the time since the start. The tasks are a tree from the root down: each is below the "
-        "task that opened its nursery, and a task with several nurseries has a row for each. "
+        "them. Percentiles cover the time since the start. The tasks are a tree from the root "
+        "down: each is below the task that opened its nursery, and a task with several nurseries "
+        "has a row for each. "
         "SHARE is the share of the loop's time in which a task ran since the last read; it is "
         "measured while this view is shown. WAITS FOR is the function of trio that the task has "
         "called, and IN the function that has called it. The command :sort share lists the "

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import attrs
 from rich.style import Style
 
-from ...protocol import error_codes
 from ..drawing import _palette as palette
 from ..drawing import _units as units
 from ..drawing._cells import Line, Pen
@@ -34,7 +33,11 @@ def _api(row: RequestRow) -> str:
 
 
 def _error(row: RequestRow) -> str | None:
-    return error_codes.name_of(row.error_code) if row.error_code else None
+    if not row.error_code:
+        return None
+    from ...protocol import error_codes  # the first frame does not need it
+
+    return error_codes.name_of(row.error_code)
 
 
 def _phase_ms(index: int, row: RequestRow) -> float:
