@@ -67,7 +67,7 @@ async def test_the_normal_end_waits_for_accepted_records_until_they_expire(
             async with open_broker({"listeners": f"PLAINTEXT://{ADDRESS}"}, network=network):
                 await producer.send("orders", b"one")
             began.append(trio.current_time())
-            await producer.enqueue("orders", b"two")
+            _ = await producer.enqueue("orders", b"two")
 
     began: list[float] = []
     with pytest.raises(UndeliveredError) as raised:
