@@ -400,9 +400,9 @@ class Producer:
 
         Args:
             topic: see :meth:`send_batch`.
-            batches: the partition and the records of each batch; None to choose the partition. There
-                is at least one record, and a batch of several is at most as large as
-                ``batch.size``, ``max.request.size`` and ``buffer.memory`` allow.
+            batches: the partition and the records of each batch, at least one; None to choose the
+                partition. A batch of several records is at most as large as ``batch.size``,
+                ``max.request.size`` and ``buffer.memory`` allow.
 
         Returns:
             The deliveries of the records; :meth:`flush` waits for them.
