@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import ClassVar, Final
+from typing import Final
 
+import attrs
 from rich.color import Color, ColorSystem
 from rich.style import Style
 
@@ -26,21 +27,21 @@ from ._cells import Frame, Line
 Rgb = tuple[int, int, int]
 
 
+@attrs.frozen
 class Theme:
     """The styles of all roles.
 
-    Args:
+    Attributes:
         name: ``dark`` or ``light``.
         styles: the styles, keyed by role; a role without an entry is shown as it is.
     """
 
-    def __init__(self, name: str, styles: Mapping[Style, Style]) -> None:
-        self.name = name
-        self._styles = styles
+    name: str
+    styles: Mapping[Style, Style]
 
     def style(self, role: Style) -> Style:
         """Return what a role looks like."""
-        return self._styles.get(role, role)
+        return self.styles.get(role, role)
 
     def applied(self, frame: Frame) -> Frame:
         """Return a frame in which styles have replaced the roles."""
@@ -54,6 +55,7 @@ def _applied(line: Line, theme: Theme) -> Line:
     ]
 
 
+@attrs.frozen
 class Look:
     """The backgrounds and colours of a theme.
 
@@ -71,101 +73,99 @@ class Look:
         rule: the colour of lines, which are not text.
     """
 
-    background: ClassVar[str]
-    foreground: ClassVar[str]
-    backgrounds: ClassVar[tuple[str, ...]]
-    texts: ClassVar[Mapping[Style, str]]
-    ansi: ClassVar[Mapping[Style, int | None]]
-    blocks: ClassVar[Mapping[Style, tuple[str, str]]]
-    parts: ClassVar[tuple[str, ...]]
-    labels: ClassVar[tuple[str, ...]]
-    label_text: ClassVar[str]
-    ansi_parts: ClassVar[tuple[int | None, ...]]
-    ramp: ClassVar[tuple[str, ...]]
-    rule: ClassVar[str]
+    background: str
+    foreground: str
+    backgrounds: tuple[str, ...]
+    texts: Mapping[Style, str]
+    ansi: Mapping[Style, int | None]
+    blocks: Mapping[Style, tuple[str, str]]
+    parts: tuple[str, ...]
+    labels: tuple[str, ...]
+    label_text: str
+    ansi_parts: tuple[int | None, ...]
+    ramp: tuple[str, ...]
+    rule: str
 
 
-class _Dark(Look):
-    background = "#16181d"
-    foreground = "#dee2e6"
-    # Black, and the usual dark greys up to the lightest of the well-known themes.
-    backgrounds = ("#000000", "#16181d", "#1e1e2e", "#282c34", "#2e3440")
-    texts: ClassVar = {
-        palette.DIM: "#a3abb8",
-        palette.TITLE: "#7cc7ff",
-        palette.KEY: "#ffb454",
-        palette.GOOD: "#4fd6a0",
-        palette.NOTE: "#f0e442",
-        palette.ALARM: "#ff9b7d",
-        palette.CHART: "#56b4e9",
-    }
-    ansi: ClassVar = {
-        palette.TITLE: 6,
-        palette.KEY: 3,
-        palette.GOOD: 2,
-        palette.NOTE: 3,
-        palette.ALARM: 9,
-        palette.CHART: 6,
-    }
-    blocks: ClassVar = {
-        palette.HEADING: ("#c9d1dc", "#222b38"),
-        palette.SORTED: ("#7cc7ff", "#222b38"),
-        palette.BAR: ("#e6ebf2", "#2a3648"),
-        palette.BAR_GOOD: ("#5fe0ac", "#2a3648"),
-        palette.BAR_ALARM: ("#ffb09a", "#2a3648"),
-        palette.CURSOR: ("#ffffff", "#2f5a8a"),
-        palette.TAB: ("#0b1622", "#7cc7ff"),
-    }
-    parts = ("#e69f00", "#56b4e9", "#3dcfa2", "#f0e442", "#93b4ff", "#e29ac0")
-    # Deeper than the parts: large areas of bright colour would outshine all text around them.
-    labels = ("#8a5a00", "#0a68a8", "#00694d", "#6b6200", "#3f55b8", "#94357a")
-    label_text = "#f4f7fa"
-    ansi_parts = (3, 6, 2, 11, 14, 13)
-    ramp = ("#4aa8ff", "#3cc8e0", "#4fdcb4", "#a5ec9a")
-    rule = "#4a5568"
-
-
-class _Light(Look):
-    background = "#ffffff"
-    foreground = "#1f2933"
-    backgrounds = ("#ffffff", "#fdf6e3", "#eff1f5")
-    texts: ClassVar = {
-        palette.DIM: "#59616e",
-        palette.TITLE: "#0a5fae",
-        palette.KEY: "#865400",
-        palette.GOOD: "#00664a",
-        palette.NOTE: "#6b5500",
-        palette.ALARM: "#b02a00",
-        palette.CHART: "#0a5fae",
-    }
-    # Green, yellow and cyan cannot be read on white, so that words and marks must do.
-    ansi: ClassVar = {
-        palette.TITLE: 4,
-        palette.KEY: 5,
-        palette.GOOD: None,
-        palette.NOTE: 5,
-        palette.ALARM: 1,
-        palette.CHART: 4,
-    }
-    blocks: ClassVar = {
-        palette.HEADING: ("#333c48", "#e6ebf2"),
-        palette.SORTED: ("#0a5aa6", "#e6ebf2"),
-        palette.BAR: ("#1c2733", "#d5dfeb"),
-        palette.BAR_GOOD: ("#005a41", "#d5dfeb"),
-        palette.BAR_ALARM: ("#9c2a00", "#d5dfeb"),
-        palette.CURSOR: ("#0b1622", "#b5d5f7"),
-        palette.TAB: ("#ffffff", "#0a5fae"),
-    }
-    parts = ("#8a5a00", "#0a68a8", "#00694d", "#6b6200", "#2f4fc0", "#94357a")
-    labels = ("#8a5a00", "#0a68a8", "#00694d", "#6b6200", "#2f4fc0", "#94357a")
-    label_text = "#ffffff"
-    ansi_parts = (1, 4, None, 5, 4, 5)
-    ramp = ("#1d63b8", "#0f668a", "#0a6b5c", "#2f6b2a")
-    rule = "#b6bfcb"
-
-
-#: The looks, keyed by the names of the themes.
-LOOKS: Final[Mapping[str, Look]] = {"dark": _Dark(), "light": _Light()}
+LOOKS: Final[Mapping[str, Look]] = {
+    "dark": Look(
+        background="#16181d",
+        foreground="#dee2e6",
+        # Black, and the usual dark greys up to the lightest of the well-known themes.
+        backgrounds=("#000000", "#16181d", "#1e1e2e", "#282c34", "#2e3440"),
+        texts={
+            palette.DIM: "#a3abb8",
+            palette.TITLE: "#7cc7ff",
+            palette.KEY: "#ffb454",
+            palette.GOOD: "#4fd6a0",
+            palette.NOTE: "#f0e442",
+            palette.ALARM: "#ff9b7d",
+            palette.CHART: "#56b4e9",
+        },
+        ansi={
+            palette.TITLE: 6,
+            palette.KEY: 3,
+            palette.GOOD: 2,
+            palette.NOTE: 3,
+            palette.ALARM: 9,
+            palette.CHART: 6,
+        },
+        blocks={
+            palette.HEADING: ("#c9d1dc", "#222b38"),
+            palette.SORTED: ("#7cc7ff", "#222b38"),
+            palette.BAR: ("#e6ebf2", "#2a3648"),
+            palette.BAR_GOOD: ("#5fe0ac", "#2a3648"),
+            palette.BAR_ALARM: ("#ffb09a", "#2a3648"),
+            palette.CURSOR: ("#ffffff", "#2f5a8a"),
+            palette.TAB: ("#0b1622", "#7cc7ff"),
+        },
+        parts=("#e69f00", "#56b4e9", "#3dcfa2", "#f0e442", "#93b4ff", "#e29ac0"),
+        # Deeper than the parts: large areas of bright colour would outshine all text around them.
+        labels=("#8a5a00", "#0a68a8", "#00694d", "#6b6200", "#3f55b8", "#94357a"),
+        label_text="#f4f7fa",
+        ansi_parts=(3, 6, 2, 11, 14, 13),
+        ramp=("#4aa8ff", "#3cc8e0", "#4fdcb4", "#a5ec9a"),
+        rule="#4a5568",
+    ),
+    "light": Look(
+        background="#ffffff",
+        foreground="#1f2933",
+        backgrounds=("#ffffff", "#fdf6e3", "#eff1f5"),
+        texts={
+            palette.DIM: "#59616e",
+            palette.TITLE: "#0a5fae",
+            palette.KEY: "#865400",
+            palette.GOOD: "#00664a",
+            palette.NOTE: "#6b5500",
+            palette.ALARM: "#b02a00",
+            palette.CHART: "#0a5fae",
+        },
+        # Green, yellow and cyan cannot be read on white, so that words and marks must do.
+        ansi={
+            palette.TITLE: 4,
+            palette.KEY: 5,
+            palette.GOOD: None,
+            palette.NOTE: 5,
+            palette.ALARM: 1,
+            palette.CHART: 4,
+        },
+        blocks={
+            palette.HEADING: ("#333c48", "#e6ebf2"),
+            palette.SORTED: ("#0a5aa6", "#e6ebf2"),
+            palette.BAR: ("#1c2733", "#d5dfeb"),
+            palette.BAR_GOOD: ("#005a41", "#d5dfeb"),
+            palette.BAR_ALARM: ("#9c2a00", "#d5dfeb"),
+            palette.CURSOR: ("#0b1622", "#b5d5f7"),
+            palette.TAB: ("#ffffff", "#0a5fae"),
+        },
+        parts=("#8a5a00", "#0a68a8", "#00694d", "#6b6200", "#2f4fc0", "#94357a"),
+        labels=("#8a5a00", "#0a68a8", "#00694d", "#6b6200", "#2f4fc0", "#94357a"),
+        label_text="#ffffff",
+        ansi_parts=(1, 4, None, 5, 4, 5),
+        ramp=("#1d63b8", "#0f668a", "#0a6b5c", "#2f6b2a"),
+        rule="#b6bfcb",
+    ),
+}
 DARK: Final = "dark"
 LIGHT: Final = "light"
 THEMES: Final = tuple(LOOKS)
