@@ -27,21 +27,21 @@ from ._cells import Frame, Line
 Rgb = tuple[int, int, int]
 
 
-@attrs.frozen
 class Theme:
     """The styles of all roles.
 
-    Attributes:
+    Args:
         name: ``dark`` or ``light``.
         styles: the styles, keyed by role; a role without an entry is shown as it is.
     """
 
-    name: str
-    styles: Mapping[Style, Style]
+    def __init__(self, name: str, styles: Mapping[Style, Style]) -> None:
+        self.name = name
+        self._styles = styles
 
     def style(self, role: Style) -> Style:
         """Return what a role looks like."""
-        return self.styles.get(role, role)
+        return self._styles.get(role, role)
 
     def applied(self, frame: Frame) -> Frame:
         """Return a frame in which styles have replaced the roles."""
