@@ -133,7 +133,6 @@ def run(arguments: Namespace) -> int:
 
 
 def _check(arguments: Namespace) -> None:
-    from trionet.dashboard._once import ROLLING_FORMS
     from trionet.dashboard.ui._ui import REFRESH_SECONDS
     from trionet.dashboard.views import VIEWS
 
@@ -150,10 +149,8 @@ def _check(arguments: Namespace) -> None:
         raise ConfigError(f"--interval {arguments.interval:g}: must be {least:g} to 86,400 seconds")
     elif arguments.once:
         raise ConfigError("--once and --interval cannot be combined")
-    elif arguments.format not in (None, *ROLLING_FORMS):
-        raise ConfigError(
-            f"--format {arguments.format}: --interval supports {', '.join(ROLLING_FORMS)}"
-        )
+    elif arguments.format is not None:
+        _check_rolling_form(arguments.format)
     if arguments.count is not None and arguments.count < 1:
         raise ConfigError(f"--count {arguments.count}: must be at least 1")
     if arguments.size is not None and not _SIZE.fullmatch(arguments.size):
@@ -163,6 +160,13 @@ def _check(arguments: Namespace) -> None:
     for name in ("metrics_token_file", "metrics_ca_file"):
         if arguments.metrics is None and getattr(arguments, name) is not None:
             raise ConfigError(f"--{name.replace('_', '-')} requires --metrics URL")
+
+
+def _check_rolling_form(form: str) -> None:
+    from trionet.dashboard._once import ROLLING_FORMS  # which a screen does not need
+
+    if form not in ROLLING_FORMS:
+        raise ConfigError(f"--format {form}: --interval supports {', '.join(ROLLING_FORMS)}")
 
 
 def open_source(arguments: Namespace) -> AbstractAsyncContextManager[Source]:

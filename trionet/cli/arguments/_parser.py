@@ -5,10 +5,8 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
-
-from trionet.protocol._config_types import nearest
 
 #: Adds one argument, or a few that belong together, to a parser or to a group of its arguments.
 Argument: TypeAlias = "Callable[[Any], object]"
@@ -54,7 +52,7 @@ class Parser(argparse.ArgumentParser):
 
     def _hint(self, unknown: Sequence[str]) -> str:
         names = [word.partition("=")[0] for word in unknown if word.startswith("--")]
-        return nearest(names[0], self._option_string_actions) if names else ""
+        return _nearest(names[0], self._option_string_actions) if names else ""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         choices = action.choices
@@ -63,7 +61,7 @@ class Parser(argparse.ArgumentParser):
             names = [str(each) for each in choices]
             raise argparse.ArgumentError(
                 None if isinstance(action, _SubParsers) else action,
-                f"{what} {value!r}{nearest(value, names)} (choose from {', '.join(names)})",
+                f"{what} {value!r}{_nearest(value, names)} (choose from {', '.join(names)})",
             )
         super()._check_value(action, value)
 
@@ -240,3 +238,9 @@ class Subcommands:
             )
             subparser.set_defaults(run_subcommand=verb.run, prog=subparser.prog)
             verb.add_arguments(subparser)
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    from trionet.protocol._config_types import nearest  # only for errors
+
+    return nearest(word, known)

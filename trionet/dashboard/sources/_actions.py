@@ -1,8 +1,8 @@
 """The operations of the dashboard, each of which returns a sentence about its result.
 
 The operations are ordinary client requests, which the cluster authorizes. The user interface asks
-for confirmation first. The client is imported when an operation needs it, because the import takes
-longer than drawing the first frame.
+for confirmation first. The client and the network are imported when an operation needs them, because
+the import takes longer than drawing the first frame.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from ...errors import TrionetError
-from ...net._network import SYSTEM, Network
 
 if TYPE_CHECKING:
     from ...client._topic_partition import TopicPartition
     from ...client.admin import Admin, OffsetSpec
+    from ...net._network import Network
 
 CloseConnection = Callable[[str], Awaitable[bool]]
 """``async (connection id) -> whether the connection existed``."""
@@ -37,7 +37,7 @@ class Actions:
         settings: the client settings, keyed by Kafka's names, including TLS and SASL.
         close: closes a connection of the broker; None if this is not possible.
         order: has the broker do something else; None if this is not possible.
-        network: opens the connections.
+        network: opens the connections; None for those of the system.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Actions:
         *,
         close: CloseConnection | None = None,
         order: Order | None = None,
-        network: Network = SYSTEM,
+        network: Network | None = None,
     ) -> None:
         self._bootstrap_servers = bootstrap_servers
         self._settings = dict(settings or {})
@@ -238,12 +238,13 @@ class Actions:
             TrionetError: the record was not written, or the outcome is unknown.
         """
         from ...client.producer import open_producer
+        from ...net._network import SYSTEM
 
         async with self._admin() as admin:
             # A producer would let the broker create the topic, so a typo would leave one behind.
             (await admin.describe_topics([topic])).checked()
         async with open_producer(
-            self._bootstrap_servers, self._settings, network=self._network
+            self._bootstrap_servers, self._settings, network=self._network or SYSTEM
         ) as producer:
             written = await producer.send(topic, value, key=key)
         return f"wrote {topic} partition {written.partition} offset {written.offset}"
@@ -251,9 +252,10 @@ class Actions:
     @asynccontextmanager
     async def _admin(self) -> AsyncIterator[Admin]:
         from ...client.admin import open_admin
+        from ...net._network import SYSTEM
 
         async with open_admin(
-            self._bootstrap_servers, self._settings, network=self._network
+            self._bootstrap_servers, self._settings, network=self._network or SYSTEM
         ) as admin:
             yield admin
 
