@@ -17,14 +17,15 @@ import attrs
 from trionet.dashboard.model import _rows as row_types
 from trionet.dashboard.model._figures import History
 from trionet.dashboard.model._model import Model
-from trionet.dashboard.model._pipeline import (
+from trionet.dashboard.model._pipeline_rows import (
     AnomalyRow,
     IncidentRow,
     MinuteRow,
     SeriesRow,
     TalkerRow,
 )
-from trionet.dashboard.model._rows import ConnectionRow, LogRow, Section
+from trionet.dashboard.model._rows import ConnectionRow, LogRow
+from trionet.dashboard.model._section import Section
 from trionet.dashboard.model._snapshot import (
     HANDLERS_IDLE,
     LOOP_IDLE_SECONDS,

@@ -22,7 +22,7 @@ from .drawing._themes import DARK
 from .model._figures import FIGURES
 from .model._model import Model
 from .model._pipeline import Pipeline
-from .model._rows import Section
+from .model._section import Section
 from .ui._screen import draw
 from .ui._ui import Ui
 from .ui._view import View

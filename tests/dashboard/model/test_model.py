@@ -9,7 +9,8 @@ import pytest
 
 from trionet.dashboard.model import _snapshot as readings
 from trionet.dashboard.model._model import Model
-from trionet.dashboard.model._rows import GroupRow, MemberRow, QuotaRow, Section
+from trionet.dashboard.model._rows import GroupRow, MemberRow, QuotaRow
+from trionet.dashboard.model._section import Section
 from trionet.dashboard.model._snapshot import BrokerSnapshot
 from trionet.metrics._request_times import PHASES
 

@@ -12,8 +12,9 @@ from support import frames
 from support.dashboard_model import HOSTILE_NAMES, busy_model, filled, full_model
 from trionet.dashboard.drawing._cells import ASCII, UNICODE, Frame, Glyphs
 from trionet.dashboard.drawing._export import as_text
+from trionet.dashboard.model._about import About
 from trionet.dashboard.model._model import Model
-from trionet.dashboard.model._rows import About, TopicRow
+from trionet.dashboard.model._rows import TopicRow
 from trionet.dashboard.terminal._keys import Key
 from trionet.dashboard.ui._bars import general_hints
 from trionet.dashboard.ui._key_handler import KeyHandler

@@ -14,7 +14,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
-from ..model._rows import Section
+from ..model._section import Section
 from . import _palette as palette
 from ._cells import Line, Pen, fit_sanitized, shares
 from ._graphs import graph, samples, trend

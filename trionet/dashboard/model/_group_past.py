@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from ._figures import TREND_STEP_SECONDS, TREND_STEPS_HELD, SteppedHistory
-from ._rows import GroupRow
+
+if TYPE_CHECKING:
+    from ._rows import GroupRow
 
 #: How long a partition counts as moved, in seconds.
 MOVED_SECONDS: Final = 10.0

@@ -27,57 +27,38 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from ._about import About
 from ._figures import Figures
 from ._group_past import GroupPast
 from ._pipeline import Pipeline
 from ._rates import BrokerRates
-from ._rows import (
-    About,
-    ApiRow,
-    BrokerRow,
-    ChannelCounts,
-    ClosedRow,
-    CloseReasonRow,
-    ConfigRow,
-    ConnectionRow,
-    FaultRow,
-    FetchSessionRow,
-    GroupRow,
-    LogRow,
-    PartitionRow,
-    ProcessorRow,
-    QuotaRow,
-    RequestRow,
-    Section,
-    TaskRow,
-    TopicRow,
-    TransactionRow,
-    connection_row,
-    fault_row,
-    from_internals,
-    row_factory,
-    task_row,
-    with_internals,
-)
+from ._section import Section
 from ._snapshot import COUNTS, LEVELS, MALFORMED, BrokerSnapshot, counters, gauges, read_figures
 from ._tail import RECORDS_MAX, TailRow
-from ._task_tree import in_tree_order
 
 if TYPE_CHECKING:
     from ...client.consumer import ConsumerRecord
+    from ._rows import (
+        ApiRow,
+        BrokerRow,
+        ChannelCounts,
+        ClosedRow,
+        CloseReasonRow,
+        ConfigRow,
+        ConnectionRow,
+        FaultRow,
+        FetchSessionRow,
+        GroupRow,
+        LogRow,
+        PartitionRow,
+        ProcessorRow,
+        QuotaRow,
+        RequestRow,
+        TaskRow,
+        TopicRow,
+        TransactionRow,
+    )
 
-#: The functions that convert rows, keyed by the name of the list in ``/snapshot``.
-_MAKERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
-    "recently_closed": row_factory(ClosedRow),
-    "fetch_sessions": row_factory(FetchSessionRow),
-    "log": row_factory(LogRow),
-    "faults": fault_row,
-}
-#: The functions that convert rows given the row of the read before, or None, for rates.
-_GROWN: Mapping[str, Callable[[Mapping[str, Any], Any], Any]] = {
-    "connections": connection_row,
-    "tasks": task_row,
-}
 #: The maximum number of the busiest connections.
 BUSIEST_MAX = 10
 #: The maximum number of requests kept of the connection that is shown.
@@ -86,8 +67,6 @@ REQUESTS_MAX = 500
 _UNKNOWN_FORMAT = "this broker reports some data in an unknown format"
 #: The subject of the alarm that no broker can be reached.
 REACHABILITY: Final = "reachability"
-_quota = row_factory(QuotaRow)
-_CHANNELS = tuple(field.name for field in attrs.fields(ChannelCounts))
 
 
 def _activity(row: ConnectionRow) -> tuple[float, float]:
@@ -206,6 +185,8 @@ class Model:
 
         Counters keep their last values, shown with an age. Rates and histories become unknown.
         """
+        from ._rows import QuotaRow
+
         self.about = attrs.evolve(self.about, uptime_seconds=None)
         self.channels = None
         self.apis.amend(self._rates.unknown_apis(self.apis))
@@ -281,6 +262,8 @@ class Model:
 
     def _update_parts(self, snapshot: BrokerSnapshot, now: float) -> set[str]:
         """Update each part, and return the names of parts in an unknown format."""
+        from ._rows import channel_counts, quota_row
+
         unknown: set[str] = set()
         parts: list[tuple[str, Section[Any, Any], Callable[[BrokerSnapshot], Any]]] = [
             ("apis", self.apis, self._rates.apis),
@@ -299,13 +282,13 @@ class Model:
             else:
                 section.replace(rows, now)
         try:
-            self.channels = ChannelCounts(*map(snapshot.about["channels"].__getitem__, _CHANNELS))
+            self.channels = channel_counts(snapshot.about["channels"])
         except MALFORMED:  # or an older broker; the figures about them say which
             self.channels = None
         self._connection_quotas = {}
         try:
             self._connection_quotas = {
-                (values["entity"], values["key"]): _quota(values)
+                (values["entity"], values["key"]): quota_row(values)
                 for values in snapshot.about.get("quotas", ())
             }
         except MALFORMED:
@@ -340,11 +323,13 @@ class Model:
             section: the name of the list in ``/snapshot``.
             rows: the rows as JSON objects.
         """
-        grown = _GROWN.get(section)
+        from ._rows import GROWN, MAKERS
+
+        grown = GROWN.get(section)
         if grown is not None:
             before = self._lists[section]
             return {each["number"]: grown(each, before.get(each["number"])) for each in rows}
-        return {row.number: row for row in map(_MAKERS[section], rows)}
+        return {row.number: row for row in map(MAKERS[section], rows)}
 
     def replace_rows(self, section: str, rows: dict[int, Any], total: int, now: float) -> None:
         """Replace all rows of a list.
@@ -357,6 +342,8 @@ class Model:
             now: the current time in seconds on this loop's clock.
         """
         if section == "tasks":
+            from ._task_tree import in_tree_order
+
             rows = in_tree_order(rows.values())
         elif section == "connections":
             self.busiest = nlargest(BUSIEST_MAX, rows.values(), key=_activity)
@@ -465,6 +452,8 @@ class Model:
             all_of: the names of all groups, so that others are dropped; None if not known.
             total: the number of groups, if known.
         """
+        from ._rows import with_internals
+
         inside = self._group_internals
         pasts = self._group_pasts
         rows = {id: pasts.setdefault(id, GroupPast()).update(row) for id, row in rows.items()}
@@ -485,6 +474,8 @@ class Model:
 
     def update_group_internals(self, groups: Iterable[Mapping[str, Any]], now: float) -> None:
         """Update the groups from a broker's snapshot, which may be partial."""
+        from ._rows import from_internals, with_internals
+
         rows = {}
         for values in groups:
             id = values["id"]

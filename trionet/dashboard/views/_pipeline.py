@@ -15,7 +15,7 @@ from ..ui._view import Link, View
 
 if TYPE_CHECKING:
     from ..model._model import Model
-    from ..model._pipeline import AnomalyRow, IncidentRow, MinuteRow, SeriesRow, TalkerRow
+    from ..model._pipeline_rows import AnomalyRow, IncidentRow, MinuteRow, SeriesRow, TalkerRow
 
 
 def _time(window: str) -> str:
