@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 from ...errors import TrionetError
 from ..model._model import Model
-from ..model._rows import TopicRow
 from ..model._snapshot import MALFORMED, BrokerSnapshot
 from ._http_client import HttpClient
 from ._network_source import MetricsListenerReader, NetworkSource
+
+if TYPE_CHECKING:
+    from ..model._rows import TopicRow
 
 #: The reason shown for data that only Kafka's protocol has.
 NOT_KAFKA: Final = "not part of Jafka's protocol, which is Kafka 0.7's"
@@ -63,6 +65,8 @@ class JafkaSource(NetworkSource):
 
 
 def _row(name: str, sizes: list[int]) -> TopicRow:
+    from ..model._rows import TopicRow
+
     return TopicRow(name, "", False, len(sizes), 1, 0, 0, bytes=sum(sizes))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import quote, urlencode
 
@@ -17,7 +18,6 @@ import trio
 
 from ...errors import TrionetError
 from ..model._model import Model
-from ..model._rows import request_row, transaction_from_snapshot
 from ..model._snapshot import MALFORMED, BrokerSnapshot, from_json, from_snapshot
 from ._http_client import HttpClient
 from ._local_source import NoLocalSocketError
@@ -110,6 +110,8 @@ class NetworkSource:
 
     async def run(self, model: Model, *, task_status: Started = trio.TASK_STATUS_IGNORED) -> None:
         """Update the model until cancelled; see :class:`.Source`."""
+        # Beside the loop, which may be that of a broker. A first frame does not wait for it.
+        await trio.to_thread.run_sync(import_module, "..model._rows", __package__)
         is_started = has_succeeded = False
         succeeded_at = trio.current_time()
         while True:
@@ -167,6 +169,8 @@ class NetworkSource:
 
     async def _read_requests(self, model: Model, connection: str) -> None:
         """Read the newest requests of a connection, as many as are worth showing."""
+        from ..model._rows import request_row
+
         last = next(iter(model.requests), 0)
         is_first = model.requests.updated_at is None
         try:
@@ -188,6 +192,8 @@ class NetworkSource:
             await self._read_list(model, "recently_closed")
 
     async def _read_list(self, model: Model, name: str) -> None:
+        from ..model._rows import transaction_from_snapshot
+
         rows, total = await self._reader.rows(name)
         converted: dict[Any, Any] = {}
         for first in range(0, len(rows), ROWS_PER_STEP):
