@@ -23,9 +23,9 @@ from ..broker.security._scram_credentials import add_scram_user
 from ..errors import ConfigError, TrionetError
 from ..metrics._log_ring import LogRing
 from ..net.sasl._scram import HASHES
-from ._signals import start_logging, watch_signals
 from .arguments._values import key_value
 from .clients._connection import DEFAULT_SERVERS, first_line_of
+from .terminal._serving import start_logging, watch_signals
 
 # Keys of TLS and SASL, except those that apply only to the metrics listener.
 _SECURITY_KEY = re.compile(

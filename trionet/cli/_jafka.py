@@ -40,7 +40,7 @@ def run(arguments: Namespace) -> int:
     import trio  # here, as all that is imported below: --help must be fast
 
     from .._util._descriptors import raise_descriptor_limit
-    from ._signals import start_logging
+    from .terminal._serving import start_logging
 
     start_logging(arguments.log_level)
     settings = _settings(arguments)
@@ -77,7 +77,7 @@ async def _serve(settings: dict[str, object]) -> None:
 
     from .._util._raising import raise_single_error
     from ..jafka._broker import open_jafka_broker
-    from ._signals import watch_signals
+    from .terminal._serving import watch_signals
 
     log = logging.getLogger("trionet.jafka")
     stopping = trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT)

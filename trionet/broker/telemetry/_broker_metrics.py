@@ -152,7 +152,7 @@ class BrokerMetrics:
         registry: the registry of collectors; further collectors may be registered.
         log: the recent log lines to report.
         sections: the sections of ``/snapshot`` by name.
-        streams: the lists that are only made while somebody asks for them, by name.
+        streams: the lists that are only made on request, by name.
         orders: the actions by path.
         endpoint: the bound address of the metrics listener; None if it is not open.
         url: the base URL of the metrics listener, such as ``http://127.0.0.1:9404``; None if it is

@@ -1,6 +1,6 @@
 """The positions of a group's members: the offsets from which they fetch next.
 
-The committed offset of a consumer that commits every few seconds is thousands of records behind
+The committed offset of a consumer that commits every few seconds is thousands of records below
 what the consumer has fetched. A broker learns of the latter in each fetch, but a fetch names no
 group. Its client does have an id and an address, as members have, and members are assigned
 partitions, so the fetcher of a member's partition is found by all three. If that is ambiguous, as

@@ -52,21 +52,6 @@ class ConnectionSettings:
 
 
 @attrs.frozen
-class FailedAttempt:
-    """A connection attempt that failed before it had a channel.
-
-    Attributes:
-        node: the node.
-        cause: why it failed.
-        because: the exception that ended the attempt, without its traceback.
-    """
-
-    node: Node
-    cause: str
-    because: BaseException
-
-
-@attrs.frozen
 class _Attempt:
     """A connection attempt that is waiting for a host name lookup."""
 
@@ -105,7 +90,7 @@ class Connections:
         self._numbers = itertools.count(1)
         self._lookups: dict[str, dict[int, _Attempt]] = {}
         self._threads = trio.CapacityLimiter(LOOKUPS_MAX)
-        self._failed: dict[int, FailedAttempt] = {}
+        self._failed: dict[int, tuple[Node, str, BaseException]] = {}
 
     @property
     def protocol(self) -> SecurityProtocol:
@@ -190,13 +175,12 @@ class Connections:
 
     def _fail(self, node_id: int, cause: str, because: BaseException) -> None:
         del self._attempts[node_id]
-        self._failed[node_id] = FailedAttempt(
-            self._nodes.pop(node_id), cause, because.with_traceback(None)
-        )
+        node = self._nodes.pop(node_id)
+        self._failed[node_id] = node, cause, because.with_traceback(None)
         self._selector.wakeup()
 
-    def take_failed(self) -> list[FailedAttempt]:
-        """Take the attempts that have failed without a channel since the last call."""
+    def take_failed(self) -> list[tuple[Node, str, BaseException]]:
+        """Take the attempts that failed without a channel: node, cause, and the exception."""
         failed, self._failed = self._failed, {}
         return list(failed.values())
 

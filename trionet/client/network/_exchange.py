@@ -204,8 +204,8 @@ class Exchange:
             self._handle_received(channel, received, now)
         for channel in result.disconnected:
             self._handle_disconnected(channel, now)
-        for each in self._connections.take_failed():
-            self._connection_failed(each.node, each.cause, each.because, now)
+        for node, cause, because in self._connections.take_failed():
+            self._connection_failed(node, cause, because, now)
         for channel in result.connected:
             self.setup.connected(channel.attachment)
         self._discover(now)

@@ -12,8 +12,8 @@ from ._rows import TaskRow
 def in_tree_order(rows: Iterable[TaskRow]) -> dict[int, TaskRow]:
     """Return the tasks in the order of their tree, keyed by number.
 
-    A task with tasks in several nurseries has a row for each of them, above its tasks. Tasks whose parent is
-    not among the rows, since they began while the list was read, are at the root.
+    A task with tasks in several nurseries has a row for each of them, above its tasks. Tasks whose
+    parent is not among the rows, since they began while the list was read, are at the root.
 
     Args:
         rows: the tasks in any order.

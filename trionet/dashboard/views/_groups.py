@@ -187,8 +187,8 @@ class GroupView(_OneGroup):
         "marked with +, and dots stand for partitions of others. Below, COMMITTED is the offset "
         "from which a new owner would read, POSITION the one that the member fetches next. LAG "
         "counts from COMMITTED to END, and UNREAD from POSITION. LAG is unknown without a "
-        "committed offset. Only a trionet broker reports positions, as far as it can tell them: "
-        "clients of several groups that have one client id cannot be told apart, and a client "
+        "committed offset. Only a trionet broker reports positions, as far as it knows them: "
+        "clients of several groups that have one client id cannot be distinguished, and a client "
         "without fetch sessions, such as librdkafka, only has a position while it waits for "
         "records. v shows the members."
     )

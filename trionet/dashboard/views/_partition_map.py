@@ -27,9 +27,9 @@ PARTITIONS_MAX: Final = 1_000
 _NAME_CELLS: Final = 18
 _PHASE_CELLS: Final = 8
 _LAG_CELLS: Final = 8
-#: The number of characters of a member id that tells members with one client id apart.
+#: The number of characters of a member id that distinguishes members with one client id.
 _ID_CHARS: Final = 4
-_NOBODY: Final = "no member"
+_NO_MEMBER: Final = "no member"
 _MOVED: Final = palette.LABELS[0]
 _ORPHANED: Final = palette.BAR_ALARM
 
@@ -66,7 +66,7 @@ class _Columns:
 def partition_map(row: GroupRow, pen: Pen) -> Iterator[Line]:
     """Draw a line for each member with its lag and its partitions among all.
 
-    Partitions that have moved in the last rebalance stand out, as do those that nobody owns while
+    Partitions that have moved in the last rebalance stand out, as do those without an owner while
     the group has members. Numbers are left out where they do not fit. A group of very many
     partitions has no map.
 
@@ -96,7 +96,7 @@ def partition_map(row: GroupRow, pen: Pen) -> Iterator[Line]:
     if orphans:
         style = _ORPHANED if members and row.state == "Stable" else palette.BAR
         lag = [lags.get(key) for key in orphans]
-        beginning = _beginning(_NOBODY, "" if has_phase else None, lag, pen)
+        beginning = _beginning(_NO_MEMBER, "" if has_phase else None, lag, pen)
         yield beginning + _cells(columns, orphans, (), style, pen)
 
 

@@ -1,9 +1,9 @@
-"""The requests of the connections that somebody watches, one by one.
+"""The requests of watched connections, one by one.
 
 The counts of a server say how long requests take, not what one client does. Recording every request
 for that would cost each of them as much as handling it. So nothing is recorded until the requests
 of a connection are asked for: then the tap takes the place of the server's recorder, and passes on
-all that it gets. It gives the place back once nobody has asked for a while.
+all that it gets. It gives the place back when they have not been asked for in a while.
 """
 
 from __future__ import annotations

@@ -486,7 +486,7 @@ def server_streams(
     server: SocketServer,
     name_of: Callable[[Request], str | None] = lambda request: None,  # noqa: ARG005
 ) -> dict[str, Stream]:
-    """Return the lists of a server that are only made while somebody asks for them, by name.
+    """Return the lists of a server that are only made on request, by name.
 
     Args:
         server: the server.
@@ -502,8 +502,8 @@ def server_streams(
 def server_state(server: SocketServer, requests: RequestSource) -> dict[str, object]:
     """Return the state summary in a server's snapshot.
 
-    The summary contains the listeners, queue sizes, channels by phase, close reasons, totals of the server and of each
-    processor since the start, quotas, and requests by API.
+    The summary contains the listeners, queue sizes, channels by phase, close reasons, totals of the
+    server and of each processor since the start, quotas, and requests by API.
     """
     statistics = server.statistics()
     return {

@@ -47,7 +47,7 @@ Section = Callable[[int, int | None], SectionPage]
 """``(count_max, before) -> page``: rows with a number below ``before``, or the newest rows."""
 
 Stream = Callable[[Mapping[str, str]], Section]
-"""``(parameters) -> section``: a list that costs something while somebody asks for it.
+"""``(parameters) -> section``: a list that costs something from a request for it on, for a while.
 
 It is about what the parameters name, and raises
 :class:`~trionet.server.metrics._http_exchange.Refused` if they name nothing.

@@ -4,8 +4,8 @@ Each task is reported with the function in which it waits and what it waits for,
 ``Processor.poll`` and ``wait_readable``. Coroutines have frames that say so. Compiled ones have
 none, so the coroutine that they await is found among the objects that they refer to.
 
-The time of each step is measured only while somebody asks for the tasks, since it adds a third to
-the cost of a step.
+The time of each step is measured only while the tasks are asked for, since it adds a third to the
+cost of a step.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _WRAPPER: Final = "coroutine_wrapper"
 
 
 class StepTimes(trio.abc.Instrument):
-    """The time that tasks have spent in their steps, measured until nobody asks for it."""
+    """The time that tasks have spent in their steps, measured while it is asked for."""
 
     def __init__(self) -> None:
         self.began_ns = 0

@@ -7,7 +7,7 @@ import signal
 
 import trio
 
-from trionet.cli._signals import watch_signals
+from trionet.cli.terminal._serving import watch_signals
 
 LOG = logging.getLogger("trionet")
 
