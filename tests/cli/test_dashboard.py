@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -52,6 +53,24 @@ def test_without_a_terminal_a_view_is_printed(run: Run) -> None:
     assert (0, "") == (done.status, done.err)
     assert "127.0.0.1" in done.out
     assert "\x1b" not in done.out
+
+
+@pytest.mark.slow
+def test_the_faults_of_a_test_are_seen_from_another_process(run: Run) -> None:
+    with running_broker() as broker:
+        broker.faults.hold("Fetch", client_id="app")
+        done = run(
+            "dashboard", broker.bootstrap_servers, "--view", "faults", "--once", "--format", "json"
+        )
+
+    assert (0, "") == (done.status, done.err)
+    [fault] = json.loads(done.out)
+    assert ("armed", "hold", "Fetch, client_id app", 0) == (
+        fault["state"],
+        fault["action"],
+        fault["which"],
+        fault["hits"],
+    )
 
 
 @pytest.mark.slow

@@ -15,13 +15,14 @@ from .._util._raising import raise_single_error
 from ..errors import TrionetError
 from .drawing import _figure_lines as figure_lines
 from .drawing import _palette as palette
-from .drawing._cells import ASCII, UNICODE, Frame, Glyphs, Line, Pen, wrapped
+from .drawing._cells import ASCII, PICTURE, UNICODE, Frame, Glyphs, Line, Pen, wrapped
 from .drawing._export import FRAME_FORMS, TABLE_FORMS, as_text
 from .drawing._table import exactly, heading_line, layout, row_line
+from .drawing._themes import DARK
 from .model._figures import FIGURES
 from .model._model import Model
 from .model._pipeline import Pipeline
-from .model._rows import Section
+from .model._section import Section
 from .ui._screen import draw
 from .ui._ui import Ui
 from .ui._view import View
@@ -57,7 +58,8 @@ ROLLING: Final[Mapping[str, tuple[str, int]]] = {
 }
 
 #: The formats of :func:`render_once`.
-ONCE_FORMS: Final = ("text", *(form for form in FRAME_FORMS if form != "txt"), *TABLE_FORMS)
+PICTURES: Final = tuple(form for form in FRAME_FORMS if form != "txt")
+ONCE_FORMS: Final = ("text", *PICTURES, *TABLE_FORMS)
 #: The formats of :func:`roll`.
 ROLLING_FORMS: Final = ("text", "json", "csv")
 
@@ -81,6 +83,7 @@ class OnceOptions:
         height: the height of a picture in lines; text has as many lines as the view.
         ascii: whether to print only ASCII.
         filter: the filter for rows, in the syntax of ``/``.
+        theme: the theme of a picture.
     """
 
     view: str = "overview"
@@ -89,11 +92,14 @@ class OnceOptions:
     height: int = 40
     ascii: bool = False
     filter: str = ""
+    theme: str = DARK
 
     @property
     def glyphs(self) -> Glyphs:
         """The characters for drawing."""
-        return ASCII if self.ascii else UNICODE
+        if self.ascii:
+            return ASCII
+        return PICTURE if self.form in PICTURES else UNICODE
 
 
 async def render_once(source: Source, options: OnceOptions) -> str:
@@ -119,8 +125,8 @@ async def render_once(source: Source, options: OnceOptions) -> str:
     ui.current.filter = options.filter
     ui.current.update_fully(model)
     form, width, height, glyphs = options.form, options.width, options.height, options.glyphs
-    if form in FRAME_FORMS and form != "txt":
-        return FRAME_FORMS[form](draw(ui, model, width, height, glyphs))
+    if form in PICTURES:
+        return FRAME_FORMS[form](draw(ui, model, width, height, glyphs), options.theme)
     if form == "text":
         pen = Pen(width, height, glyphs)
         return as_text(Frame(width, whole_view(ui.current, model, pen)))

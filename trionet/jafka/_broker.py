@@ -12,6 +12,7 @@ import attrs
 import trio
 
 from .._util._raising import raise_single_error
+from .._util._trio_task import check_trio
 from ..metrics._log_ring import BackgroundLogRing
 from ..metrics._loop import LoopMonitor
 from ..net.wire._endpoint import Endpoint, SecurityProtocol
@@ -83,12 +84,14 @@ async def open_jafka_broker(
         TrionetError: the data folder misses a part of a log.
         OSError: the address cannot be bound, or the data folder cannot be used. Within the context:
             what was appended could not be flushed.
+        RuntimeError: trio does not run the calling task.
 
     On exit, pending responses have 5 s to be sent. Then all logs are flushed and marked as closed.
 
     Cancellation: closes everything at once. The logs are not flushed, so the next start checks
     them; what was appended is lost only if the machine fails before the system has written it.
     """
+    check_trio("brokers")
     config = JafkaConfig({"port": 0, **(settings or {}), **keywords})
     if config.without_effect:
         logger.info("settings without effect: %s", ", ".join(config.without_effect))

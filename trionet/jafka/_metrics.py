@@ -20,11 +20,17 @@ from ..metrics._loop import LoopMonitor
 from ..metrics._prometheus import gauge
 from ..metrics._registry import Family, Kind, Metric, Registry, Sample, single
 from ..net.wire._endpoint import Endpoint, SecurityProtocol
+from ..server._request_channel import Request
 from ..server._socket_server import SocketServer
 from ..server.metrics._http_exchange import HttpRules, Refused
 from ..server.metrics._metrics_listener import FindPage, MetricsListener
 from ..server.metrics._metrics_pages import MetricsPages
-from ..server.metrics._server_metrics import server_collectors, server_sections, server_state
+from ..server.metrics._server_metrics import (
+    server_collectors,
+    server_sections,
+    server_state,
+    server_streams,
+)
 from ._handlers import Handlers
 from ._topics import Topics
 
@@ -75,10 +81,15 @@ def make_metrics(
             "uptime_seconds": monitor.statistics().seconds,
             **server_state(server, handlers),
         },
-        server_sections(server, log, lambda request: cast("str | None", request.kind)),
+        server_sections(server, log, _name_of),
         {"/connections/close": partial(_close_connection, server)},
+        server_streams(server, _name_of),
     )
     return registry, pages.find
+
+
+def _name_of(request: Request) -> str | None:
+    return cast("str | None", request.kind)
 
 
 def _close_connection(server: SocketServer, parameters: Mapping[str, str]) -> object:

@@ -26,11 +26,14 @@ import struct
 import sys
 import tempfile
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import trio
 
-from .wire._endpoint import WILDCARDS, Endpoint
+from .wire._connecting import WILDCARDS
+
+if TYPE_CHECKING:
+    from .wire._endpoint import Endpoint
 
 #: Whether this system has Unix sockets, and says who is at the other end.
 IS_SUPPORTED: Final = sys.platform != "win32"

@@ -88,6 +88,11 @@ class Recording:
         self._recorder = recorder
         self._faults = faults
 
+    def replace(self, recorder: Recorder | None) -> Recorder | None:
+        """Record with another recorder from now on, and return the one of before."""
+        before, self._recorder = self._recorder, recorder
+        return before
+
     def count(self, finished: list[TimedRequest]) -> None:
         """Record and count requests whose timestamps are all set, and empty the list."""
         if self._recorder is not None:

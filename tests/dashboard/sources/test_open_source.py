@@ -18,7 +18,6 @@ from trionet.dashboard.sources._jafka_source import NOT_KAFKA
 from trionet.dashboard.sources._local_source import NO_METRICS, NoLocalSocketError
 from trionet.dashboard.sources._open_source import (
     NO_PLAINTEXT_LISTENER,
-    NO_TASKS,
     open_remote,
     watch_broker,
 )
@@ -35,9 +34,8 @@ async def test_without_metrics_it_is_said_what_the_protocol_does_not_report() ->
     ):
         model = await watched.until(lambda m: m.brokers.updated_at and m.apis.missing)
 
-        network = (model.apis, model.connections, model.closed, model.processors, model.log)
+        network = (model.apis, model.connections, model.processors, model.log, model.tasks)
         assert {NO_METRICS} == {section.missing for section in network}
-        assert NO_TASKS == model.tasks.missing
         about = model.about
         assert (broker.bootstrap_servers, "Kafka protocol") == (about.source, about.via)
         assert broker.cluster_id == about.cluster_id

@@ -6,7 +6,9 @@ import ipaddress
 import logging
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, cast
 
@@ -26,11 +28,17 @@ from ...protocol._codec import ApiVersionCodec
 from ...protocol._config_types import Password
 from ...server._request_channel import Request
 from ...server._socket_server import SocketServer
-from ...server.metrics._server_metrics import server_collectors, server_sections, server_state
-from ...server.metrics._snapshot_sections import Section
+from ...server.metrics._server_metrics import (
+    server_collectors,
+    server_sections,
+    server_state,
+    server_streams,
+)
+from ...server.metrics._snapshot_sections import Section, Stream
 from ..config._broker_config import BrokerConfig
 from ..model._broker_state import BrokerState
 from ._cleaner_metrics import CLEANER_METRICS, collect_cleaner
+from ._fetch_positions import fetch_positions
 from ._request_recorder import RequestRecorder
 from ._snapshot_sections import fetch_sessions_section, groups_section
 from ._transaction_metrics import TRANSACTION_METRICS, collect_transactions
@@ -144,6 +152,8 @@ class BrokerMetrics:
         registry: the registry of collectors; further collectors may be registered.
         log: the recent log lines to report.
         sections: the sections of ``/snapshot`` by name.
+        streams: the lists that are only made on request, by name.
+        orders: the actions by path.
         endpoint: the bound address of the metrics listener; None if it is not open.
         url: the base URL of the metrics listener, such as ``http://127.0.0.1:9404``; None if it is
             not open.
@@ -158,6 +168,8 @@ class BrokerMetrics:
     log: LogRing
     registry: Registry = attrs.field(factory=Registry, init=False)
     sections: Mapping[str, Section] = attrs.field(init=False)
+    streams: Mapping[str, Stream] = attrs.field(init=False)
+    orders: Mapping[str, Callable[[Mapping[str, str]], object]] = attrs.field(init=False)
     endpoint: Endpoint | None = attrs.field(default=None, init=False)
     url: str | None = attrs.field(default=None, init=False)
 
@@ -165,10 +177,15 @@ class BrokerMetrics:
         state, now = self._state, trio.current_time
         self.sections = {
             **server_sections(self._server, self.log, _name_of),
-            "groups": groups_section(state.groups.groups.values, now),
+            "groups": groups_section(
+                state.groups.groups.values, partial(fetch_positions, state), now
+            ),
             "transactions": transactions_section(state),
             "fetch_sessions": fetch_sessions_section(lambda: state.fetch_sessions.sessions, now),
         }
+        # Not merged, since a test may take control of the broker later.
+        self.streams = ChainMap(state.streams, server_streams(self._server, _name_of))
+        self.orders = ChainMap(state.orders, {"/connections/close": self._close_connection})
         self._produce_conversions = Meter(*PRODUCE_CONVERSIONS)
         self._fetch_conversions = Meter(*FETCH_CONVERSIONS)
         self._records_without_key = Meter(*RECORDS_WITHOUT_KEY)
@@ -240,8 +257,9 @@ class BrokerMetrics:
         """Return the function that finds the pages and the actions of these metrics."""
         from ...server.metrics._metrics_pages import MetricsPages
 
-        orders = {"/connections/close": self._close_connection}
-        return MetricsPages(self.snapshot, self.about, self.sections, orders).find
+        return MetricsPages(
+            self.snapshot, self.about, self.sections, self.orders, self.streams
+        ).find
 
     def about(self) -> dict[str, object]:
         """Return the fields of ``/snapshot`` other than its sections and metrics."""

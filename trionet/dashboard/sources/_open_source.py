@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from ..._util._wall_clock import now_ms
-from ...net._network import SYSTEM, Network
-from ...net.wire._endpoint import SecurityProtocol
 from ..model._model import Model
 from ._actions import Actions
 from ._http_client import HttpClient
@@ -26,21 +24,19 @@ from ._network_source import (
     InProcessReader,
     MetricsListenerReader,
     NetworkSource,
-    TaskSource,
 )
 from ._source import DeferredSource, JoinedSource, Part, Source
 
 if TYPE_CHECKING:
     from ...broker.run._broker import Broker
     from ...metrics._log_ring import LogRing
+    from ...net._network import Network
 
 #: The reason shown if a broker in this process has no listener that the dashboard can use.
 NO_PLAINTEXT_LISTENER: Final = (
     "all listeners of this broker require TLS or SASL; start another dashboard with the settings"
     " they need: trionet dashboard HOST:PORT -X KEY=VALUE"
 )
-#: The reason shown for data that requires a broker in this process.
-NO_TASKS: Final = "only available in the broker's own process: trionet broker --dashboard"
 
 
 def cluster_parts(
@@ -48,19 +44,23 @@ def cluster_parts(
     settings: Mapping[str, object],
     *,
     pipeline_topic: str | None = None,
-    network: Network = SYSTEM,
+    network: Network | None = None,
 ) -> list[Part]:
     """Return the parts of a source that use the Kafka protocol."""
     where: dict[str, object] = {
         "bootstrap_servers": bootstrap_servers,
         "settings": settings,
-        "network": network,
     }
-    is_real = not network.is_virtual
+    if network is not None:
+        where["network"] = network
     reachability = {"bootstrap_servers": bootstrap_servers}
     return [
         DeferredSource("_cluster_source", "ClusterSource", where),
-        *([DeferredSource("_reachability", "ReachabilitySource", reachability)] if is_real else []),
+        *(
+            [DeferredSource("_reachability", "ReachabilitySource", reachability)]
+            if _is_real(network)
+            else []
+        ),
         DeferredSource("_record_sources", "TailSource", where, ("tail",)),
         DeferredSource(
             "_record_sources",
@@ -92,11 +92,14 @@ def watch_broker(
         reader = InProcessReader(metrics)
         address = broker.bootstrap_servers if settings else _plaintext_address(broker)
         lists = LISTS_WITHOUT_CLIENTS if address is None else LISTS
-        parts: list[Part] = [NetworkSource(reader, "the broker", lists), TaskSource()]
+        parts: list[Part] = [NetworkSource(reader, "the broker", lists)]
         if address is not None:
             parts += cluster_parts(address, settings or {}, pipeline_topic=pipeline_topic)
         actions = Actions(
-            address or broker.bootstrap_servers, settings, close=reader.close_connection
+            address or broker.bootstrap_servers,
+            settings,
+            close=reader.close_connection,
+            order=reader.order,
         )
         name = ",".join(map(str, broker.endpoints))
         if address is None:
@@ -105,8 +108,14 @@ def watch_broker(
             yield JoinedSource(name, parts, actions)
 
 
+def _is_real(network: Network | None) -> bool:
+    return network is None or not network.is_virtual
+
+
 def _plaintext_address(broker: Broker) -> str | None:
     """Return the address of a listener without TLS and SASL, or None if there is none."""
+    from ...net.wire._endpoint import SecurityProtocol  # a broker here has it loaded
+
     if broker.endpoints[0].security_protocol is SecurityProtocol.PLAINTEXT:
         return broker.bootstrap_servers
     plaintext = (
@@ -125,7 +134,7 @@ async def open_remote(
     metrics_token: str | None = None,
     metrics_tls: ssl.SSLContext | None = None,
     pipeline_topic: str | None = None,
-    network: Network = SYSTEM,
+    network: Network | None = None,
 ) -> AsyncIterator[Source]:
     """Open a source for a cluster, and for the inside of a trionet broker.
 
@@ -142,7 +151,7 @@ async def open_remote(
         metrics_tls: the TLS context for the metrics listener; by default, the system's certificate
             authorities are trusted.
         pipeline_topic: the results topic of ``trionet pipeline run``; None to search for it.
-        network: opens the connections.
+        network: opens the connections; None for those of the system.
 
     Raises:
         ConfigError: the URL or the token is invalid.
@@ -154,7 +163,7 @@ async def open_remote(
     if metrics_url is not None:
         inside: HttpClient | None = HttpClient(metrics_url, token=metrics_token, tls=metrics_tls)
     else:
-        inside = None if network.is_virtual else local_client(bootstrap_servers)
+        inside = local_client(bootstrap_servers) if _is_real(network) else None
     if inside is None:
         actions = Actions(bootstrap_servers, settings, network=network)
         yield JoinedSource(bootstrap_servers, parts, actions, _without_metrics)
@@ -170,9 +179,10 @@ async def open_remote(
         reader = MetricsListenerReader(client)
         may_close = is_local or metrics_token is not None
         close = reader.close_connection if may_close else None
-        actions = Actions(bootstrap_servers, settings, close=close, network=network)
+        order = reader.order if may_close else None
+        actions = Actions(bootstrap_servers, settings, close=close, order=order, network=network)
         parts.insert(0, NetworkSource(reader, what, via=via))
-        yield JoinedSource(bootstrap_servers, parts, actions, _without_tasks)
+        yield JoinedSource(bootstrap_servers, parts, actions)
 
 
 def _without_clients(model: Model) -> None:
@@ -185,8 +195,3 @@ def _without_clients(model: Model) -> None:
 def _without_metrics(model: Model) -> None:
     model.about = attrs.evolve(model.about, via=VIA_KAFKA)
     model.mark_network_missing(NO_METRICS)
-    _without_tasks(model)
-
-
-def _without_tasks(model: Model) -> None:
-    model.tasks.mark_missing(NO_TASKS)

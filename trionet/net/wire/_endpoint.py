@@ -14,11 +14,9 @@ from enum import StrEnum
 import attrs
 
 from ...errors import ConfigError
-from ._connecting import Address, Socket
+from ._connecting import WILDCARDS, Address, Socket
 
 PORT_MAX = 65535
-#: The hosts that mean every local address.
-WILDCARDS = frozenset(("", "0.0.0.0", "::"))  # noqa: S104 - recognised, not bound
 
 _LISTENER = re.compile(
     r"(.+?)://(?:\[([\w.%-]*:[\w.%:-]*)\]|([\w.%-]*)):([0-9]{1,10})", re.ASCII | re.DOTALL

@@ -34,7 +34,7 @@ from ...net._selector import Selector
 from ...net.wire._close_reason import CloseReason
 from ...protocol import api_keys
 from ...server._processor import Processor
-from .._internals import InLoop
+from .._internals import InLoop, call_directly
 from .._names import ApiName, ErrorName, error_code
 from .._seen_requests import Fault, SeenRequest, Which, api_keys_of
 from ._fault_actions import (
@@ -126,14 +126,19 @@ class Faults:
     Args:
         interception: applies the faults to requests.
         in_loop: runs a function in the brokers' loop.
+        is_inside: whether this object, but not its faults, is used only in the brokers' loop.
     """
 
-    def __init__(self, interception: Interception, in_loop: InLoop) -> None:
+    def __init__(
+        self, interception: Interception, in_loop: InLoop, *, is_inside: bool = False
+    ) -> None:
         self._internals = interception.internals
         self._seen = interception.seen
         self._clients = interception.clients
         self._rules = interception.faults
-        self._in_loop = in_loop
+        self._injected = interception.injected
+        self._in_loop = call_directly if is_inside else in_loop
+        self._in_loop_of_faults = in_loop
 
     # Faults of requests.
 
@@ -549,17 +554,19 @@ class Faults:
         check_timing(times, skip, delay)
         fault = Fault(
             which,
-            str(action),
+            _described(action, delay),
             times,
             until,
             self._seen,
             self._internals,
-            self._in_loop,
+            self._in_loop_of_faults,
             on_remove,
             trio.lowlevel.current_clock().current_time,
         )
         rules = (rule for rule in self._rules if not rule.fault.is_done)
         self._rules[:] = [*rules, FaultRule(fault, action, skip, delay)]
+        number = self._injected[-1][0] + 1 if self._injected else 1
+        self._injected.append((number, self._rules[-1]))
         return fault
 
     def _stop_reading(self, which: Which) -> Callable[[], None]:
@@ -601,3 +608,11 @@ class Faults:
             if which.connection in (None, channel.id)
             and which.client_id in (None, self._clients.get(channel.id))
         ]
+
+
+def _described(action: Action, delay: float) -> str:
+    """Describe what is done to requests, in words."""
+    if not delay:
+        return str(action)
+    held = "hold" if delay == FOREVER else f"delay for {delay:g} s"
+    return held if type(action) is Continue else f"{held}, then {action}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from functools import partial
 from typing import Any, Final
 
@@ -98,6 +99,10 @@ def check_timing(times: int | None, skip: int, delay: float) -> None:
 CLIENTS_SWEPT_AT: Final = 1000
 
 
+#: How many faults are remembered that are over.
+INJECTED_MAX: Final = 50
+
+
 class Interception:
     """Intercepts requests on their way to a broker's APIs.
 
@@ -112,6 +117,7 @@ class Interception:
         seen: the requests received.
         faults: the faults, in the order in which they were added.
         clients: the most recent client id on each connection, keyed by connection id.
+        injected: the last faults that were added, with their numbers, also those that are over.
     """
 
     def __init__(self, internals: BrokerInternals) -> None:
@@ -119,6 +125,7 @@ class Interception:
         self.seen: SeenRequests = SeenRequests()
         self.faults: list[FaultRule] = []
         self.clients: dict[str, str | None] = {}
+        self.injected: deque[tuple[int, FaultRule]] = deque(maxlen=INJECTED_MAX)
         self._clients_max = CLIENTS_SWEPT_AT
         if any(node.apis.interceptor is not None for node in internals.nodes):
             raise LocalProtocolError(

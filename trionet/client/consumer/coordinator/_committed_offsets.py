@@ -349,9 +349,11 @@ class CommittedOffsets:
                 await trio.sleep(self._settings.retry.seconds(failures, self._rng))
         if last is not None:
             raise last
-        problem = self._finder.connection_problem()
-        raise RequestTimedOutError(
+        problem = self._finder.client.connection_problem()
+        failure = RequestTimedOutError(
             f"group {self._settings.group_id}: no coordinator responded within"
             f" default.api.timeout.ms = {self._settings.api_timeout_seconds * 1000:.0f}"
             + (f": {problem}" if problem else "")
         )
+        failure.__cause__ = self._finder.client.connection_error()
+        raise failure
