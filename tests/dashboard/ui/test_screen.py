@@ -517,6 +517,10 @@ def test_before_the_first_response_it_says_what_it_waits_for(view: str) -> None:
 
     assert "Waiting for far.example:9092" in shown(found, model)
 
+    if view != "overview":
+        model.responded_at = 1.0
+        assert "Reading from far.example:9092" in shown(found, model)
+
     model.topics.replace({}, 1.0)
     model.groups.replace({}, 1.0)
     model.connections.replace({}, 1.0)

@@ -105,4 +105,4 @@ def test_requests_of_another_connection_are_not_shown(model: Model) -> None:
     shown.press("j", "enter")
 
     assert "Fetch v16" not in shown.text
-    assert "Waiting for" in shown.text
+    assert "Reading from" in shown.text

@@ -136,8 +136,8 @@ def test_lag_has_a_history_with_a_step_of_two_seconds() -> None:
     assert [9.0, 2.0, 4.0] == history.values()
 
 
-def test_the_position_is_beside_what_is_committed(model: Model) -> None:
-    internals = {
+def with_position(position: int) -> dict[str, object]:
+    return {
         "id": "billing",
         "state": "Stable",
         "state_seconds": 3.0,
@@ -145,9 +145,22 @@ def test_the_position_is_beside_what_is_committed(model: Model) -> None:
         "protocol_type": "consumer",
         "protocol": "range",
         "members": [],
-        "positions": [["orders", 0, 99]],
+        "positions": [["orders", 0, position]],
     }
-    model.update_group_internals([internals], 2.0)
+
+
+def test_a_position_that_is_read_after_the_end_moves_the_end(model: Model) -> None:
+    for _ in range(2):
+        model.update_group_internals([with_position(110)], 2.0)
+    shown = Shown(model, "groups")
+
+    shown.press("enter")
+    assert ["orders", "0", "93", "110", "110", "17", "0", "m-1", "5"] == shown.line("93")
+    assert "lag 17  unread 0" in shown.text
+
+
+def test_the_position_is_beside_what_is_committed(model: Model) -> None:
+    model.update_group_internals([with_position(99)], 2.0)
     shown = Shown(model, "groups")
 
     shown.press("enter")

@@ -630,12 +630,14 @@ def with_internals(row: GroupRow, values: Mapping[str, Any]) -> GroupRow:
         row: the row reported by the cluster.
         values: the group's entry under ``groups`` in ``/snapshot``.
     """
-    detail, lags, unread = row.detail, row.lags, None
+    detail, lags, lag, unread = row.detail, row.lags, row.lag, None
     if lags is not None:
         positions = {(topic, number): at for topic, number, at in values.get("positions", ())}
         lags = tuple(_lag_with_position(each, positions) for each in lags)
         known = [each.unread for each in lags if each.unread is not None]
         unread = sum(known) if known else None
+        counted = [each.lag for each in lags if each.lag is not None]
+        lag = sum(counted) if counted else lag
     if detail is not None:
         inside = {member["id"]: member for member in values["members"]}
         detail = tuple(_member_with_internals(member, inside.get(member.id)) for member in detail)
@@ -647,15 +649,19 @@ def with_internals(row: GroupRow, values: Mapping[str, Any]) -> GroupRow:
         members=len(values["members"]),
         detail=detail,
         lags=lags,
+        lag=lag,
         unread=unread,
     )
 
 
 def _lag_with_position(row: LagRow, positions: Mapping[tuple[str, int], int]) -> LagRow:
     position = positions.get((row.topic, row.partition))
-    # Read at different times: the position may be ahead of the end.
-    unread = None if position is None or row.end is None else max(0, row.end - position)
-    return attrs.evolve(row, position=position, unread=unread)
+    if position is None or row.end is None:
+        return attrs.evolve(row, position=position, unread=None)
+    # The end was read earlier than the position, and cannot be below it.
+    end = max(row.end, position)
+    lag = None if row.lag is None else row.lag + end - row.end
+    return attrs.evolve(row, end=end, lag=lag, position=position, unread=end - position)
 
 
 def _member_with_internals(member: MemberRow, values: Mapping[str, Any] | None) -> MemberRow:

@@ -317,7 +317,9 @@ def _rows(ui: Ui, model: Model, row: int, room: int, pen: Pen) -> list[Line]:
     assert table is not None
     state.height = max(1, room - 1)
     if table.missing is not None:
-        waiting = f"Waiting for {model.about.source} ..."
+        # The broker may respond, but not have been asked for this yet.
+        doing = "Waiting for" if model.responded_at is None else "Reading from"
+        waiting = f"{doing} {model.about.source} ..."
         return [
             [],
             *pen.sentences(waiting if table.missing == UNREAD else table.missing, palette.NOTE),
