@@ -339,7 +339,10 @@ def test_an_address_in_use_is_one_sentence_and_status_1(
         status = main(["broker", "--listen", address])
 
     assert 1 == status
-    expected = rf"trionet broker: .*cannot listen on PLAINTEXT://{re.escape(address)}: .*\n"
+    expected = (
+        rf"trionet broker: .*cannot listen on PLAINTEXT://{re.escape(address)}: .*; another program"
+        r" has this port: --listen HOST:PORT takes another one, 0 a free one\n"
+    )
     assert re.fullmatch(expected, capsys.readouterr().err)
 
 

@@ -25,7 +25,7 @@ from ..metrics._log_ring import LogRing
 from ..net.sasl._scram import HASHES
 from .arguments._values import key_value
 from .clients._connection import DEFAULT_SERVERS, first_line_of
-from .terminal._serving import start_logging, watch_signals
+from .terminal._serving import port_hint, start_logging, watch_signals
 
 # Keys of TLS and SASL, except those that apply only to the metrics listener.
 _SECURITY_KEY = re.compile(
@@ -62,7 +62,8 @@ def run_broker(arguments: Namespace) -> int:
         raise
     except OSError as error:
         about = f": {error.filename}" if error.filename else ""
-        print(f"trionet broker: {error.strerror or error}{about}", file=sys.stderr)
+        hint = port_hint(error)
+        print(f"trionet broker: {error.strerror or error}{about}{hint}", file=sys.stderr)
         return 1
     return 0
 

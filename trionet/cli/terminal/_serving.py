@@ -1,7 +1,8 @@
-"""What the commands that run a broker share: log lines, and the signals that stop them."""
+"""What the commands that run a broker share: log lines, hints, and the signals that stop them."""
 
 from __future__ import annotations
 
+import errno
 import logging
 import signal
 import sys
@@ -17,6 +18,13 @@ def start_logging(level: str) -> None:
         level=level.upper(),
         format="%(asctime)s %(levelname)s %(message)s",
     )
+
+
+def port_hint(error: OSError) -> str:
+    """Return what to do if the port is in use, after the error's own words; empty otherwise."""
+    if error.errno != errno.EADDRINUSE:
+        return ""
+    return "; another program has this port: --listen HOST:PORT takes another one, 0 a free one"
 
 
 async def watch_signals(
