@@ -52,7 +52,11 @@ class Parser(argparse.ArgumentParser):
 
     def _hint(self, unknown: Sequence[str]) -> str:
         names = [word.partition("=")[0] for word in unknown if word.startswith("--")]
-        return _nearest(names[0], self._option_string_actions) if names else ""
+        if not names:
+            return ""
+        # Without the dashes, which would make all options alike.
+        options = [each[2:] for each in self._option_string_actions if each[:2] == "--"]
+        return _nearest(names[0][2:], options).replace(" is ", " is --")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         choices = action.choices
