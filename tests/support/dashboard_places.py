@@ -92,7 +92,7 @@ OPENED: Final = (
     Place("transaction", (*_TRANSACTION, ("Enter", "Transactions > till-")), "LAST RECORD"),
     Place("minute", (_PIPELINE, ("Enter", "Spark pipeline > minute 11:49")), "Fetch"),
     Place("talkers", (_PIPELINE, ("o", "Spark pipeline > Top talkers")), "bytes"),
-    Place("incidents", (_PIPELINE, ("i", "Spark pipeline > Incidents")), "WORST"),
+    Place("incidents", (_PIPELINE, ("i", "Spark pipeline > Incidents")), "STATE"),
     Place("anomalies", (_PIPELINE, ("a", "Spark pipeline > Anomalies")), "SCORE"),
     Place("line", (("0", "Log"), ("Enter", "Log > line")), "trionet."),
     Place("broker", (("b", "Brokers"), ("Enter", "Brokers > configs of broker 1")), "log.dirs"),

@@ -1,8 +1,8 @@
 """The operations of the dashboard, each of which returns a sentence about its result.
 
 The operations are ordinary client requests, which the cluster authorizes. The user interface asks
-for confirmation first. The client and the network are imported when an operation needs them, because
-the import takes longer than drawing the first frame.
+for confirmation first. The client and the network are imported when an operation needs them,
+because the import takes longer than drawing the first frame.
 """
 
 from __future__ import annotations
