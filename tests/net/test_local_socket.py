@@ -16,6 +16,7 @@ import trio
 from support.processes import SAME_TRIONET
 from trionet.net._local_socket import (
     FILES_MAX,
+    PATH_BYTES_MAX,
     LocalSocket,
     is_local,
     is_own_peer,
@@ -80,7 +81,8 @@ def test_it_is_gone_at_the_end(folder: Path) -> None:
         ("[::1]:9092", "LOCALHOST"),
         ("0.0.0.0:9092", "127.0.0.1"),
         (":9092", "::1"),
-        ("[::]:9092", "127.0.0.2"),
+        ("[::]:9092", "::1"),
+        ("[::]:9092", "localhost"),
     ],
 )
 def test_a_client_that_knows_the_address_finds_it(folder: Path, served: str, asked: str) -> None:
@@ -93,6 +95,7 @@ def test_what_serves_something_else_is_not_taken_for_it(folder: Path) -> None:
         assert not any(map(is_served, paths_for("jafka", "127.0.0.1", 9092)))
         assert not any(map(is_served, paths_for("kafka", "127.0.0.2", 9092)))
         assert not any(map(is_served, paths_for("kafka", "127.0.0.1", 9093)))
+        assert is_tried(folder)
 
 
 @pytest.mark.parametrize("host", ["kafka.example", "10.0.0.1", "", "::2", "127.0.0.1.example"])
@@ -123,13 +126,30 @@ def test_a_killed_servers_socket_is_replaced(folder: Path) -> None:
         assert is_served(local.path)
 
 
-def test_a_running_servers_socket_is_not(folder: Path) -> None:
+def test_whoever_has_bound_the_port_last_owns_the_name(folder: Path) -> None:
+    """As after a restart, while the server of before still sends its last responses."""
+    stopping = LocalSocket("kafka", endpoint("127.0.0.1:9092"))
     with LocalSocket("kafka", endpoint("127.0.0.1:9092")) as local:
-        with pytest.raises(OSError, match="another server uses the socket"):
-            LocalSocket("kafka", endpoint("127.0.0.1:9092"))
+        stopping.close()
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(local.path)
+            accepted, _ = local.sock.accept()
+            accepted.close()
 
-        assert is_served(local.path)
         assert [Path(local.path)] == list(folder.iterdir())
+
+
+def test_two_servers_that_share_a_port_are_told_apart(folder: Path) -> None:
+    with (
+        LocalSocket("kafka", endpoint("0.0.0.0:9092")) as four,
+        LocalSocket("kafka", endpoint("[::]:9092")) as six,
+    ):
+        found = {
+            host: next(filter(is_served, paths_for("kafka", host, 9092)))
+            for host in ("127.0.0.1", "::1")
+        }
+
+    assert {"127.0.0.1": four.path, "::1": six.path} == found
 
 
 def test_at_its_end_a_server_leaves_the_socket_of_its_successor(folder: Path) -> None:
@@ -151,6 +171,36 @@ def test_sockets_of_killed_servers_do_not_pile_up(folder: Path) -> None:
     assert {running.path, local.path} == left
 
 
+def ended_process() -> int:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_nor_do_those_that_were_killed_before_they_had_their_name(folder: Path) -> None:
+    folder.mkdir(mode=0o700)
+    running = folder / f"kafka-127.0.0.1:1.sock.{os.getpid()}"
+    running.touch()
+    gone = ended_process()
+    for port in range(FILES_MAX):
+        (folder / f"kafka-127.0.0.1:{port}.sock.{gone}").touch()
+    with LocalSocket("kafka", endpoint("127.0.0.1:9092")) as local:
+        assert {running, Path(local.path)} == set(folder.iterdir())
+
+
+def test_a_path_that_is_too_long_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = tmp_path / ("x" * PATH_BYTES_MAX)
+    runtime.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+
+    with pytest.raises(OSError, match="set XDG_RUNTIME_DIR to a folder") as raised:
+        LocalSocket("kafka", endpoint("127.0.0.1:9092"))
+
+    path = f"{runtime}/trionet/kafka-127.0.0.1:9092.sock"
+    assert raised.value.filename.startswith(path)
+    assert path not in paths_for("kafka", "127.0.0.1", 9092)
+
+
 # What is not to be trusted.
 
 
@@ -162,6 +212,12 @@ def test_a_link_in_place_of_the_folder_is_refused(folder: Path, tmp_path: Path) 
         LocalSocket("kafka", endpoint("127.0.0.1:9092"))
 
     assert [] == list((tmp_path / "elsewhere").iterdir())
+    assert not is_tried(folder)
+
+
+def is_tried(folder: Path) -> bool:
+    """Whether a client looks there: what is in another user's folder may be links to ours."""
+    return any(Path(path).parent == folder for path in paths_for("kafka", "127.0.0.1", 9092))
 
 
 @pytest.mark.parametrize("kind", ["link", "file"])
@@ -185,6 +241,7 @@ def test_a_folder_that_others_may_enter_is_refused(folder: Path) -> None:
 
     with pytest.raises(PermissionError, match="the folder has mode 755, not 700"):
         LocalSocket("kafka", endpoint("127.0.0.1:9092"))
+    assert not is_tried(folder)
 
 
 @needs_root
@@ -194,6 +251,7 @@ def test_another_users_folder_is_refused(folder: Path) -> None:
 
     with pytest.raises(PermissionError, match=f"the folder belongs to user {OTHER_UID}"):
         LocalSocket("kafka", endpoint("127.0.0.1:9092"))
+    assert not is_tried(folder)
 
 
 @needs_root

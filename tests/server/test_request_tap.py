@@ -89,12 +89,55 @@ async def test_nothing_is_recorded_once_nobody_has_asked_for_long(
 
         monkeypatch.setattr(taps, "WATCHED_NS", 0)
         await rig.exchange(peer, b"the last one")
-        assert rig.server.recording.replace(None) is None
+        assert () == rig.server.recording.recorders
         monkeypatch.undo()
         assert [] == rows(tap, id)
         await rig.exchange(peer, b"recorded again")
         [after] = rows(tap, id)
         assert after["number"] > before["number"]
+
+
+async def test_each_set_of_metrics_watches_for_itself(
+    kind: ReadinessKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a dashboard in the broker's process and one by its local socket do."""
+    async with serving(kind) as rig:
+        first, second, third = (
+            RequestTap(rig.server.recording, lambda request: "Echo") for _ in range(3)
+        )
+        peer = await rig.connect()
+        await rig.exchange(peer, b"first")
+        [id] = ids(rig)
+        first.watch(id)
+        second.watch(id)
+        monkeypatch.setattr(taps, "WATCHED_NS", 0)
+        await rig.exchange(peer, b"the last one of both")
+        monkeypatch.undo()
+        third.watch(id)
+        first.watch(id)
+        await rig.exchange(peer, b"seen by two")
+
+        assert (1, 1) == (len(rows(third, id)), len(rows(first, id)))
+        assert (third, first) == rig.server.recording.recorders
+
+
+async def test_of_a_long_client_id_only_the_beginning_is_kept(kind: ReadinessKind) -> None:
+    async with serving(kind) as rig:
+        tap = RequestTap(rig.server.recording, lambda request: "Echo")
+        peer = await rig.connect()
+        await rig.exchange(peer, b"first")
+        [id] = ids(rig)
+        tap.watch(id)
+        await peer.send_frames(b"?")
+        request = await rig.receive(b"?")
+        request.client_id = "x" * 32_767
+        request.respond(answer(b"!"))
+        await peer.receive_frame()
+        with trio.fail_after(5):
+            while not (found := rows(tap, id)):
+                await trio.lowlevel.checkpoint()
+
+        assert "x" * 256 == found[0]["client_id"]
 
 
 async def test_only_a_few_connections_are_watched_at_a_time(kind: ReadinessKind) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import time
+import weakref
 from typing import Any
 
 import pytest
@@ -67,6 +69,25 @@ async def test_steps_are_measured_once_somebody_has_asked() -> None:
         assert after["idle"]["steps"] <= 1
         assert before["busy"]["number"] == after["busy"]["number"]
         nursery.cancel_scope.cancel()
+
+
+async def test_tasks_that_end_leave_nothing() -> None:
+    """A broker starts a task for each connection, and a dashboard asks for days."""
+    tasks = TaskSection()
+    tasks.page(1, None)
+    ended: list[weakref.ref[trio.lowlevel.Task]] = []
+
+    async def end() -> None:
+        ended.append(weakref.ref(trio.lowlevel.current_task()))
+        await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(10):
+            nursery.start_soon(end)
+    gc.collect()
+
+    assert [None] * 10 == [each() for each in ended]
+    assert any(row["steps"] for row in by_name(tasks).values())
 
 
 async def test_measuring_ends_when_nobody_asks_any_more(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import logging
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -128,6 +129,7 @@ async def open_jafka_broker(
             stack.push_async_callback(_stop, server)
             url = None
 
+            @cache  # both listeners show the same
             def find_page() -> FindPage:
                 from ._metrics import make_metrics, take_snapshots
 

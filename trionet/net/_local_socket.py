@@ -7,9 +7,9 @@ The choice: a Unix socket for each TCP address that the server listens on, in th
 folder, named by the address, so that a client that knows the address finds it. Three locks: the
 folder is the user's own with mode 0700, the socket has mode 0600, and both sides check the user at
 the other end, so that nothing depends on who may write to the folder's parent. A socket is bound
-under another name, and renamed once it listens: a client finds one that works or none, and the
-rename replaces what a killed server has left. A socket that still accepts connections is left
-alone.
+under another name, and renamed once it listens: a client finds one that works or none. The rename
+replaces what is there, since who has bound the TCP address owns its name: the file is that of a
+killed server, or of one that has closed its port and still sends its last responses.
 
 Rejected: a file with the address and token of a TCP port (a port more, and a secret on disk), and
 Linux's abstract sockets (any user can take the name).
@@ -30,8 +30,6 @@ from typing import TYPE_CHECKING, Final, Self
 
 import trio
 
-from .wire._connecting import WILDCARDS
-
 if TYPE_CHECKING:
     from .wire._endpoint import Endpoint
 
@@ -41,8 +39,12 @@ _BACKLOG: Final = 16
 #: The number of files in a folder above which those of killed servers are removed.
 FILES_MAX: Final = 64
 _SUFFIX: Final = ".sock"
-#: Stands for every address of the machine.
+_IS_LINUX: Final = sys.platform == "linux"
+#: The longest path of a Unix socket: struct sockaddr_un has room for it and a zero byte.
+PATH_BYTES_MAX: Final = 107 if _IS_LINUX else 103
+#: Stand for every address of the machine, and for every one of IPv6 alone.
 _WILDCARD: Final = "0.0.0.0"  # noqa: S104 - a part of a name, not bound
+_WILDCARD_V6: Final = "::"
 _LOCALHOST: Final = ("127.0.0.1", "::1")
 _GROUP_OR_OTHERS: Final = 0o077
 _WRITABLE_BY_OTHERS: Final = 0o022
@@ -52,7 +54,6 @@ _LOCAL_PEERCRED: Final = 1
 _XUCRED: Final = "II"
 _XUCRED_BYTES: Final = 76
 _UCRED: Final = "3i"  # of Linux: process, user and group
-_IS_LINUX: Final = sys.platform == "linux"
 
 
 class LocalSocket:
@@ -67,17 +68,18 @@ class LocalSocket:
         sock: the socket, in non-blocking mode.
 
     Raises:
-        OSError: there is no folder for it, the folder or the file is not to be trusted, or another
-            server uses the name.
+        OSError: there is no folder for it, its path is too long, or the folder or the file is not
+            to be trusted.
     """
 
     def __init__(self, kind: str, endpoint: Endpoint) -> None:
         folder = _folders()[0]
         _make_folder(folder)
         self.path = os.path.join(folder, _name(kind, endpoint.host, endpoint.port))
-        _check_free(self.path)
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         hidden = f"{self.path}.{os.getpid()}"
+        _check_replaceable(self.path)
+        _check_length(hidden)
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             _unlink(hidden)  # of a process that was killed here, whose id is ours now
             if _IS_LINUX:
@@ -119,8 +121,16 @@ def is_local(endpoint: Endpoint) -> bool:
     return endpoint.is_wildcard or _is_loopback(endpoint.host)
 
 
+def is_this_machine(host: str) -> bool:
+    """Return whether a host, as a client knows it, is one whose servers may have sockets here."""
+    return IS_SUPPORTED and _is_loopback(host)
+
+
 def paths_for(kind: str, host: str, port: int) -> list[str]:
     """Return where the socket of a server may be, in the order in which to try.
+
+    Another user may have made a folder of our name, and a link in it to a socket of ours, so a
+    folder counts only if it is safe.
 
     Args:
         kind: what the server serves there; see :class:`LocalSocket`.
@@ -128,13 +138,18 @@ def paths_for(kind: str, host: str, port: int) -> list[str]:
         port: its port.
 
     Returns:
-        No path if the host is another machine, or the system has no Unix sockets.
+        No path if the host is another machine, the system has no Unix sockets, or no server has
+        made a folder yet.
     """
-    if not (IS_SUPPORTED and _is_loopback(host)):
+    if not is_this_machine(host):
         return []
     hosts = _LOCALHOST if host.lower() == "localhost" else (host,)
-    names = [_name(kind, each, port) for each in (*hosts, _WILDCARD)]
-    return [os.path.join(folder, name) for folder in _folders() for name in names]
+    # Two servers may share a port if one has IPv4 and the other IPv6 alone.
+    wildcards = (_WILDCARD_V6, _WILDCARD) if ":" in hosts[-1] else (_WILDCARD,)
+    names = [_name(kind, each, port) for each in (*hosts, *wildcards)]
+    folders = filter(_is_safe, _folders())
+    paths = [os.path.join(folder, name) for folder in folders for name in names]
+    return [path for path in paths if len(os.fsencode(path)) <= PATH_BYTES_MAX]
 
 
 def is_own_peer(sock: trio.socket.SocketType) -> bool:
@@ -166,7 +181,7 @@ def _is_loopback(host: str) -> bool:
 def _name(kind: str, host: str, port: int) -> str:
     if host.lower() == "localhost":
         host = _LOCALHOST[0]  # where a server that is given this name listens
-    elif host in WILDCARDS:
+    elif not host:
         host = _WILDCARD
     return f"{kind}-{host}:{port}{_SUFFIX}"
 
@@ -209,6 +224,24 @@ def _make_folder(folder: str) -> None:
         os.mkdir(folder, 0o700)
     except FileExistsError:
         pass
+    _check_folder(folder)
+    _sweep(folder)
+
+
+def _is_safe(folder: str) -> bool:
+    try:
+        _check_folder(folder)
+    except OSError:
+        return False
+    return True
+
+
+def _check_folder(folder: str) -> None:
+    """Check that a path is a folder that only this user may use.
+
+    Raises:
+        OSError: it is not, or is not there.
+    """
     found = os.lstat(folder)
     if not stat.S_ISDIR(found.st_mode):
         raise NotADirectoryError(errno.ENOTDIR, "not a folder, and links are not followed", folder)
@@ -217,7 +250,6 @@ def _make_folder(folder: str) -> None:
     if found.st_mode & _GROUP_OR_OTHERS:
         mode = stat.S_IMODE(found.st_mode)
         raise PermissionError(errno.EPERM, f"the folder has mode {mode:o}, not 700", folder)
-    _sweep(folder)
 
 
 def _sweep(folder: str) -> None:
@@ -227,15 +259,34 @@ def _sweep(folder: str) -> None:
         return
     for name in names:
         path = os.path.join(folder, name)
-        if name.endswith(_SUFFIX) and not is_served(path):
+        if _is_left(path):
             _unlink(path)
 
 
-def _check_free(path: str) -> None:
-    """Check that nothing is at a path but perhaps the socket of a killed server.
+def _is_left(path: str) -> bool:
+    """Return whether a file is what a killed server has left."""
+    if path.endswith(_SUFFIX):
+        return not is_served(path)
+    # One that was killed before it renamed its socket. A running one may not listen yet.
+    name, _, process = path.rpartition(".")
+    return name.endswith(_SUFFIX) and process.isdecimal() and not _is_running(int(process))
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass  # it is another user's
+    return True
+
+
+def _check_replaceable(path: str) -> None:
+    """Check that nothing is at a path but perhaps a socket, which its server needs no more.
 
     Raises:
-        OSError: another server uses the socket, or the file is no socket.
+        OSError: the file is no socket.
     """
     try:
         mode = os.lstat(path).st_mode
@@ -243,12 +294,27 @@ def _check_free(path: str) -> None:
         return
     if not stat.S_ISSOCK(mode):
         raise FileExistsError(errno.EEXIST, "not a socket, and links are not followed", path)
-    if is_served(path):
-        raise OSError(errno.EADDRINUSE, "another server uses the socket", path)
+
+
+def _check_length(path: str) -> None:
+    """Check that a socket can be bound to a path.
+
+    Raises:
+        OSError: it is too long.
+    """
+    length = len(os.fsencode(path))
+    if length > PATH_BYTES_MAX:
+        raise OSError(
+            errno.ENAMETOOLONG,
+            f"the path has {length} bytes, and a Unix socket's may have {PATH_BYTES_MAX}; set"
+            " XDG_RUNTIME_DIR to a folder of yours with a shorter path, for `trionet dashboard` as"
+            " well",
+            path,
+        )
 
 
 def is_served(path: str) -> bool:
-    """Return whether a server listens at a path."""
+    """Return whether a server listens at a path, or may do so."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)  # a full backlog must not hold up the loop
         try:

@@ -13,7 +13,7 @@ from support.client import connect
 from trionet import Broker, TopicPartition, open_broker, open_consumer
 from trionet.broker.groups._group import Group, GroupSettings
 from trionet.broker.groups._members import Member
-from trionet.broker.model._fetch_sessions import FetchedPartition
+from trionet.broker.model._fetch_sessions import FetchedPartition, client_of
 from trionet.broker.telemetry._fetch_positions import FetchPositions
 from trionet.client.consumer.assignors._consumer_protocol import encode_assignment
 
@@ -64,6 +64,15 @@ def group(client_id: str) -> Group:
         Member("m", None, client_id, "/10.0.0.7", 10.0, 60.0, {"range": b""}, assignment=assignment)
     )
     return found
+
+
+def test_a_client_with_a_long_id_is_found_by_its_beginning() -> None:
+    client = client_of("x" * 32_767, "10.0.0.7")
+    assert 256 == len(client[0])
+
+    found = FetchPositions([(client, FetchedPartition(("t", 0), 7, 1, -1))], lambda _: None)
+
+    assert [["t", 0, 7]] == found.of(group("x" * 32_767))
 
 
 def test_clients_that_cannot_be_told_apart_have_no_position() -> None:

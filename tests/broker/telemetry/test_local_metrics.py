@@ -19,7 +19,7 @@ from support.client import connect
 from support.processes import SAME_TRIONET
 from trionet import open_broker
 from trionet.dashboard.sources._http_client import HttpClient
-from trionet.jafka._broker import open_jafka_broker
+from trionet.jafka import open_jafka_broker, open_jafka_client
 from trionet.net._local_socket import is_served, paths_for
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
 from trionet.testing import MemoryNetwork
@@ -129,6 +129,24 @@ async def test_a_jafka_broker_shows_itself_as_one(folder: Path) -> None:
         assert "jafka" == (await get(http))["protocol"]
 
     assert set() == names(folder)
+
+
+async def test_a_jafka_brokers_metrics_listener_shows_the_same() -> None:
+    settings = {"metrics.listener": "http://127.0.0.1:0"}
+    async with (
+        open_jafka_broker(settings) as broker,
+        HttpClient(str(broker.metrics_url)) as listener,
+        client_of(broker.address, "jafka") as local,
+        open_jafka_client(broker.address) as client,
+    ):
+        await client.produce("t", [b"before"])
+        await client.offsets("t", 0, -1, 1)
+        [connection] = (await get(listener))["connections"]["rows"]
+        path = f"/snapshot/requests?connection={connection['id']}"
+        await get(listener, path)
+        await client.offsets("t", 0, -1, 1)
+
+        assert 1 == (await get(local, path))["total"]
 
 
 async def test_in_virtual_time_there_is_none(folder: Path, autojump_clock: object) -> None:

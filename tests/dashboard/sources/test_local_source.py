@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from support.client import connect
 from support.ports import free_ports
 from support.watching import watching
 from trionet import open_broker, open_jafka_broker
-from trionet.dashboard.sources._local_source import NO_METRICS
+from trionet.dashboard.sources._local_source import NO_METRICS, has_jafka
 from trionet.dashboard.sources._open_source import open_remote
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
 from trionet.testing import broker as running_broker
@@ -97,3 +98,31 @@ async def test_a_jafka_broker_is_seen_as_one() -> None:
 
     assert "local socket" == model.about.via
     assert model.groups.missing
+
+
+def too_long(folder: Path) -> Path:
+    return folder / ("x" * 100)
+
+
+def not_a_folder(folder: Path) -> Path:
+    (folder / "trionet").touch()
+    return folder
+
+
+def a_link_to_itself(folder: Path) -> Path:
+    (folder / "trionet").mkdir(mode=0o700)
+    for kind in ("jafka", "kafka"):
+        link = folder / "trionet" / f"{kind}-127.0.0.1:9092.sock"
+        link.symlink_to(link)
+    return folder
+
+
+@pytest.mark.parametrize("make", [too_long, not_a_folder, a_link_to_itself])
+async def test_what_cannot_be_connected_to_makes_no_broker_a_jafka_broker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], Path]
+) -> None:
+    runtime = make(tmp_path)
+    runtime.mkdir(mode=0o700, exist_ok=True)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+
+    assert not await has_jafka("127.0.0.1:9092")

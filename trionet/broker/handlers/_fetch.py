@@ -47,7 +47,7 @@ from ..api._call import Call
 from ..api._dispatch import serves
 from ..log import Log, LogRead
 from ..model._broker_state import BrokerState
-from ..model._fetch_sessions import Client, FetchContext, FetchedPartition
+from ..model._fetch_sessions import Client, FetchContext, FetchedPartition, client_of
 from ..storage._record_conversion import to_message_set
 from ..storage._storage_errors import storage_errors
 from ._current_leader import CurrentLeaders, error_code_for, has_current_leader
@@ -89,7 +89,7 @@ async def handle_fetch(
         return FetchResponse(error_code=error.error_code)
     session = context.session
     if session is not None and not context.is_incremental:
-        session.client = call.client_id or "", call.request.peer_address
+        session.client = client_of(call.client_id, call.request.peer_address)
     log_topic = broker.request_log_topic
     if log_topic is not None and log_topic.is_read_by(context):
         call.request.is_left_out = True
@@ -343,7 +343,7 @@ class Fetch:
     @property
     def client(self) -> Client:
         """The client that fetches."""
-        return self._call.client_id or "", self._call.request.peer_address
+        return client_of(self._call.client_id, self._call.request.peer_address)
 
     @property
     def partitions(self) -> list[FetchedPartition]:

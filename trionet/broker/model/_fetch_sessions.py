@@ -51,8 +51,14 @@ _EPOCH_MAX = 2**31 - 1
 
 # Partitions are identified by topic name up to version 12, and by topic id from 13 on.
 PartitionKey = tuple[str | bytes, int]
-# A client id, which is empty for null, and the IP address of the client.
+# A client id, which is empty for null and at most so long, and the IP address of the client.
 Client = tuple[str, str]
+CLIENT_ID_CHARS_MAX: Final = 256
+
+
+def client_of(client_id: str | None, peer_address: str) -> Client:
+    """Return what is kept of a client, which chooses its id, of up to 32 KiB."""
+    return (client_id or "")[:CLIENT_ID_CHARS_MAX], peer_address
 
 
 class FetchedPartition:

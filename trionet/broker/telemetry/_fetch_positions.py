@@ -22,7 +22,7 @@ from ...protocol.messages.consumer_protocol_assignment import MESSAGES
 from ..groups._group import CONSUMER, Group
 from ..handlers._fetch import Fetch
 from ..model._broker_state import BrokerState
-from ..model._fetch_sessions import Client, FetchedPartition
+from ..model._fetch_sessions import Client, FetchedPartition, client_of
 
 #: A session that was not used for longer belongs to a client that is gone, or has stopped fetching.
 IDLE_SECONDS_MAX: Final = 30.0
@@ -65,7 +65,7 @@ class FetchPositions:
             return []
         found: list[list[str | int]] = []
         for member in group.members:
-            client = member.client_id, member.client_host.removeprefix("/")
+            client = client_of(member.client_id, member.client_host.removeprefix("/"))
             for topic, index in _assigned(member.assignment):
                 if self._left <= 0:
                     return found

@@ -12,7 +12,7 @@ from typing import Final
 import trio
 
 from ...errors import TrionetError
-from ...net._local_socket import is_own_peer, is_served, paths_for
+from ...net._local_socket import is_own_peer, is_this_machine, paths_for
 from ._http_client import HttpClient
 
 #: The reason shown for data that is not available over the Kafka protocol.
@@ -33,7 +33,7 @@ class NoLocalSocketError(TrionetError):
         super().__init__(NO_METRICS)
 
 
-def local_client(bootstrap_servers: str) -> HttpClient | None:
+async def local_client(bootstrap_servers: str) -> HttpClient | None:
     """Return a client for the local socket of a broker; None for a broker on another machine.
 
     The broker, and its socket, may come and go later, except that it must be there by now if it is
@@ -43,15 +43,23 @@ def local_client(bootstrap_servers: str) -> HttpClient | None:
         bootstrap_servers: the addresses of the broker, of which the first one counts.
     """
     host, port = _first_of(bootstrap_servers)
-    kind = _JAFKA if has_jafka(bootstrap_servers) else _KAFKA
-    if not paths_for(kind, host, port):
+    kind = _JAFKA if await has_jafka(bootstrap_servers) else _KAFKA
+    if not is_this_machine(host):
         return None
     return HttpClient("http://localhost:1", connect=partial(_connect, kind, host, port))
 
 
-def has_jafka(bootstrap_servers: str) -> bool:
-    """Return whether a Jafka broker serves its inside on a local socket."""
-    return any(map(is_served, paths_for(_JAFKA, *_first_of(bootstrap_servers))))
+async def has_jafka(bootstrap_servers: str) -> bool:
+    """Return whether a Jafka broker serves its inside on a local socket.
+
+    Only a connection to one of this user's counts. Whatever else fails leaves it a Kafka broker.
+    """
+    try:
+        stream = await _connect(_JAFKA, *_first_of(bootstrap_servers))
+    except (NoLocalSocketError, OSError):
+        return False
+    with stream.socket:
+        return True
 
 
 async def _connect(kind: str, host: str, port: int) -> trio.SocketStream:

@@ -163,7 +163,7 @@ async def open_remote(
     if metrics_url is not None:
         inside: HttpClient | None = HttpClient(metrics_url, token=metrics_token, tls=metrics_tls)
     else:
-        inside = local_client(bootstrap_servers) if _is_real(network) else None
+        inside = await local_client(bootstrap_servers) if _is_real(network) else None
     if inside is None:
         actions = Actions(bootstrap_servers, settings, network=network)
         yield JoinedSource(bootstrap_servers, parts, actions, _without_metrics)
@@ -171,7 +171,7 @@ async def open_remote(
     what = metrics_url or f"the local socket of {bootstrap_servers}"
     via = VIA_LOCAL if is_local else VIA_LISTENER
     async with inside as client:
-        if has_jafka(bootstrap_servers) if is_local else await is_jafka(client):
+        if await has_jafka(bootstrap_servers) if is_local else await is_jafka(client):
             own = JafkaSource(client, what, via)
             name = metrics_url or bootstrap_servers
             yield JoinedSource(name, [own], Actions(bootstrap_servers), without_kafka)

@@ -2,8 +2,8 @@
 
 The counts of a server say how long requests take, not what one client does. Recording every request
 for that would cost each of them as much as handling it. So nothing is recorded until the requests
-of a connection are asked for: then the tap takes the place of the server's recorder, and passes on
-all that it gets. It gives the place back when they have not been asked for in a while.
+of a connection are asked for: then the tap becomes one of the server's recorders. It stops being
+one when they have not been asked for in a while. Each set of metrics has a tap of its own.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import attrs
 
 from ...metrics._request_times import PHASES, TimedRequest, now_ns
 from ...net.wire._transmission import Send
-from .._closed_connections import ClosedConnection
+from .._closed_connections import TEXT_CHARS_MAX, ClosedConnection
 from .._connection import Connection
-from .._recorder import Recorder, Recording
+from .._recorder import Recording
 from .._request_channel import Request
 from ._snapshot_sections import Row, Section, SectionPage
 
@@ -53,7 +53,10 @@ class _Watched:
 
 @attrs.define(eq=False)
 class _Finished:
-    """A finished request without its payload, which would keep its frame in memory."""
+    """A finished request without its payload, which would keep its frame in memory.
+
+    Peers choose their client ids, of up to 32 KiB, so only the beginning is kept.
+    """
 
     number: int
     name: str | None
@@ -70,7 +73,7 @@ class RequestTap:
     """A recorder of the requests of watched connections.
 
     Args:
-        recording: the server's recording, whose recorder is replaced while something is watched.
+        recording: the server's recording, of which the tap is a part while something is watched.
         name_of: returns the name of a request; None if unknown.
     """
 
@@ -78,7 +81,6 @@ class RequestTap:
         self._recording = recording
         self._name_of = name_of
         self._watched: dict[str, _Watched] = {}
-        self._inner: Recorder | None = None
         self._epoch_ns = 0  # when the clock of the timestamps was 0
         # Higher than all numbers, so that those of a connection also ascend if it was forgotten
         # in between.
@@ -107,7 +109,7 @@ class RequestTap:
     def watch(self, id: str) -> Section:
         """Watch a connection for a while, and return the section of its requests so far."""
         if not self._watched:
-            self._inner = self._recording.replace(self)
+            self._recording.add(self)
             self._epoch_ns = time.time_ns() - now_ns()
         watched = self._watched.pop(id, None) or _Watched(self._last_number)
         watched.asked_ns = now_ns()
@@ -126,8 +128,6 @@ class RequestTap:
                 watched.number += 1
                 self._last_number = max(self._last_number, watched.number)
                 watched.requests.append(self._copy(request, watched.number))
-        if self._inner is not None:
-            self._inner.take(finished)
         self._forget_unasked()
 
     def throttle_ended(self, request: TimedRequest) -> None:
@@ -136,12 +136,9 @@ class RequestTap:
             last = watched.requests[-1]
             if last.received_ns == request.received_ns:
                 last.durations_ns[_THROTTLE] = cast(Request, request).throttle_ns
-        if self._inner is not None:
-            self._inner.throttle_ended(request)
 
     def closed(self, closed: ClosedConnection, connection: Connection) -> None:
-        if self._inner is not None:
-            self._inner.closed(closed, connection)
+        pass  # its requests stay until they are not asked for any more
 
     def _copy(self, request: Request, number: int) -> _Finished:
         response = request.response
@@ -154,7 +151,7 @@ class RequestTap:
             number,
             self._name_of(request),
             getattr(request.kind, "version", None),
-            request.client_id,
+            request.client_id and request.client_id[:TEXT_CHARS_MAX],
             request.error_code,
             request.request_bytes,
             response_bytes,
@@ -169,8 +166,7 @@ class RequestTap:
                 break  # those after it were asked for later
             del self._watched[id]
         if not self._watched:
-            self._recording.replace(self._inner)
-            self._inner = None
+            self._recording.remove(self)
 
 
 _THROTTLE: Final = PHASES.index("ThrottleTimeMs")

@@ -48,6 +48,7 @@ class StepTimes(trio.abc.Instrument):
         self._asked_ns = 0
         self._step_began_ns = 0
         self._times: dict[trio.lowlevel.Task, list[int]] = {}
+        self._exited: trio.lowlevel.Task | None = None
 
     def ask(self) -> None:
         """Measure from now on, for a while."""
@@ -65,6 +66,9 @@ class StepTimes(trio.abc.Instrument):
         self._step_began_ns = perf_counter_ns()
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        if task is self._exited:
+            self._exited = None
+            return
         took = perf_counter_ns() - self._step_began_ns
         times = self._times.get(task)
         if times is None:
@@ -75,6 +79,8 @@ class StepTimes(trio.abc.Instrument):
 
     def task_exited(self, task: trio.lowlevel.Task) -> None:
         self._times.pop(task, None)
+        # Its last step ends after that, and must not put it back.
+        self._exited = task
 
     def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - trio's signature
         if perf_counter_ns() - self._asked_ns > MEASURED_NS:
