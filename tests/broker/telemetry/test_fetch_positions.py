@@ -14,7 +14,11 @@ from trionet import Broker, TopicPartition, open_broker, open_consumer
 from trionet.broker.groups._group import Group, GroupSettings
 from trionet.broker.groups._members import Member
 from trionet.broker.model._fetch_sessions import FetchedPartition, client_of
-from trionet.broker.telemetry._fetch_positions import FetchPositions
+from trionet.broker.telemetry._fetch_positions import (
+    ASSIGNMENT_BYTES_MAX,
+    PARTITIONS_MAX,
+    FetchPositions,
+)
 from trionet.client.consumer.assignors._consumer_protocol import encode_assignment
 
 Position = list[str | int]
@@ -55,11 +59,11 @@ async def test_a_position_is_ahead_of_what_is_committed(slots: int) -> None:
             await until(broker, "g", [["t", 0, 2], ["t", 1, 0]])
 
 
-def group(client_id: str) -> Group:
-    """A group with one member that owns t-0."""
+def group(client_id: str, count: int = 1) -> Group:
+    """A group with one member that owns t-0 and on."""
     found = Group("g", GroupSettings(0.0, 10, str), 0.0)
     found.protocol_type = "consumer"
-    assignment = encode_assignment([TopicPartition("t", 0)])
+    assignment = encode_assignment([TopicPartition("t", each) for each in range(count)])
     found.members.add(
         Member("m", None, client_id, "/10.0.0.7", 10.0, 60.0, {"range": b""}, assignment=assignment)
     )
@@ -83,3 +87,12 @@ def test_clients_that_cannot_be_told_apart_have_no_position() -> None:
     assert [] == FetchPositions(fetched, lambda _: None).of(group("another"))
     fetched.append((app, FetchedPartition(("t", 0), 7, 1, -1)))
     assert [] == FetchPositions(fetched, lambda _: None).of(group("app"))
+
+
+def test_assignments_are_decoded_up_to_a_number_of_bytes() -> None:
+    app = "app", "10.0.0.7"
+    found = FetchPositions([(app, FetchedPartition(("t", 0), 5, 1, -1))], lambda _: None)
+
+    assert [] == found.of(group("app", ASSIGNMENT_BYTES_MAX // 4))
+    assert [["t", 0, 5]] == found.of(group("app", PARTITIONS_MAX))
+    assert [] == found.of(group("app"))

@@ -99,6 +99,34 @@ async def test_keys_come_again_after_it_was_suspended_behind_a_shell() -> None:
     assert b"q" == found
 
 
+async def test_a_terminal_that_never_replies_is_left_while_keys_are_read(
+    autojump_clock: trio.testing.MockClock,  # noqa: ARG001 - passes the wait for the reply
+) -> None:
+    master, slave = os.openpty()
+    tty = Tty(os.ttyname(slave))
+    try:
+        tty.enter()
+        tty.use_mouse(True)
+        tty.ask()
+        await tty.send(b"a frame")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(tty.read)
+            await trio.testing.wait_all_tasks_blocked()
+            os.read(master, 1000)
+
+            await tty.leave()
+
+            nursery.cancel_scope.cancel()
+        left = os.read(master, 1000)
+    finally:
+        tty.close()
+        os.close(slave)
+        os.close(master)
+
+    assert b"\x1b[?1000l" in left
+    assert left.endswith(b"\x1b[?1049l")
+
+
 logger = logging.getLogger("trionet.client")
 
 

@@ -79,7 +79,16 @@ async def test_a_fault_is_injected_and_removed_from_outside() -> None:
         ({"fault": "nonsense"}, "'nonsense' is not a fault; allowed: an error such as"),
         ({"fault": "NOT_AN_ERROR"}, "unknown error 'NOT_AN_ERROR'"),
         ({"fault": "delay"}, "delay takes a number, as in delay 1"),
-        ({"fault": "delay soon"}, "delay soon is not allowed; delay takes a number"),
+        ({"fault": "delay soon"}, "delay soon is not allowed; delay takes a number of seconds"),
+        ({"fault": "throttle inf"}, "throttle takes a whole number of milliseconds"),
+        ({"fault": "throttle 1.9"}, "throttle takes a whole number of milliseconds"),
+        ({"fault": "throttle 2147483648", "apis": "Fetch"}, "it must be 0 to 2147483647"),
+        ({"fault": "close", "client": "x"}, "'client' is not allowed; .* client_id; allowed: "),
+        ({"fault": "full-disk", "times": "3"}, "full-disk does not take times; allowed: topic"),
+        (
+            {"fault": "stop-reading", "topic": "t"},
+            "stop-reading does not take topic; allowed: client_id, connection",
+        ),
         ({"fault": "close now"}, "close takes nothing after it"),
         ({"fault": "close", "apis": "Prodjuce"}, "did you mean Produce"),
         (
@@ -126,7 +135,7 @@ async def test_a_broker_that_is_not_under_test_has_no_faults() -> None:
     ],
 )
 def test_words_are_faults(broker: ThreadedBroker, words: str, action: str) -> None:
-    fault = inject(broker.faults, {"fault": words, "apis": "Produce"})
+    fault = inject(broker.faults, {"fault": words})
 
     assert action == fault.action
     fault.remove()

@@ -28,6 +28,8 @@ from ..model._fetch_sessions import Client, FetchedPartition, client_of
 IDLE_SECONDS_MAX: Final = 30.0
 #: The maximum number of partitions whose positions are looked up for one page, a few milliseconds.
 PARTITIONS_MAX: Final = 2_000
+#: The maximum number of bytes of assignments that are decoded for one page, a few milliseconds.
+ASSIGNMENT_BYTES_MAX: Final = 131_072
 _decode = MESSAGES[0][0]
 _VERSION_BYTES: Final = 2
 
@@ -49,6 +51,7 @@ class FetchPositions:
     ) -> None:
         self._offsets: dict[tuple[Client, Key], int | None] = {}
         self._left = PARTITIONS_MAX
+        self._left_bytes = ASSIGNMENT_BYTES_MAX
         for client, partition in fetched:
             topic, index = partition.key
             name = topic if isinstance(topic, str) else name_of(topic)
@@ -65,6 +68,11 @@ class FetchPositions:
             return []
         found: list[list[str | int]] = []
         for member in group.members:
+            size = len(member.assignment)
+            # Before it is decoded, which is all at once: clients choose the size.
+            if self._left <= 0 or size > self._left_bytes:
+                continue
+            self._left_bytes -= size
             client = client_of(member.client_id, member.client_host.removeprefix("/"))
             for topic, index in _assigned(member.assignment):
                 if self._left <= 0:

@@ -41,6 +41,8 @@ _QUESTIONS: Final = b"\x1b]11;?\x1b\\\x1b[c"
 #: How long the end of the program waits for the last reply, counted from the questions: otherwise
 #: the shell gets it, and shows it as if typed.
 REPLIES_SECONDS: Final = 0.3
+#: The interval between checks for the last reply at the end of the program.
+REPLIES_POLL_SECONDS: Final = 0.01
 
 _IFLAG, _LFLAG, _CC = 0, 3, 6
 
@@ -130,13 +132,12 @@ class Tty:
         """Wait for replies on their way, and drop them with all other input."""
         if self._asked_at is None or not self._is_foreground():
             return
-        with trio.move_on_at(self._asked_at + REPLIES_SECONDS):
-            while b"c" not in await self._read_now():
-                pass
-        self._asked_at = None
+        until, self._asked_at = self._asked_at + REPLIES_SECONDS, None
+        # Polled, because :meth:`read` may wait for the descriptor, and only one task can.
+        while trio.current_time() < until and b"c" not in self._read_now():
+            await trio.sleep(REPLIES_POLL_SECONDS)
 
-    async def _read_now(self) -> bytes:
-        await trio.lowlevel.wait_readable(self._fd)
+    def _read_now(self) -> bytes:
         with contextlib.suppress(BlockingIOError):
             return os.read(self._fd, READ_BYTES) or b"c"  # nothing more will arrive
         return b""
@@ -192,9 +193,10 @@ class Tty:
             await trio.lowlevel.checkpoint()
             return
         try:
-            # This also completes a sequence that was cut off in the middle.
-            await self._drop_replies()
+            # This also completes a sequence that was cut off in the middle, and comes first, so
+            # that nothing can prevent it.
             await self.send((_MOUSE_OFF if self._uses_mouse else b"") + _LEAVE)
+            await self._drop_replies()
         except OSError:
             await trio.lowlevel.cancel_shielded_checkpoint()  # the terminal is gone
         finally:

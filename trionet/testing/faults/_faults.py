@@ -59,6 +59,8 @@ from ._response_errors import response_class
 Apis = ApiName | tuple[ApiName, ...] | list[ApiName] | None
 """One API, several, or None for all."""
 
+#: The maximum of the field, an INT32.
+THROTTLE_MS_MAX: Final = 2**31 - 1
 # The APIs that a group coordinator handles.
 _GROUP_APIS: Final = (
     "OffsetCommit",
@@ -300,10 +302,12 @@ class Faults:
 
         Raises:
             ValueError: the API is unknown or unsupported, its responses have no throttle time, or
-                ``throttle_ms`` is negative.
+                ``throttle_ms`` is out of range.
         """
-        if throttle_ms < 0:
-            raise ValueError(f"invalid throttle_ms={throttle_ms}; it must be 0 or more")
+        if not 0 <= throttle_ms <= THROTTLE_MS_MAX:
+            raise ValueError(
+                f"invalid throttle_ms={throttle_ms}; it must be 0 to {THROTTLE_MS_MAX}"
+            )
         for key in api_keys_of(apis):
             if "throttle_time_ms" not in response_class(key).__slots__:
                 raise ValueError(f"responses of {api_keys.name_of(key)} have no throttle_time_ms")

@@ -6,13 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from ...protocol._config_types import nearest
 from .._seen_requests import Fault
 from ._faults import Faults
 
 #: The word that stands for all APIs, and for any number of requests.
 ALL: Final = "all"
-#: The faults that are about a broker and not about some requests.
-_OF_BROKERS: Final = ("full-disk", "stop-reading")
+#: What a fault of some requests can be limited to; the names of parameters.
+_LIMITS: Final = ("apis", "times", "topic", "client_id", "connection")
+#: The faults that are about a broker and not about some requests, and what each can be limited to.
+_OF_BROKERS: Final[Mapping[str, Sequence[str]]] = {
+    "full-disk": ("topic",),
+    "stop-reading": ("client_id", "connection"),
+}
 ALLOWED: Final = (
     "an error such as NOT_LEADER_OR_FOLLOWER, delay SECONDS, hold, swallow, close, reset, cut,"
     " corrupt, throttle MS, full-disk, stop-reading"
@@ -27,11 +33,14 @@ def inject(faults: Faults, words: Mapping[str, str]) -> Fault:
         words: the ``fault``, one of :data:`ALLOWED`; the ``apis`` whose requests it applies to,
             separated by commas or ``all``; the number of requests (``times``) or ``all``, 1 by
             default; and a ``topic``, a ``client_id`` and a ``connection`` to which it is limited.
+            ``full-disk`` takes only the topic, ``stop-reading`` only the last two. An empty word
+            is as good as none.
 
     Raises:
         ValueError: a word is not allowed; the message says what is.
     """
     name, *arguments = words.get("fault", "").split() or [""]
+    _check_words(name, words)
     options: dict[str, Any] = {
         key: words[key] for key in ("topic", "client_id", "connection") if words.get(key)
     }
@@ -49,6 +58,24 @@ def inject(faults: Faults, words: Mapping[str, str]) -> Fault:
         raise ValueError(f"{name!r} is not a fault; allowed: {ALLOWED}")
     _expect(name, arguments, 0)
     return faults.fail(chosen, name, **options)
+
+
+def _check_words(name: str, words: Mapping[str, str]) -> None:
+    """Refuse what a fault does not take: ignored, it would hit more than was meant.
+
+    Raises:
+        ValueError: a word is unknown, or the fault does not take it.
+    """
+    for word in words:
+        if word not in ("fault", *_LIMITS):
+            raise ValueError(
+                f"{word!r} is not allowed{nearest(word, _LIMITS)};"
+                f" allowed: fault, {', '.join(_LIMITS)}"
+            )
+    takes = _OF_BROKERS.get(name, _LIMITS)
+    for word, text in words.items():
+        if text and word != "fault" and word not in takes:
+            raise ValueError(f"{name} does not take {word}; allowed: {', '.join(takes)}")
 
 
 def _of_broker(faults: Faults, name: str, options: Mapping[str, Any]) -> Fault:
@@ -69,9 +96,9 @@ def _times(text: str) -> int | None:
 
 def _number(name: str, text: str) -> float:
     try:
-        return float(text)
+        return _NUMBERED[name](text)
     except ValueError:
-        raise ValueError(f"{name} {text} is not allowed; {name} takes a number") from None
+        raise ValueError(f"{name} {text} is not allowed; {name} takes {_TAKES[name]}") from None
 
 
 def _expect(name: str, arguments: Sequence[str], count: int) -> None:
@@ -87,16 +114,21 @@ def _plain(method: Callable[..., Fault], **more: Any) -> _Add:
     return lambda faults, apis, _, options: method(faults, apis, **more, **options)
 
 
-def _numbered(method: Callable[..., Fault], convert: Callable[[float], float]) -> _Add:
-    return lambda faults, apis, numbers, options: method(
-        faults, apis, convert(numbers[0]), **options
-    )
+def _numbered(method: Callable[..., Fault]) -> _Add:
+    return lambda faults, apis, numbers, options: method(faults, apis, numbers[0], **options)
 
 
-_NUMBERED: Final = ("delay", "throttle")
+_NUMBERED: Final[Mapping[str, Callable[[str], float]]] = {
+    "delay": float,
+    "throttle": int,
+}
+_TAKES: Final = {
+    "delay": "a number of seconds",
+    "throttle": "a whole number of milliseconds",
+}
 _ADD: Final[Mapping[str, _Add]] = {
-    "delay": _numbered(Faults.delay, float),
-    "throttle": _numbered(partial(Faults.throttle, mute=True), int),
+    "delay": _numbered(Faults.delay),
+    "throttle": _numbered(partial(Faults.throttle, mute=True)),
     "hold": _plain(Faults.hold),
     "swallow": _plain(Faults.swallow),
     "close": _plain(Faults.close),
