@@ -276,6 +276,17 @@ class Consumer:
         member = self._member()
         await member.commit(None if offsets is None else offsets_to_commit(offsets))
 
+    async def _commit_existing(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Commit offsets, except those of partitions that no longer exist.
+
+        For :func:`.process_records`, whose user does not choose what to commit. A deleted topic
+        must not hold up the commits of the others.
+
+        Raises:
+            TrionetError: see :meth:`commit`.
+        """
+        await self._member().commit(offsets, omits_gone=True)
+
     async def committed(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:

@@ -20,7 +20,7 @@ from ..._util._raising import raise_single_error
 from ..._util._text import counted
 from ...errors import ApiError, ConfigError, RebalanceInProgressError, TrionetError
 from ...net._network import SYSTEM, Network
-from .._topic_partition import TopicPartition
+from .._topic_partition import OffsetAndMetadata, TopicPartition
 from ..config._keywords import ConsumerKeywords
 from ..security._settings import TokenProvider
 from ._consumer import Consumer
@@ -44,7 +44,6 @@ async def process_records(
     topics: str | Iterable[str] | re.Pattern[str],
     handler: Handler,
     config: Mapping[str, object] | ConsumerSettings | None = None,
-    /,
     *,
     concurrency: int,
     order: Order | None = None,
@@ -302,19 +301,19 @@ class _Processing:
         await trio.lowlevel.checkpoint()
         self._pass_invisible_offsets()
         offsets = {
-            each: tracker.committable
+            each: OffsetAndMetadata(tracker.committable, "", None)
             for each, tracker in self._trackers.items()
             if tracker.committable > tracker.committed
         }
         trackers = {each: self._trackers[each] for each in offsets}
         failure: TrionetError | None = None
         try:
-            await self._consumer.commit(offsets)
+            await self._consumer._commit_existing(offsets)  # noqa: SLF001 -- of this package
         except TrionetError as error:
             failure = error
         if failure is None:
             for each, offset in offsets.items():
-                trackers[each].committed = offset
+                trackers[each].committed = offset.offset
         elif isinstance(failure, RebalanceInProgressError):
             return  # before the partitions are given up, they are committed
         elif isinstance(failure, ApiError) and not failure.retriable:
