@@ -363,6 +363,8 @@ async def nothing(_: ConsumerRecord) -> None:
     [
         ({"concurrency": 0}, ValueError, "concurrency = 0 must be 1 or more"),
         ({"concurrency": 1, "order": "keys"}, ValueError, "order = 'keys' must be 'key', 'part"),
+        ({"concurrency": "4"}, TypeError, "concurrency must be int, not str: '4'"),
+        ({"concurrency": 1, "order": []}, ValueError, r"order = \[\] must be 'key', 'part"),
         ({"concurrency": 1}, ConfigError, "commits offsets for a group; set group.id"),
         (
             {"concurrency": 1, "group_id": "g", "enable_auto_commit": False},
