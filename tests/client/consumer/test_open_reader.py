@@ -181,6 +181,31 @@ async def test_all_records_may_be_deleted_in_the_meantime(broker: Broker) -> Non
         assert [record.value async for record in reader] in ([], [b"c"])
 
 
+@pytest.mark.parametrize("is_created_anew", [False, True])
+async def test_the_end_of_a_topic_that_is_deleted_meanwhile_is_not_waited_for(
+    broker: Broker, is_created_anew: bool
+) -> None:
+    await write(broker, *[bytes(1000)] * 20)
+    small = {"max.partition.fetch.bytes": 2000, "metadata.max.age.ms": 50}
+    async with (
+        trionet.open_admin(broker.bootstrap_servers) as admin,
+        open_reader(broker.bootstrap_servers, "t", small) as reader,
+    ):
+        await anext(reader)
+        await admin.delete_topics(["t"])
+        if is_created_anew:
+            (await admin.create_topics(["t"])).checked()
+        with pytest.raises(ApiError, match="so offset 20, at which reading should end") as raised:
+            await read_on(reader)
+
+    assert error_codes.UNKNOWN_TOPIC_OR_PARTITION == raised.value.error_code
+
+
+async def read_on(reader: trionet.Consumer) -> None:
+    async for _ in reader:
+        pass
+
+
 async def test_several_topics_are_read(broker: Broker) -> None:
     brokers = control(broker)
     await brokers.seed("a", [b"1"])

@@ -64,7 +64,7 @@ async def open_reader(
 
     Raises:
         ApiError: a topic or partition does not exist, with the code ``UNKNOWN_TOPIC_OR_PARTITION``;
-            or a broker rejected a request.
+            or a broker rejected a request. While records are read, see :meth:`.Consumer.stop_at`.
         CallTimedOutError: there was no response within ``default.api.timeout.ms``.
         ConfigError: see :func:`.open_consumer`; or ``group.id`` is set.
         ValueError: a topic name is empty, or a time has no timezone.
