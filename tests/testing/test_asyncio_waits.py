@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -155,6 +156,25 @@ def test_a_wait_ends_with_its_broker() -> None:
 
     with nothing_left_behind(), pytest.raises(trio.RunFinishedError, match="has stopped"):
         asyncio.run(main())
+
+
+def test_a_wait_leaves_nothing_behind(broker: ThreadedBroker) -> None:
+    async def main() -> None:
+        for _ in range(3):
+            await broker.asyncio.wait_for_records("t")
+        with suppress(TimeoutError):
+            await asyncio.wait_for(broker.asyncio.wait_for_records("t", 9), 0.01)
+
+    broker.seed("t", ["x"])
+    before = callbacks(broker)
+    asyncio.run(main())
+    assert before == callbacks(broker)
+
+
+def callbacks(broker: ThreadedBroker) -> int:
+    """How many functions are called when the broker ends."""
+    ended: Any = broker._loop.ended
+    return len(ended._done_callbacks) + len(broker.asyncio._wakes)
 
 
 async def test_it_is_not_for_trio(broker: ThreadedBroker) -> None:

@@ -76,21 +76,31 @@ def _names(kinds: tuple[type, ...]) -> str:
 # Topics, partitions and offsets.
 
 
-def topic_names(topics: str | Iterable[str]) -> list[str]:
-    """Return the names of topics to subscribe to.
+def topic_names(topics: str | Iterable[str], *, is_subscription: bool = True) -> list[str]:
+    """Return the names of topics.
+
+    Args:
+        topics: a name, or several.
+        is_subscription: whether the call subscribes to topics, and so takes a pattern as well.
 
     Raises:
         TypeError: a name is not a str.
         ValueError: no names are given, or a name is empty.
     """
     if isinstance(topics, bytes | TopicPartition) or not isinstance(topics, Iterable):
+        or_names = "names" if is_subscription else "or names"
+        or_pattern = ", or a pattern of re.compile" if is_subscription else ""
         raise TypeError(
-            f"invalid topics {topics!r}: expected a topic name, such as 'orders', names, such as"
-            " ['orders', 'payments'], or a pattern of re.compile"
+            f"invalid topics {topics!r}: expected a topic name, such as 'orders', {or_names}, such"
+            f" as ['orders', 'payments']{or_pattern}"
         )
     names = [topics] if isinstance(topics, str) else list(topics)
     if not names:
-        raise ValueError("no topics to subscribe to; call unsubscribe() to stop reading")
+        raise ValueError(
+            "no topics to subscribe to; call unsubscribe() to stop reading"
+            if is_subscription
+            else "no topics to read"
+        )
     for each in names:
         topic_name(each)
     return names

@@ -14,6 +14,7 @@ running, the program has imported it.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -76,6 +77,14 @@ class AsyncioWaits:
         self._internals = inside
         self._conditions = conditions
         self._loop = loop
+        # One callback for all waits, since a future never forgets one. It runs in the broker's
+        # thread.
+        self._wakes: set[Callable[[object], None]] = set()
+        loop.ended.add_done_callback(self._wake_all)
+
+    def _wake_all(self, ended: object) -> None:
+        for wake in list(self._wakes):
+            wake(ended)
 
     async def wait_for_records(
         self,
@@ -144,10 +153,13 @@ class AsyncioWaits:
                 loop.call_soon_threadsafe(_set, woken)
 
         found.add_done_callback(wake)
-        self._loop.ended.add_done_callback(wake)
+        self._wakes.add(wake)
+        if self._loop.ended.done():  # perhaps before the line above
+            wake(None)
         try:
             await woken
         finally:
+            self._wakes.discard(wake)
             cancel()
         result: T = self._loop.result(found)
         return result

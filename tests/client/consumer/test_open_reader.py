@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 import trio
@@ -179,6 +181,31 @@ async def test_all_records_may_be_deleted_in_the_meantime(broker: Broker) -> Non
         assert [record.value async for record in reader] in ([], [b"c"])
 
 
+@pytest.mark.parametrize("is_created_anew", [False, True])
+async def test_the_end_of_a_topic_that_is_deleted_meanwhile_is_not_waited_for(
+    broker: Broker, is_created_anew: bool
+) -> None:
+    await write(broker, *[bytes(1000)] * 20)
+    small = {"max.partition.fetch.bytes": 2000, "metadata.max.age.ms": 50}
+    async with (
+        trionet.open_admin(broker.bootstrap_servers) as admin,
+        open_reader(broker.bootstrap_servers, "t", small) as reader,
+    ):
+        await anext(reader)
+        await admin.delete_topics(["t"])
+        if is_created_anew:
+            (await admin.create_topics(["t"])).checked()
+        with pytest.raises(ApiError, match="so offset 20, at which reading should end") as raised:
+            await read_on(reader)
+
+    assert error_codes.UNKNOWN_TOPIC_OR_PARTITION == raised.value.error_code
+
+
+async def read_on(reader: trionet.Consumer) -> None:
+    async for _ in reader:
+        pass
+
+
 async def test_several_topics_are_read(broker: Broker) -> None:
     brokers = control(broker)
     await brokers.seed("a", [b"1"])
@@ -219,6 +246,32 @@ async def test_a_partition_that_there_is_not_is_reported(broker: Broker) -> None
     await write(broker, b"a")
     with pytest.raises(ApiError, match="partition 7 does not exist; topic t has 2 partitions"):
         await values(broker, partitions=[0, 7])
+
+
+async def test_every_argument_may_be_named(broker: Broker) -> None:
+    await write(broker, b"a")
+    servers = broker.bootstrap_servers
+
+    async with open_reader(bootstrap_servers=servers, topics="t", config={}) as reader:
+        assert [b"a"] == [record.value async for record in reader]
+    assert 1 == len(await read_topic(bootstrap_servers=servers, topic="t", config={}))
+
+
+@pytest.mark.parametrize(
+    ("topics", "options", "message"),
+    [
+        (re.compile("a"), {}, r"or names, such as \['orders', 'payments'\]$"),
+        ([], {}, "^no topics to read$"),
+        ("a", {"partitions": 0}, "^invalid partitions 0: expected partition numbers, such as "),
+        ("a", {"partitions": ["0"]}, "^a number in partitions must be int, not str: '0'$"),
+    ],
+)
+async def test_what_is_no_topic_and_no_partition_is_told_so(
+    topics: Any, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        async with open_reader("127.0.0.1:1", topics, **options):
+            pass
 
 
 async def test_a_group_is_refused(broker: Broker) -> None:

@@ -20,6 +20,7 @@ from trionet import (
     Consumer,
     ConsumerRecord,
     TopicPartition,
+    open_admin,
     open_broker,
     process_records,
 )
@@ -317,6 +318,30 @@ async def test_a_handler_that_does_not_end_is_cancelled_so_that_the_group_goes_o
             await handled.until(1)
 
 
+async def test_a_deleted_topic_holds_up_no_commit_of_the_others(
+    broker: Broker, controls: BrokerControl
+) -> None:
+    await seed(controls, 10)
+    await controls.seed("gone", [b"0"])
+    begun, is_deleted = trio.Event(), trio.Event()
+
+    async def handle(record: ConsumerRecord) -> None:
+        if record.topic == "gone":
+            begun.set()
+        await is_deleted.wait()
+
+    async with trio.open_nursery() as nursery:
+        run = partial(process_records, broker.bootstrap_servers, ["t", "gone"], handler=handle)
+        limits = {"auto.commit.interval.ms": 10, "metadata.max.age.ms": 50}
+        nursery.start_soon(partial(run, config={**SETTINGS, **limits}, concurrency=20))
+        await begun.wait()
+        async with open_admin(broker.bootstrap_servers) as admin:
+            await admin.delete_topics(["gone"])
+        is_deleted.set()
+        await controls.wait_for_offset("g", "t", 10)
+        nursery.cancel_scope.cancel()
+
+
 # Arguments.
 
 
@@ -338,6 +363,8 @@ async def nothing(_: ConsumerRecord) -> None:
     [
         ({"concurrency": 0}, ValueError, "concurrency = 0 must be 1 or more"),
         ({"concurrency": 1, "order": "keys"}, ValueError, "order = 'keys' must be 'key', 'part"),
+        ({"concurrency": "4"}, TypeError, "concurrency must be int, not str: '4'"),
+        ({"concurrency": 1, "order": []}, ValueError, r"order = \[\] must be 'key', 'part"),
         ({"concurrency": 1}, ConfigError, "commits offsets for a group; set group.id"),
         (
             {"concurrency": 1, "group_id": "g", "enable_auto_commit": False},

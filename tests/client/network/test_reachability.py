@@ -30,7 +30,7 @@ from trionet.client._topic_partition import TopicPartition
 from trionet.client.network._cluster import COORDINATOR_ID_BASE, Cluster, Node
 from trionet.client.network._open_client import open_network_client
 from trionet.client.network._reachability import Reachability
-from trionet.errors import CallTimedOutError, TrionetError
+from trionet.errors import AuthenticationError, CallTimedOutError, TrionetError
 from trionet.testing import MemoryNetwork
 
 SERVERS = Cluster.bootstrap([("one", 9092), ("two", 9092)])
@@ -198,9 +198,27 @@ def test_silence_is_no_refusal(reachability: Reachability) -> None:
 
 def test_refusals_of_several_kinds_are_named_each(reachability: Reachability) -> None:
     reachability.failed(ONE, REFUSED, ECONNREFUSED)
-    reachability.failed(TWO, "name does not resolve (unknown)", socket.gaierror(-2, "unknown"))
+    unknown = socket.gaierror(socket.EAI_NONAME, "unknown")
+    reachability.failed(TWO, "name does not resolve (unknown)", unknown)
 
     assert reachability.problem(SERVERS) == reachability.refusal(SERVERS)
+
+
+def test_rejected_credentials_are_a_refusal(reachability: Reachability) -> None:
+    for each in (ONE, TWO):
+        reachability.failed(each, "invalid password", AuthenticationError("invalid password"))
+
+    assert reachability.problem(SERVERS) == reachability.refusal(SERVERS) != ""
+
+
+@pytest.mark.parametrize("because", [None, socket.gaierror(socket.EAI_AGAIN, "try again")])
+def test_what_a_starting_container_looks_like_is_no_refusal(
+    reachability: Reachability, because: OSError | None
+) -> None:
+    reachability.failed(ONE, REFUSED, ECONNREFUSED)
+    reachability.failed(TWO, "the connection was closed, or its name is not known yet", because)
+
+    assert "" == reachability.refusal(SERVERS)
 
 
 def test_a_broker_that_refuses_is_not_where_the_client_begins(reachability: Reachability) -> None:

@@ -11,6 +11,7 @@ from trionet import Broker, open_broker, open_producer
 from trionet.errors import ApiError
 from trionet.server.metrics._http_exchange import Refused
 from trionet.testing import ThreadedBroker, control
+from trionet.testing.faults._interception import INJECTED_MAX
 from trionet.testing.faults._spoken_faults import inject
 
 
@@ -149,6 +150,22 @@ def test_a_fault_is_limited_to_what_is_said(broker: ThreadedBroker) -> None:
     assert 3 == fault.times
     assert None is inject(broker.faults, {"fault": "close", "times": "all"}).times
     broker.faults.clear()
+
+
+async def test_a_fault_in_effect_is_listed_however_many_are_over() -> None:
+    async with open_broker() as broker:
+        faults = control(broker).faults
+        held = faults.hold("FindCoordinator")
+        for _ in range(INJECTED_MAX + 10):
+            faults.fail("InitProducerId", "REQUEST_TIMED_OUT").remove()
+
+        found = rows(broker)
+        assert INJECTED_MAX == len(found)
+        assert (1, "armed") == (found[-1]["number"], found[-1]["state"])
+        order(broker, "/faults/remove", number="1")
+        assert held.is_removed
+        with pytest.raises(Refused):
+            order(broker, "/faults/remove", number="2")
 
 
 async def test_a_fault_of_a_test_may_be_removed_by_either() -> None:

@@ -10,7 +10,8 @@ from typing import Final, final
 import trio
 
 from ..._util._raising import again
-from ...errors import ConfigError, TrionetError
+from ...errors import ApiError, ConfigError, TrionetError
+from ...protocol import error_codes
 from .._argument_checks import (
     checked_epoch,
     checked_offset,
@@ -32,6 +33,7 @@ from .coordinator._consumer_coordinator import ConsumerCoordinator
 from .coordinator._rebalance_steps import RebalanceCallback, RebalanceCallbacks
 from .fetch._fetcher import Fetcher
 from .offsets._offset_fetcher import OffsetAndTimestamp, OffsetFetcher
+from .offsets._position_requests import is_gone
 from .records._chunk import NO_EPOCH, NOTHING, BatchLoop, Chunk, FetchPosition, RecordLoop
 from .records._record import ConsumerBatch, ConsumerRecord
 from .state._partition_state import (
@@ -98,6 +100,7 @@ class Consumer:
         self._loop = RecordLoop(self._next_chunk)
         self._in_hand: PartitionState | None = None
         self._is_reading = self._is_closed = False
+        self._updates = -1  # of the metadata, for _check_stops
         subscriptions.assignment.on_change = self._changed
 
     # Subscription and assignment.
@@ -230,6 +233,11 @@ class Consumer:
 
         The offsets are forgotten when the partitions are no longer assigned.
 
+        If a partition is deleted before its offset has been reached, or its topic is created anew,
+        an :class:`.ApiError` with the code ``UNKNOWN_TOPIC_OR_PARTITION`` is raised once no records
+        are left. If the end of its log moves back, as after an unclean leader election, reading
+        continues when the log has grown to the offset again.
+
         Args:
             offsets: the offset to stop before, for each partition, which must be assigned.
 
@@ -241,6 +249,7 @@ class Consumer:
             self._subscriptions.assignment.position(each)  # before anything is changed
         for each, offset in checked.items():
             self._subscriptions.assignment.stop_at(each, offset)
+        self._updates = -1
 
     # The group.
 
@@ -275,6 +284,17 @@ class Consumer:
         """
         member = self._member()
         await member.commit(None if offsets is None else offsets_to_commit(offsets))
+
+    async def _commit_existing(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Commit offsets, except those of partitions that no longer exist.
+
+        For :func:`.process_records`, whose user does not choose what to commit. A deleted topic
+        must not hold up the commits of the others.
+
+        Raises:
+            TrionetError: see :meth:`commit`.
+        """
+        await self._member().commit(offsets, omits_gone=True)
 
     async def committed(
         self, partitions: Iterable[TopicPartition]
@@ -603,12 +623,34 @@ class Consumer:
             chunk = self._fetcher.next_chunk(self._settings.records_max, self._clock())
             if chunk is not None or self._subscriptions.assignment.are_all_stopped:
                 return chunk  # noqa: ASYNC910 -- its caller has made a checkpoint
+            self._check_stops()
             if self._fetcher.decompression is not None:
                 await self._fetcher.decompression.run()
             elif coordinator is None:
                 await self._parking_lot.park()
             else:
                 await coordinator.wait(self._parking_lot)
+
+    def _check_stops(self) -> None:
+        """Check that the offsets of :meth:`stop_at` can still be reached, as far as is known.
+
+        Called when no records are left, once per update of the metadata.
+        """
+        metadata = self._client.metadata
+        if metadata.updates == self._updates:
+            return
+        for each, state in self._subscriptions.assignment.states.items():
+            if state.stop_offset is None or state.is_stopped:
+                continue
+            topic = metadata.cluster.topics.get(each.topic)
+            if topic is None:
+                continue
+            if is_gone(metadata.cluster, each):
+                raise _unreachable(f"{each} no longer exists", state.stop_offset)
+            if state.stop_topic not in {None, topic.id}:
+                raise _unreachable(f"topic {each.topic} was created anew", state.stop_offset)
+            state.stop_topic = topic.id
+        self._updates = metadata.updates
 
     @contextmanager
     def _single_reader(self) -> Iterator[None]:
@@ -654,3 +696,8 @@ class Consumer:
         self._loop.checkpoint_at = 0.0
         self._fetcher.close()
         self._parking_lot.unpark_all()
+
+
+def _unreachable(why: str, offset: int) -> ApiError:
+    message = f"{why}, so offset {offset}, at which reading should end, cannot be reached"
+    return ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, message)

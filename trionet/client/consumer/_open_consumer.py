@@ -139,6 +139,7 @@ class _Parts:
             errors,
             (reset, PositionValidator(*requests), fetcher),
             find_offsets,
+            parking_lot.unpark_all,
         )
         self.consumer = Consumer.__new__(Consumer)
         self.consumer._begin(  # noqa: SLF001 -- of this package

@@ -10,7 +10,7 @@ from typing import Final, Unpack
 
 from ...errors import ConfigError
 from ...net._network import SYSTEM, Network
-from .._argument_checks import topic_names
+from .._argument_checks import integer, topic_names
 from ..config._keywords import ConsumerKeywords
 from ..security._settings import TokenProvider
 from ._consumer import Consumer
@@ -31,7 +31,6 @@ async def open_reader(
     bootstrap_servers: str | Iterable[str],
     topics: str | Iterable[str],
     config: Mapping[str, object] | ConsumerSettings | None = None,
-    /,
     *,
     partitions: Iterable[int] = (),
     start: int | datetime | None = None,
@@ -65,17 +64,18 @@ async def open_reader(
 
     Raises:
         ApiError: a topic or partition does not exist, with the code ``UNKNOWN_TOPIC_OR_PARTITION``;
-            or a broker rejected a request.
+            or a broker rejected a request. While records are read, see :meth:`.Consumer.stop_at`.
         CallTimedOutError: there was no response within ``default.api.timeout.ms``.
         ConfigError: see :func:`.open_consumer`; or ``group.id`` is set.
         ValueError: a topic name is empty, or a time has no timezone.
         TypeError: an argument is of the wrong type.
     """
-    names = topic_names(topics)
+    names = topic_names(topics, is_subscription=False)
+    numbers = _numbers(partitions)
     first, stop = place(start, BEGINNING, "start"), place(end, END, "end")
     settings = _settings(config, keywords, token_provider)
     async with open_consumer(bootstrap_servers, settings, network=network) as consumer:
-        found = await existing_partitions(consumer, dict.fromkeys(names), set(partitions))
+        found = await existing_partitions(consumer, dict.fromkeys(names), numbers)
         await assign_range(consumer, found, first, stop)
         yield consumer
 
@@ -84,7 +84,6 @@ async def read_topic(
     bootstrap_servers: str | Iterable[str],
     topic: str,
     config: Mapping[str, object] | ConsumerSettings | None = None,
-    /,
     *,
     partitions: Iterable[int] = (),
     start: int | datetime | None = None,
@@ -133,6 +132,14 @@ async def read_topic(
             found += batch
     found.sort(key=attrgetter("partition", "offset"))
     return found
+
+
+def _numbers(partitions: Iterable[int]) -> set[int]:
+    if isinstance(partitions, str) or not isinstance(partitions, Iterable):
+        raise TypeError(
+            f"invalid partitions {partitions!r}: expected partition numbers, such as [0, 1]"
+        )
+    return {integer("a number in partitions", each) for each in partitions}
 
 
 def _settings(

@@ -10,7 +10,6 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from inspect import isawaitable
-from operator import index
 from typing import Final, Unpack
 
 import attrs
@@ -20,7 +19,8 @@ from ..._util._raising import raise_single_error
 from ..._util._text import counted
 from ...errors import ApiError, ConfigError, RebalanceInProgressError, TrionetError
 from ...net._network import SYSTEM, Network
-from .._topic_partition import TopicPartition
+from .._argument_checks import integer
+from .._topic_partition import OffsetAndMetadata, TopicPartition
 from ..config._keywords import ConsumerKeywords
 from ..security._settings import TokenProvider
 from ._consumer import Consumer
@@ -37,6 +37,7 @@ Handler = Callable[[ConsumerRecord], Awaitable[object]]
 #: The maximum number of records of a partition from the first unfinished one on, which are handled
 #: again after a crash.
 WINDOW_MAX: Final = 10_000
+_ORDERS: Final = (None, "key", "partition")  # no set, since an argument may not be hashable
 
 
 async def process_records(
@@ -44,7 +45,6 @@ async def process_records(
     topics: str | Iterable[str] | re.Pattern[str],
     handler: Handler,
     config: Mapping[str, object] | ConsumerSettings | None = None,
-    /,
     *,
     concurrency: int,
     order: Order | None = None,
@@ -91,22 +91,23 @@ async def process_records(
         ConfigError: see :func:`.open_consumer`; or there is no ``group.id``, or
             ``enable.auto.commit`` is false.
         ValueError: ``concurrency`` or ``order`` is not allowed.
-        TypeError: ``handler`` is not an async function.
+        TypeError: ``handler`` is not an async function, or ``concurrency`` is not an int.
         TrionetError: records could not be read, or commits are rejected; see
             :meth:`.Consumer.next_batch`.
 
     Cancellation: the handlers are cancelled; what has finished is committed, within a second.
     """
-    if index(concurrency) < 1:
+    concurrency = integer("concurrency", concurrency)
+    if concurrency < 1:
         raise ValueError(f"concurrency = {concurrency} must be 1 or more")
-    if order not in {None, "key", "partition"}:
+    if order not in _ORDERS:
         raise ValueError(f"order = {order!r} must be 'key', 'partition' or None")
     settings = consumer_settings(config, keywords, token_provider)
     group, commit_seconds = _group(settings)
     # Half, because the broker measures the interval from the start of the rebalance, and joining
     # takes time as well.
     revoke_seconds = group.max_poll_interval_seconds / 2
-    processing = _Processing(handler, index(concurrency), order, commit_seconds, revoke_seconds)
+    processing = _Processing(handler, concurrency, order, commit_seconds, revoke_seconds)
     # The offsets are committed here: the consumer would commit what was merely handed out.
     by_hand = attrs.evolve(settings, group=attrs.evolve(group, auto_commit_seconds=None))
     async with open_consumer(
@@ -302,19 +303,19 @@ class _Processing:
         await trio.lowlevel.checkpoint()
         self._pass_invisible_offsets()
         offsets = {
-            each: tracker.committable
+            each: OffsetAndMetadata(tracker.committable, "", None)
             for each, tracker in self._trackers.items()
             if tracker.committable > tracker.committed
         }
         trackers = {each: self._trackers[each] for each in offsets}
         failure: TrionetError | None = None
         try:
-            await self._consumer.commit(offsets)
+            await self._consumer._commit_existing(offsets)  # noqa: SLF001 -- of this package
         except TrionetError as error:
             failure = error
         if failure is None:
             for each, offset in offsets.items():
-                trackers[each].committed = offset
+                trackers[each].committed = offset.offset
         elif isinstance(failure, RebalanceInProgressError):
             return  # before the partitions are given up, they are committed
         elif isinstance(failure, ApiError) and not failure.retriable:

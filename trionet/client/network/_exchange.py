@@ -384,7 +384,8 @@ class Exchange:
             has_worked=self.reachability.has_worked(node),
         )
         if channel.close_reason is CloseReason.AUTHENTICATION_FAILED:
-            failure = self.reachability.failed(node, cause, level=logging.ERROR)
+            rejected = AuthenticationError(cause)
+            failure = self.reachability.failed(node, cause, rejected, logging.ERROR)
             self._lost(node.id, AuthenticationError(str(failure)), now)
         elif stage is Stage.IN_USE:
             size = channel.oversized_bytes

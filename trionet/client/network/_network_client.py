@@ -128,7 +128,7 @@ class NetworkClient:
     def connection_refusal(self) -> str:
         """Return why every bootstrap server refuses this client; empty if one may still respond.
 
-        Nothing listens there, its name does not resolve, or it speaks another protocol. Attempts
+        Nothing listens there, its name does not exist, or the credentials are rejected. Attempts
         continue, since a broker may be starting; a program that need not wait for one can stop.
         """
         return self._client.connection_refusal()

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import logging
 import math
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -32,7 +33,7 @@ from typing import Final, NamedTuple
 
 import trio
 
-from ...errors import CallTimedOutError, DisconnectedError
+from ...errors import AuthenticationError, CallTimedOutError, DisconnectedError
 from ...net._channel import Channel
 from ...net._channel_state import ChannelState
 from ...net.wire._close_reason import CloseReason
@@ -180,7 +181,8 @@ class _Trouble(NamedTuple):
         address: the node's host and port.
         cause: the reason, for messages.
         error: the error of the latest attempt; its cause is the system's error, if there was one,
-            and a TimeoutError for a node that is merely silent.
+            a TimeoutError for a node that is merely silent, and an AuthenticationError for one that
+            rejects the credentials.
     """
 
     address: str
@@ -188,12 +190,16 @@ class _Trouble(NamedTuple):
     error: DisconnectedError
 
     @property
-    def is_silence(self) -> bool:
-        return isinstance(self.error.__cause__, TimeoutError)
-
-    @property
     def is_refusal(self) -> bool:
         return isinstance(self.error.__cause__, ConnectionRefusedError)
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether trying again would most likely change nothing."""
+        because = self.error.__cause__
+        if isinstance(because, socket.gaierror):
+            return because.errno == socket.EAI_NONAME  # not EAI_AGAIN
+        return self.is_refusal or isinstance(because, AuthenticationError)
 
 
 class Reachability:
@@ -297,14 +303,17 @@ class Reachability:
     def refusal(self, cluster: Cluster) -> str:
         """Return why no bootstrap server accepts this client; empty if one may still respond.
 
-        Unlike in :meth:`problem`, a server that is merely silent may still respond.
+        That is certain only if nothing listens, the name does not exist or the credentials are
+        rejected. Unlike in :meth:`problem`, everything else may pass: a container that starts
+        accepts connections and closes them, or its name cannot be looked up yet.
 
         Args:
             cluster: the newest snapshot of the cluster.
         """
         troubles = self._relevant(cluster)
-        is_refused = cluster.is_bootstrap and troubles.keys() == cluster.nodes.keys()
-        if not is_refused or any(each.is_silence for each in troubles.values()):
+        if not cluster.is_bootstrap or troubles.keys() != cluster.nodes.keys():
+            return ""
+        if not all(each.is_lasting for each in troubles.values()):
             return ""
         if not all(each.is_refusal for each in troubles.values()):
             return self.problem(cluster)

@@ -14,7 +14,7 @@ from ...server.metrics._snapshot_sections import Row, Section, SectionPage
 from .._internals import InLoop
 from .._seen_requests import Fault
 from ._faults import Faults
-from ._interception import FOREVER, FaultRule, Interception
+from ._interception import FaultRule, Interception
 from ._reactions import Timeline, reaction
 from ._spoken_faults import inject
 
@@ -120,7 +120,7 @@ def _state(rule: FaultRule) -> str:
         return f"failed: {fault.error!r}"
     if fault.is_removed:
         return "removed"
-    if fault.is_over and rule.delay == FOREVER:
+    if fault.is_over and rule.is_holding:
         return "holding"
     return "over" if fault.is_over else "armed"
 

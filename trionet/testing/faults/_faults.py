@@ -138,7 +138,7 @@ class Faults:
         self._seen = interception.seen
         self._clients = interception.clients
         self._rules = interception.faults
-        self._injected = interception.injected
+        self._add_rule = interception.add
         self._in_loop = call_directly if is_inside else in_loop
         self._in_loop_of_faults = in_loop
 
@@ -567,10 +567,7 @@ class Faults:
             on_remove,
             trio.lowlevel.current_clock().current_time,
         )
-        rules = (rule for rule in self._rules if not rule.fault.is_done)
-        self._rules[:] = [*rules, FaultRule(fault, action, skip, delay)]
-        number = self._injected[-1][0] + 1 if self._injected else 1
-        self._injected.append((number, self._rules[-1]))
+        self._add_rule(FaultRule(fault, action, skip, delay))
         return fault
 
     def _stop_reading(self, which: Which) -> Callable[[], None]:

@@ -159,7 +159,7 @@ def fetched(response: OffsetFetchResponse) -> dict[TopicPartition, OffsetAndMeta
     return offsets
 
 
-def _never(_: TopicPartition) -> bool:
+def never(_: TopicPartition) -> bool:
     return False
 
 
@@ -193,7 +193,7 @@ class CommittedOffsets:
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         generation: Generation,
         *,
-        is_gone: Callable[[TopicPartition], bool] = _never,
+        is_gone: Callable[[TopicPartition], bool] = never,
     ) -> None:
         """Commit offsets, retrying after transient errors. Calls must not overlap.
 

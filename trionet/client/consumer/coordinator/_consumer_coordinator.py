@@ -235,16 +235,19 @@ class ConsumerCoordinator:
     # Offsets.
 
     async def commit(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
+        *,
+        omits_gone: bool = False,
     ) -> None:
         """Commit offsets, by default the positions after all records returned so far.
 
-        See :meth:`.CommittedOffsets.commit`.
+        See :meth:`.Commits.commit`.
         """
         if isinstance(self._failure, FencedInstanceIdError):
             raise again(self._failure)
         self._prefetch.forget()
-        await self._commits.commit(offsets)
+        await self._commits.commit(offsets, omits_gone=omits_gone)
 
     async def committed(
         self, partitions: Iterable[TopicPartition]

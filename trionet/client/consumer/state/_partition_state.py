@@ -113,6 +113,7 @@ class PartitionState:
         is_revocation_pending: whether the partition is about to be revoked, in which case its
             records are not handed out.
         stop_offset: the offset at which reading stops; None to read on forever.
+        stop_topic: the id of the topic to which the offset belongs; None if not known yet.
         jumps: how many times the fetched records were invalidated, for example by a seek, a reset
             or a validation.
         leader_epoch: the newest leader epoch for which the position is valid; -1 for none.
@@ -134,6 +135,7 @@ class PartitionState:
         self.is_paused = False
         self.is_revocation_pending = False
         self.stop_offset: int | None = None
+        self.stop_topic: bytes | None = None
         self.jumps = 0
         self.leader_epoch = NO_EPOCH
         self.retry_at = -math.inf
@@ -186,6 +188,7 @@ class PartitionState:
         """Stop reading at an offset, which may be before the records fetched so far."""
         self.refetch()
         self.stop_offset = offset
+        self.stop_topic = None
 
     def hand_out(self, records: Chunk) -> None:
         """Start handing out these records."""
