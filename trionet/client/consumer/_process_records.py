@@ -95,7 +95,8 @@ async def process_records(
         TrionetError: records could not be read, or commits are rejected; see
             :meth:`.Consumer.next_batch`.
 
-    Cancellation: the handlers are cancelled; what has finished is committed, within a second.
+    Cancellation: the handlers are cancelled; what has finished is committed, within a second. While
+    the group is rebalancing, it cannot be committed, and is handled again.
     """
     concurrency = integer("concurrency", concurrency)
     if concurrency < 1:
@@ -192,7 +193,7 @@ class _Processing:
             tracker = self._trackers[partition] = OffsetTracker(first)
         position = self._consumer.position(partition)
         assert position is not None, "it has just handed out records"
-        tracker.take(batch.offsets, position)
+        tracker.take(batch.offsets, position, batch.leader_epoch)
         self._backlog.add([Job(record, partition, tracker) for record in batch])
 
     async def _work(self, job: Job) -> None:
@@ -303,7 +304,7 @@ class _Processing:
         await trio.lowlevel.checkpoint()
         self._pass_invisible_offsets()
         offsets = {
-            each: OffsetAndMetadata(tracker.committable, "", None)
+            each: OffsetAndMetadata(tracker.committable, "", tracker.leader_epoch())
             for each, tracker in self._trackers.items()
             if tracker.committable > tracker.committed
         }

@@ -29,6 +29,26 @@ def test_offsets_without_records_are_passed_when_all_have_finished() -> None:
     assert 12 == tracker.committable
 
 
+def test_what_is_committed_has_the_leader_epoch_of_the_record_before() -> None:
+    tracker = OffsetTracker(0)
+    tracker.take([0, 1], 2, leader_epoch=3)
+    tracker.take([2, 3], 4, leader_epoch=5)
+    found = [tracker.leader_epoch()]
+    for offset in range(4):
+        tracker.finish(offset)
+        found.append(tracker.leader_epoch())
+
+    assert [None, 3, 3, 5, 5] == found
+
+
+def test_an_unknown_leader_epoch_is_not_committed() -> None:
+    tracker = OffsetTracker(0)
+    tracker.take([0], 1)
+    tracker.finish(0)
+
+    assert tracker.leader_epoch() is None
+
+
 @given(st.permutations(range(12)))
 def test_any_order_leads_to_the_end_without_going_back(order: list[int]) -> None:
     tracker = OffsetTracker(0)
