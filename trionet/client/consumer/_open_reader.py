@@ -134,7 +134,7 @@ async def read_topic(
     return found
 
 
-def _numbers(partitions: Iterable[int]) -> set[int]:
+def _numbers(partitions: object) -> set[int]:
     if isinstance(partitions, str) or not isinstance(partitions, Iterable):
         raise TypeError(
             f"invalid partitions {partitions!r}: expected partition numbers, such as [0, 1]"
