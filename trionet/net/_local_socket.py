@@ -326,9 +326,10 @@ def is_served(path: str) -> bool:
     return True
 
 
-def _identity(path: str) -> tuple[int, int]:
+def _identity(path: str) -> tuple[int, int, int]:
     found = os.lstat(path)
-    return found.st_dev, found.st_ino
+    # With its time, since the number of a file that was replaced is given to a later one.
+    return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
 def _unlink(path: str) -> None:
