@@ -134,7 +134,9 @@ class Tty:
             return
         until, self._asked_at = self._asked_at + REPLIES_SECONDS, None
         # Polled, because :meth:`read` may wait for the descriptor, and only one task can.
-        while trio.current_time() < until and b"c" not in self._read_now():
+        while (  # noqa: ASYNC110 - see above
+            trio.current_time() < until and b"c" not in self._read_now()
+        ):
             await trio.sleep(REPLIES_POLL_SECONDS)
 
     def _read_now(self) -> bytes:
