@@ -100,7 +100,7 @@ async def test_keys_come_again_after_it_was_suspended_behind_a_shell() -> None:
 
 
 async def test_a_terminal_that_never_replies_is_left_while_keys_are_read(
-    autojump_clock: trio.testing.MockClock,  # noqa: ARG001 - passes the wait for the reply
+    autojump_clock: trio.testing.MockClock,
 ) -> None:
     master, slave = os.openpty()
     tty = Tty(os.ttyname(slave))
