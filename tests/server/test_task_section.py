@@ -120,6 +120,22 @@ async def test_pages_are_all_tasks_together() -> None:
         nursery.cancel_scope.cancel()
 
 
+async def test_a_row_is_converted_when_it_is_read_even_of_a_task_that_has_exited() -> None:
+    tasks = TaskSection()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(parent_of, "the child", name="the parent")
+        await wait_all_tasks_blocked()
+        page = tasks.page(500, None)
+        nursery.cancel_scope.cancel()
+
+    rows: dict[object, Any] = {row["name"]: row for row in page.rows}
+
+    assert ("", "", 0) == tuple(
+        rows["the parent"][name] for name in ("waits_in", "waits_for", "children")
+    )
+    assert len(page.rows) == len(rows)
+
+
 class run_Loop_gen:  # noqa: N801 - as mypyc names the method `run` of a class `Loop`
     """What a compiled coroutine is: it has no frame, and refers to what it awaits."""
 

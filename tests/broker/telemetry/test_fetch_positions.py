@@ -27,7 +27,7 @@ Position = list[str | int]
 def positions(broker: Broker) -> dict[str, Sequence[Position]]:
     """Those in the snapshot, by group."""
     with broker.watch() as metrics:
-        rows: list[Any] = metrics.sections["groups"](100, None).rows
+        rows: Sequence[Any] = metrics.sections["groups"](100, None).rows
     return {row["id"]: row["positions"] for row in rows}
 
 

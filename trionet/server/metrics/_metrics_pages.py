@@ -98,7 +98,9 @@ class MetricsPages:
         for name, value in self._about().items():
             yield f",{json.dumps(name)}:{_json(value)}"
         for name, section in self._sections.items():
-            yield f",{json.dumps(name)}:{_json(_page(section(limit, None), limit))}"
+            yield f",{json.dumps(name)}:{{"
+            yield from _members(section(limit, None), limit)
+            yield "}"
         separator = ',"metrics":{'
         for family in snapshot.values():
             yield f"{separator}{json.dumps(family.metric.name)}:{_json(_family(family))}"
@@ -107,14 +109,19 @@ class MetricsPages:
 
 
 def _pages(section: Section, limit: int, before: int | None) -> Iterator[str]:
-    page = _page(section(limit, before), limit)
-    yield _json({"version": SNAPSHOT_VERSION, **page}) + "\n"
+    yield f'{{"version":{SNAPSHOT_VERSION},'
+    yield from _members(section(limit, before), limit)
+    yield "}\n"
 
 
-def _page(page: SectionPage, limit: int) -> dict[str, object]:
-    more = len(page.rows) == limit
-    following = page.rows[-1]["number"] if more else None
-    return {"total": page.total, "rows": page.rows, "next": following}
+def _members(page: SectionPage, limit: int) -> Iterator[str]:
+    """Yield the members of a page's JSON object, row by row: some are converted only then."""
+    yield f'"total":{page.total},"rows":['
+    following = None
+    for at, row in enumerate(page.rows):
+        yield f",{_json(row)}" if at else _json(row)
+        following = row["number"]
+    yield f'],"next":{_json(following if len(page.rows) == limit else None)}'
 
 
 def _family(family: Family) -> dict[str, object]:

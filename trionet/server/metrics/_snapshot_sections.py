@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
@@ -36,11 +36,11 @@ class SectionPage:
 
     Attributes:
         total: the number of rows in the section.
-        rows: the rows of this page, newest first.
+        rows: the rows of this page, newest first; costly ones are converted when they are read.
     """
 
     total: int
-    rows: list[Row]
+    rows: Sequence[Row]
 
 
 Section = Callable[[int, int | None], SectionPage]

@@ -13,10 +13,10 @@ from __future__ import annotations
 import gc
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter_ns
 from types import CoroutineType, FrameType, GeneratorType
-from typing import Any, Final
+from typing import Any, Final, overload
 
 import attrs
 import trio
@@ -99,6 +99,31 @@ class _Node:
     nursery: int
 
 
+class _Rows(Sequence[Row]):
+    """Rows that are converted when they are read: 500 at once would hold up the loop.
+
+    Args:
+        nodes: the tasks of the rows.
+        convert: returns the row of a task, which may have exited by then.
+    """
+
+    def __init__(self, nodes: Sequence[_Node], convert: Callable[[_Node], Row]) -> None:
+        self._nodes = nodes
+        self._convert = convert
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | Sequence[Row]:
+        if isinstance(index, slice):
+            return _Rows(self._nodes[index], self._convert)
+        return self._convert(self._nodes[index])
+
+
 class TaskSection:
     """The section of the tasks of the current trio loop; see :data:`._snapshot_sections.Section`.
 
@@ -115,7 +140,7 @@ class TaskSection:
         self._times.ask()
         nodes = sorted(self._walk(), key=lambda node: -node.number)
         shown = [node for node in nodes if before is None or node.number < before]
-        return SectionPage(len(nodes), [self._row(node) for node in shown[:count_max]])
+        return SectionPage(len(nodes), _Rows(shown[:count_max], self._row))
 
     def _walk(self) -> Iterator[_Node]:
         root = trio.lowlevel.current_root_task()
