@@ -4,8 +4,9 @@
 whose address is mistyped, or whose broker was never started, would seem to hang.
 
 **The choice.** If nothing listens at any bootstrap server, or its name does not exist, or it
-rejects the credentials, a command ends after :data:`REFUSED_SECONDS`. Otherwise it ends after :data:`REACH_SECONDS`: a slow network
-makes servers silent, and a container that starts accepts connections and closes them. Once a broker has responded, the client's own limits apply, so that a
+rejects the credentials, a command ends after :data:`REFUSED_SECONDS`. Otherwise it ends after
+:data:`REACH_SECONDS`: a slow network makes servers silent, and a container that starts accepts
+connections and closes them. Once a broker has responded, the client's own limits apply, so that a
 command survives an outage. A limit given on the command line is a wish to wait for a broker, and
 replaces both.
 
