@@ -135,7 +135,7 @@ async def read_topic(
 
 
 def _numbers(partitions: Iterable[int]) -> set[int]:
-    if isinstance(partitions, str) or not isinstance(partitions, Iterable):
+    if not isinstance(partitions, Iterable):
         raise TypeError(
             f"invalid partitions {partitions!r}: expected partition numbers, such as [0, 1]"
         )
