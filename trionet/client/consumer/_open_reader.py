@@ -134,8 +134,8 @@ async def read_topic(
     return found
 
 
-def _numbers(partitions: object) -> set[int]:
-    if isinstance(partitions, str) or not isinstance(partitions, Iterable):
+def _numbers(partitions: Iterable[int]) -> set[int]:
+    if not isinstance(partitions, Iterable):
         raise TypeError(
             f"invalid partitions {partitions!r}: expected partition numbers, such as [0, 1]"
         )

@@ -63,7 +63,7 @@ class Commits:
         Args:
             offsets: the offset to commit for each partition.
             omits_gone: whether to omit partitions that no longer exist. By default they are
-                committed like the others, so that whoever commits by hand gets the error.
+                committed like the others, so that a user who commits gets the error.
         """
         if offsets is None:
             offsets = committable(self._subscription.assignment.positions())
