@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping, Sequence
 
 import trio
 
@@ -39,21 +40,21 @@ class Group:
 
     async def run(self, seconds: float, stop: trio.Event) -> None:
         """Consume until the demo says stop, and from there to the end of the log."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._keep_reporting)
-            async with trio.open_nursery() as members:
-                with trio.CancelScope() as changing:
-                    nursery.start_soon(_cancel_after, stop, changing)
-                    await self._change(seconds, members)
-                await self._read_to_the_end()
-                self._leave(set(self._reading))
-            nursery.cancel_scope.cancel(reason="all is consumed")
-        report(
-            consumed=self._tally.count,
-            lag=0,
-            members={},
-            totals=self._tally.totals(),
-        )
+        # Of the group, but no member of it: it only asks how far the log and the group are.
+        async with trionet.open_consumer(self._bootstrap_servers, group_id=GROUP) as asking:
+            numbers = await asking.partitions_of(self._topic)
+            partitions = [trionet.TopicPartition(self._topic, number) for number in numbers]
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._keep_reporting, asking, partitions)
+                async with trio.open_nursery() as members:
+                    with trio.CancelScope() as changing:
+                        nursery.start_soon(_cancel_after, stop, changing)
+                        await self._change(seconds, members)
+                    await self._read_to_the_end(await asking.end_offsets(partitions))
+                    self._leave(set(self._reading))
+                nursery.cancel_scope.cancel(reason="all is consumed")
+            progress = await self._progress(asking, partitions)
+        report(**progress, members={}, totals=self._tally.totals())
 
     async def _change(self, seconds: float, nursery: trio.Nursery) -> None:
         """Have consumers join and leave, until cancelled."""
@@ -114,23 +115,20 @@ class Group:
         self._positions[batch.partition] = batch.offsets[-1] + 1
         self._news.set()
 
-    async def _read_to_the_end(self) -> None:
-        async with trionet.open_consumer(self._bootstrap_servers) as asking:
-            numbers = await asking.partitions_of(self._topic)
-            ends = await asking.end_offsets(
-                [trionet.TopicPartition(self._topic, number) for number in numbers]
-            )
+    async def _read_to_the_end(self, ends: Mapping[trionet.TopicPartition, int]) -> None:
         while any(self._positions.get(each.partition, 0) < end for each, end in ends.items()):
             self._news = trio.Event()
             await self._news.wait()
 
-    async def _keep_reporting(self) -> None:
+    async def _keep_reporting(
+        self, asking: trionet.Consumer, partitions: Sequence[trionet.TopicPartition]
+    ) -> None:
         while True:
             await trio.sleep(REPORT_SECONDS)
+            progress = await self._progress(asking, partitions)
             delays, self._delays_ms = sorted(self._delays_ms), []
             report(
-                consumed=self._tally.count,
-                lag=self._lag(),
+                **progress,
                 delay_p50_ms=delays[len(delays) // 2] if delays else None,
                 delay_p99_ms=delays[len(delays) * 99 // 100] if delays else None,
                 generation=self._generation(),
@@ -140,13 +138,21 @@ class Group:
                 },
             )
 
-    def _lag(self) -> int:
-        """How many records are in the log, as of the last fetches, that were not consumed yet."""
-        return sum(
-            member.lag(partition) or 0
-            for member in self._members.values()
-            for partition in member.assignment
-        )
+    async def _progress(
+        self, asking: trionet.Consumer, partitions: Sequence[trionet.TopicPartition]
+    ) -> dict[str, int]:
+        """How many records were committed, how many consumed, and how many are in the log.
+
+        All of one moment, so that they fit together; what is consumed meanwhile was in the log.
+        """
+        committed = await asking.committed(partitions)
+        ends = await asking.end_offsets(partitions)
+        consumed = self._tally.count
+        return {
+            "committed": sum(each.offset for each in committed.values() if each is not None),
+            "consumed": consumed,
+            "end": max(consumed, sum(ends.values())),
+        }
 
     def _generation(self) -> int:
         """How often the group has divided the partitions."""

@@ -14,7 +14,7 @@ WINDOW_SECONDS = 1.0
 #: So many moments are remembered.
 HISTORY_LENGTH = 240
 #: What is remembered of them.
-REMEMBERED = ("produced_rate", "consumed_rate", "lag", "delay_p99")
+REMEMBERED = ("produced_rate", "consumed_rate", "lag", "commit_lag", "delay_p99")
 
 
 class Sample(NamedTuple):
@@ -37,6 +37,9 @@ class Figures(NamedTuple):
     """One moment as it is shown; rates are per second, delays in milliseconds.
 
     Attributes:
+        produced: how many records are in the log.
+        consumed: how many of them the consumers have taken; that is the group's position.
+        committed: how many of them would not be read again if all consumers were to start anew.
         members: the partitions of each consumer in the group.
         generation: how often the group has divided the partitions.
         histories: by name of :data:`REMEMBERED`, the newest last; None where nothing was known.
@@ -48,7 +51,7 @@ class Figures(NamedTuple):
     produced_rate: float
     consumed: int
     consumed_rate: float
-    lag: int
+    committed: int
     delay_p50: float | None
     delay_p99: float | None
     members: Mapping[str, Sequence[int]]
@@ -60,6 +63,16 @@ class Figures(NamedTuple):
     idle_ratio: float
     request_queue: int
     histories: Mapping[str, Sequence[float | None]]
+
+    @property
+    def lag(self) -> int:
+        """How many records are between the position of the group and the end of the log."""
+        return self.produced - self.consumed
+
+    @property
+    def commit_lag(self) -> int:
+        """How many records are between what is committed and the end of the log."""
+        return self.produced - self.committed
 
     @property
     def requests_rate(self) -> float:
@@ -98,15 +111,17 @@ def _figures(old: Sample, new: Sample) -> Figures:
     def rate(name: str, reports: tuple[Mapping[str, Any], Mapping[str, Any]]) -> float:
         return float(reports[1].get(name, 0) - reports[0].get(name, 0)) / seconds
 
+    produced = [_produced(sample) for sample in (old, new)]
+
     loop_seconds = max(now.loop.seconds - before.loop.seconds, 1e-9)
     return Figures(
         seconds=new.seconds,
         clock=new.producer.get("clock", ""),
-        produced=new.producer.get("produced", 0),
-        produced_rate=rate("produced", (old.producer, new.producer)),
+        produced=produced[1],
+        produced_rate=(produced[1] - produced[0]) / seconds,
         consumed=new.consumers.get("consumed", 0),
         consumed_rate=rate("consumed", (old.consumers, new.consumers)),
-        lag=new.consumers.get("lag", 0),
+        committed=new.consumers.get("committed", 0),
         delay_p50=new.consumers.get("delay_p50_ms"),
         delay_p99=new.consumers.get("delay_p99_ms"),
         members=new.consumers.get("members", {}),
@@ -119,3 +134,13 @@ def _figures(old: Sample, new: Sample) -> Figures:
         request_queue=now.server.request_queue_size,
         histories={},
     )
+
+
+def _produced(sample: Sample) -> int:
+    """How many records are in the log.
+
+    The consumers' word comes first: what they have consumed is of the same moment, while a report
+    of the producer may be older than that.
+    """
+    found: int = sample.consumers.get("end", sample.producer.get("produced", 0))
+    return found

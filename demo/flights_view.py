@@ -12,7 +12,8 @@ from demo.dataset import FIRST_DAY
 from demo.figures import Figures
 from demo.front import Shown
 from trionet.dashboard.drawing import _palette as palette
-from trionet.dashboard.drawing._cells import Line, Pen, bar, sparkline, wrapped
+from trionet.dashboard.drawing._cells import Line, Pen, wrapped
+from trionet.dashboard.drawing._graphs import meter, trend
 from trionet.dashboard.ui._view import View
 
 if TYPE_CHECKING:
@@ -37,10 +38,12 @@ class FlightsView(View):
         "A producer replays the flights that left New York in 2013 into the broker of this "
         "process. A group of consumers reads them; every few seconds one joins or leaves, and the "
         "group divides the partitions anew. When the demo ends, what was consumed is compared with "
-        "what was produced, record by record. End to end is from send to the hands of a consumer. "
-        "Where there are Java and PySpark, Spark computes the delays meanwhile, from topic to "
-        "topic; with --telemetry a second Spark makes minutes of the broker's request log, which "
-        "9 shows. The other pages show the broker: their keys are in the line on top."
+        "what was produced, record by record. The lag of the position counts what the consumers "
+        "were not given yet, the committed one also what would be read again if all of them "
+        "started anew; they commit every five seconds. End to end is from send to the hands of a "
+        "consumer. Where there are Java and PySpark, Spark computes the delays meanwhile, from "
+        "topic to topic; with --telemetry a second Spark makes minutes of the broker's request "
+        "log, which 9 shows. The other pages show the broker: their keys are in the line on top."
     )
 
     def __init__(self, story: Shown) -> None:
@@ -71,15 +74,16 @@ class FlightsView(View):
 
 
 def _replay(figures: Figures, pen: Pen) -> Iterator[Line]:
-    year = bar(_share_of_year(figures.clock), _room(pen), pen.glyphs)
+    year = meter(_share_of_year(figures.clock), _room(pen), pen)
     yield _line("New York", year, figures.clock, pen)
     for label, name, text in (
         ("Produced", "produced_rate", f"{figures.produced_rate:,.0f}/s {figures.produced:>9,}"),
         ("Consumed", "consumed_rate", f"{figures.consumed_rate:,.0f}/s {figures.consumed:>9,}"),
-        ("Lag", "lag", f"{figures.lag:,}"),
+        ("Lag, position", "lag", f"{figures.lag:,}"),
+        ("Lag, committed", "commit_lag", f"{figures.commit_lag:,}"),
         ("End to end p99", "delay_p99", _milliseconds(figures.delay_p99)),
     ):
-        yield _line(label, sparkline(figures.histories[name], _room(pen), pen.glyphs), text, pen)
+        yield _line(label, trend(figures.histories[name], _room(pen), pen), text, pen)
 
 
 def _group(figures: Figures, partitions: int, pen: Pen) -> Iterator[Line]:
@@ -99,12 +103,12 @@ def _texts(texts: Iterable[str], pen: Pen, *, is_note: bool) -> Iterator[Line]:
             yield [pen.text(f" {line}", palette.NOTE if is_note else palette.PLAIN)]
 
 
-def _line(label: str, chart: str, text: str, pen: Pen) -> Line:
+def _line(label: str, chart: Line, text: str, pen: Pen) -> Line:
     return [
         Segment(" "),
         pen.cell(label, LABEL_CELLS, palette.BOLD),
         Segment(" "),
-        Segment(chart, palette.CHART),
+        *chart,
         Segment(" "),
         pen.cell(text, NUMBER_CELLS, right=True),
     ]

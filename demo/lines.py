@@ -32,6 +32,7 @@ def plain_line(figures: Figures) -> str:
         f"  produced {figures.produced} ({figures.produced_rate:.0f}/s)"
         f"  consumed {figures.consumed} ({figures.consumed_rate:.0f}/s)"
         f"  lag {figures.lag}"
+        f"  committed {figures.committed} (lag {figures.commit_lag})"
         f"  requests/s: {apis(figures)}"
         f"  in {size(figures.bytes_in_rate)}/s  out {size(figures.bytes_out_rate)}/s"
         f"  connections {figures.connections}"

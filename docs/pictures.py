@@ -9,8 +9,9 @@ from typing import Any, Final
 import trio
 
 import trionet
-from trionet.dashboard.drawing._cells import UNICODE
+from trionet.dashboard.drawing._cells import PICTURE
 from trionet.dashboard.drawing._export import as_svg
+from trionet.dashboard.drawing._themes import DARK
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.sources._open_source import watch_broker
 from trionet.dashboard.sources._source import Source
@@ -70,8 +71,8 @@ async def picture(source: Source, model: Model, view: View) -> str:
     source.focus(view.section, view.section_key)
     await trio.sleep(LOOK_SECONDS)
     ui = Ui(all_views(), view.name)
-    frame = draw(ui, model, COLUMNS, LINES, UNICODE)
-    return as_svg(frame, f"trionet dashboard: {view.name}", f"view-{view.name}")
+    frame = draw(ui, model, COLUMNS, LINES, PICTURE)
+    return as_svg(frame, DARK, f"trionet dashboard: {view.name}", f"view-{view.name}")
 
 
 async def work(nursery: trio.Nursery, servers: str) -> None:

@@ -74,6 +74,9 @@ PUBLIC = [
     "open_jafka_client",
     "open_network_client",
     "open_producer",
+    "open_reader",
+    "process_records",
+    "read_topic",
     "serve",
 ]
 

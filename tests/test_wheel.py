@@ -88,11 +88,11 @@ def test_a_wheel_brings_the_command_and_the_pytest_plugin(wheel: zipfile.Path) -
     assert {"trionet": "trionet.testing.plugin"} == dict(entry_points["pytest11"])
 
 
-def test_a_user_gets_five_dependencies_and_the_licence(wheel: zipfile.Path) -> None:
+def test_a_user_gets_six_dependencies_and_the_licence(wheel: zipfile.Path) -> None:
     requirements = described(wheel).get_all("Requires-Dist", [])
     required = {re.split(r"\W", line)[0] for line in requirements if "extra ==" not in line}
 
-    assert {"trio", "rich", "attrs", "fastcrc", "cramjam"} == required
+    assert {"trio", "rich", "attrs", "fastcrc", "cramjam", "h11"} == required
     assert "Apache-2.0" == described(wheel)["License-Expression"]
     assert "Apache License" in (metadata(wheel) / "licenses" / "LICENSE").read_text("utf-8")
 

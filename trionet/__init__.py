@@ -60,7 +60,15 @@ if TYPE_CHECKING:
     from trionet.client import ManualMetadataUpdater, NetworkClient, Node, open_network_client
     from trionet.client._topic_partition import OffsetAndMetadata, TopicPartition
     from trionet.client.admin import Admin, open_admin
-    from trionet.client.consumer import Consumer, ConsumerBatch, ConsumerRecord, open_consumer
+    from trionet.client.consumer import (
+        Consumer,
+        ConsumerBatch,
+        ConsumerRecord,
+        open_consumer,
+        open_reader,
+        process_records,
+        read_topic,
+    )
     from trionet.client.producer import (
         Deliveries,
         Delivery,
@@ -137,6 +145,9 @@ __all__ = [
     "open_jafka_client",
     "open_network_client",
     "open_producer",
+    "open_reader",
+    "process_records",
+    "read_topic",
     "serve",
 ]
 
@@ -170,6 +181,9 @@ _HOMES = {
     "open_jafka_client": "trionet.jafka",
     "open_network_client": "trionet.client",
     "open_producer": "trionet.client.producer",
+    "open_reader": "trionet.client.consumer",
+    "process_records": "trionet.client.consumer",
+    "read_topic": "trionet.client.consumer",
     "serve": "trionet.server",
 }
 #: Subpackages that are imported on first use, as in ``with trionet.testing.broker() as broker``.

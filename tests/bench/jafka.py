@@ -25,14 +25,8 @@ from bench.measured import Figure, Measured
 from bench.options import Options
 from support.cache import Unavailable
 from support.jafka import jafka_server, trionet_jafka
-from trionet.jafka._codec import (
-    DeleterRequest,
-    FetchRequest,
-    OffsetRequest,
-    ProducerRequest,
-    encode_messages,
-    encode_request,
-)
+from trionet.jafka._codec import encode_messages, encode_request
+from trionet.jafka._requests import DeleterRequest, FetchRequest, OffsetRequest, ProducerRequest
 
 RUNS = 5
 SECONDS = 1.0

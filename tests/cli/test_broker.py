@@ -11,14 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import trio
 
 from support.calls import batch, fetch_request, only_partition, produce_request, values_of
 from support.client import BlockingClient
 from support.ports import free_ports
 from support.processes import SAME_TRIONET, first_line, running
 from support.tls import certificate, write_pem
-from trionet.cli._broker_run import _watch_signals
 from trionet.cli.main import main
 from trionet.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -165,33 +163,6 @@ def test_a_signal_waits_for_the_responses_that_are_owed(tmp_path: Path) -> None:
             assert b"\x00\x00\x00" == client.socket.recv(3)
 
 
-async def test_the_first_signal_stops_and_the_second_one_does_not_wait() -> None:
-    ready, stop = trio.Event(), trio.Event()
-    ready.set()
-    send, signals = trio.open_memory_channel[int](2)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(_watch_signals, signals, ready, stop, nursery.cancel_scope)
-
-        send.send_nowait(signal.SIGTERM)
-        await stop.wait()
-        assert not nursery.cancel_scope.cancel_called
-
-        send.send_nowait(signal.SIGINT)
-        await trio.Event().wait()  # for ever
-
-
-async def test_a_signal_while_the_broker_starts_does_not_wait_for_it() -> None:
-    ready, stop = trio.Event(), trio.Event()
-    send, signals = trio.open_memory_channel[int](1)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(_watch_signals, signals, ready, stop, nursery.cancel_scope)
-
-        send.send_nowait(signal.SIGTERM)
-        await trio.Event().wait()  # for ever
-
-    assert not stop.is_set()
-
-
 def test_port_0_in_every_listener_is_reported_in_the_ready_line(tmp_path: Path) -> None:
     arguments = [
         "--set",
@@ -204,6 +175,28 @@ def test_port_0_in_every_listener_is_reported_in_the_ready_line(tmp_path: Path) 
 
     address = r"127\.0\.0\.1:[1-9]\d*"
     assert re.fullmatch(rf"{READY}INSIDE://{address},OUTSIDE://{address}", broker.line)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [(["--faults"], 0, "[]"), ([], 1, "this broker is not under test")],
+    ids=["--faults", "without"],
+)
+def test_faults_are_for_brokers_that_are_started_for_them(
+    tmp_path: Path, arguments: list[str], status: int, said: str
+) -> None:
+    with started(tmp_path, "--listen", "127.0.0.1:0", *arguments) as broker:
+        command = ["dashboard", broker.address, "--view", "faults", "--once", "--format", "json"]
+        done = subprocess.run(
+            [sys.executable, "-m", "trionet", *command],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, **SAME_TRIONET},
+        )
+
+    assert status == done.returncode
+    assert said in done.stdout + done.stderr
 
 
 def test_several_brokers_are_reported_in_the_ready_line(tmp_path: Path) -> None:
@@ -346,7 +339,10 @@ def test_an_address_in_use_is_one_sentence_and_status_1(
         status = main(["broker", "--listen", address])
 
     assert 1 == status
-    expected = rf"trionet broker: .*cannot listen on PLAINTEXT://{re.escape(address)}: .*\n"
+    expected = (
+        rf"trionet broker: .*cannot listen on PLAINTEXT://{re.escape(address)}: .*; another program"
+        r" has this port: --listen HOST:PORT takes another one, 0 a free one\n"
+    )
     assert re.fullmatch(expected, capsys.readouterr().err)
 
 

@@ -8,13 +8,19 @@ import pty
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+import trio
 
 from support.command_runs import Run
-from trionet.cli._completion import SHELLS, Option, Place, Value, places
+from trionet import TopicPartition, open_consumer
+from trionet.cli.completion import SHELLS, Option, Place, Value, places
+from trionet.cli.completion._names import connection
 from trionet.cli.main import COMMANDS, whole_parser
+from trionet.dashboard.views import VIEWS
+from trionet.testing import broker
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +41,8 @@ def test_a_place_is_read_from_a_parser() -> None:
     parser.add_argument("--config", metavar="FILE", help="a file, 100%% plain")
     parser.add_argument("--on", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("input", metavar="INPUT")
+    parser.add_argument("-t", metavar="TOPIC[:N,...]")
+    parser.add_argument("--group")
     parser.add_argument("rest", nargs="*")
 
     [place] = places(parser)
@@ -43,6 +51,8 @@ def test_a_place_is_read_from_a_parser() -> None:
         Option(("-f", "--form"), "how", Value(("a", "b"), is_file=False)),
         Option(("--config",), "a file, 100% plain", Value((), is_file=True)),
         Option(("--on",), "", None),
+        Option(("-t",), "", Value((), is_file=False, names="topics")),
+        Option(("--group",), "", Value((), is_file=False, names="groups")),
     ) == place.options
     assert Value((), is_file=True) == place.value
 
@@ -91,6 +101,10 @@ CASES = [
 EXPECTED = {line: set(words) for line, words in CASES}
 
 
+#: Finds the command, which completion calls for names.
+PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with each shell's file, and a file of settings."""
@@ -102,9 +116,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def answers(command: list[str], folder: Path) -> dict[str, set[str]]:
+def answers(
+    command: list[str], folder: Path, lines: Iterable[str] = tuple(EXPECTED)
+) -> dict[str, set[str]]:
     """What a shell offers for each line; it is given them, and prints a line of dashes after."""
-    lines = [line for line, _ in CASES]
     done = subprocess.run(
         [*command, *(f"trionet {line}" for line in lines)],
         cwd=folder,
@@ -112,42 +127,133 @@ def answers(command: list[str], folder: Path) -> dict[str, set[str]]:
         text=True,
         check=False,
         timeout=60,
-        env={**os.environ, "HOME": str(folder)},
+        env={**os.environ, "HOME": str(folder), "PATH": PATH},
     )
     assert "" == done.stderr
     found = done.stdout.split("---\n")[:-1]
-    return {line: set(words.split()) for line, words in zip(lines, found, strict=True)}
+    return {
+        line: set(filter(None, words.split("\n"))) for line, words in zip(lines, found, strict=True)
+    }
+
+
+BASH = """source trionet.bash
+    for line; do
+        IFS=' ' read -ra COMP_WORDS <<< "$line"
+        [[ $line == *" " ]] && COMP_WORDS+=("")
+        COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) COMP_LINE=$line COMP_POINT=${#line}
+        _trionet 2>/dev/null
+        printf '%s\n' "${COMPREPLY[@]}" ---
+    done"""
 
 
 @pytest.mark.slow
 def test_bash_offers_it(folder: Path) -> None:
-    script = """source trionet.bash
-        for line; do
-            IFS=' ' read -ra COMP_WORDS <<< "$line"
-            [[ $line == *" " ]] && COMP_WORDS+=("")
-            COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-            _trionet 2>/dev/null
-            printf '%s\n' "${COMPREPLY[@]}" ---
-        done"""
+    assert EXPECTED == answers(["bash", "--norc", "-c", BASH, "-"], folder)
 
-    assert EXPECTED == answers(["bash", "--norc", "-c", script, "-"], folder)
+
+# Names that are looked up.
+
+#: What a shell must not take for anything but a name.
+HOSTILE = "$(touch hacked)"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[str]:
+    with broker(topics={"orders": 1, "orders-old": 1, "prices": 1}) as running:
+        servers = running.bootstrap_servers
+        for group in ("baristas", HOSTILE, "two\nlines"):
+            trio.run(commit, servers, group)
+        yield servers
+
+
+async def commit(servers: str, group: str) -> None:
+    async with open_consumer(servers, group_id=group) as consumer:
+        consumer.assign([TopicPartition("orders", 0)])
+        await consumer.commit({TopicPartition("orders", 0): 0})
+
+
+def test_topics_and_groups_are_those_of_the_cluster_of_the_command_line(
+    cluster: str, run: Run
+) -> None:
+    topics = run("__complete", "topics", f"trionet consume -b {cluster} or")
+    groups = run("__complete", "groups", f"trionet consume -b {cluster} -G 'ba")
+
+    assert (0, "orders\norders-old\nprices\n", "") == topics
+    assert (0, f"{HOSTILE}\nbaristas\n", "") == groups
+
+
+def test_views_are_those_of_the_dashboard(run: Run) -> None:
+    assert {view.name for view in VIEWS} == set(run("__complete", "views", "").out.split())
+
+
+@pytest.mark.parametrize(
+    "line", ["trionet consume -b 127.0.0.1:1 ", "trionet consume -X nonsense=1 ", "consume -F /no "]
+)
+def test_what_cannot_be_looked_up_prints_nothing(line: str, run: Run) -> None:
+    done = run("__complete", "topics", line)
+
+    assert ("", "") == (done.out, done.err)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("trionet consume -b a:1 or", "a:1"),
+        ("trionet consume --brokers=a:1 -G 'my gr", "a:1"),
+        ('trionet consume --brokers "a:1" -G "my gr', "a:1"),
+        ("trionet consume -b a:1 -X", "a:1"),
+        ("trionet consume -b a:1 --log-level nonsense", "a:1"),
+        ("trionet consume -b", None),
+        ("trionet consume it's \"odd", None),
+    ],
+)
+def test_the_cluster_is_read_from_a_line_that_is_not_complete(
+    line: str, expected: str | None
+) -> None:
+    assert expected == connection(line).brokers
 
 
 @pytest.mark.slow
-def test_fish_offers_it(folder: Path) -> None:
+def test_bash_offers_names_and_expands_none(folder: Path, cluster: str) -> None:
+    lines = {
+        f"topics describe -b {cluster} orders": {"orders", "orders-old"},
+        f"topics create -b {cluster} orders": set(),
+        f"consume prices -b {cluster} -G b": {"baristas"},
+        f"groups describe -b {cluster} $": {r"\$\(touch\ hacked\)"},
+        "dashboard --view co": {"connections"},
+        "topics describe -b 127.0.0.1:1 o": set(),
+    }
+
+    found = answers(["bash", "--norc", "-c", BASH, "-"], folder, lines)
+
+    assert lines == found
+    assert not (folder / "hacked").exists()
+
+
+FISH = """source trionet.fish
+    for line in $argv
+        complete -C "$line" | string replace -r '\t.*' ''
+        echo ---
+    end"""
+
+
+@pytest.mark.slow
+def test_fish_offers_it(folder: Path, cluster: str) -> None:
     if shutil.which("fish") is None:
         pytest.skip("there is no fish")
-    script = """source trionet.fish
-        for line in $argv
-            complete -C "$line" | string replace -r '\t.*' ''
-            echo ---
-        end"""
+    lines = {
+        f"topics describe -b {cluster} orders": {"orders", "orders-old"},
+        f"groups describe -b {cluster} b": {"baristas"},
+        "dashboard --view co": {"connections"},
+    }
+    expected = EXPECTED | lines
 
-    assert EXPECTED == answers(["fish", "--no-config", "-c", script], folder)
+    assert expected == answers(["fish", "--no-config", "-c", FISH], folder, expected)
+    assert not (folder / "hacked").exists()
 
 
 @pytest.mark.slow
-def test_zsh_completes_what_is_typed(folder: Path) -> None:
+def test_zsh_completes_what_is_typed(folder: Path, cluster: str) -> None:
     """Its completion needs a terminal, where a tab completes what is the only one."""
     if shutil.which("zsh") is None:
         pytest.skip("there is no zsh")
@@ -158,12 +264,15 @@ def test_zsh_completes_what_is_typed(folder: Path) -> None:
         "trionet topics list --format j\t": "trionet topics list --format json ",
         "trionet topics list -F cl\t": "trionet topics list -F client.properties ",
         "trionet groups re\t": "remove-members",
+        f"trionet topics describe -b {cluster} pri\t": "prices ",
+        f"trionet groups describe -b {cluster} bar\t": "baristas ",
+        "trionet dashboard --view conn\t": "connections ",
     }
     terminal, inside = pty.openpty()
     shell = subprocess.Popen(
         ["zsh", "-f", "-i"],
         cwd=folder,
-        env={**os.environ, "HOME": str(folder), "TERM": "dumb"},
+        env={**os.environ, "HOME": str(folder), "PATH": PATH, "TERM": "dumb"},
         stdin=inside,
         stdout=inside,
         stderr=inside,

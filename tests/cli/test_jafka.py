@@ -11,13 +11,12 @@ from pathlib import Path
 from subprocess import Popen
 
 import pytest
-import trio
 
 from support.jafka_wire import messages
 from support.processes import SAME_TRIONET, first_line, running
-from trionet.cli._jafka import _watch_signals
 from trionet.cli.main import main
-from trionet.jafka._codec import FetchRequest, ProducerRequest, encode_request
+from trionet.jafka._codec import encode_request
+from trionet.jafka._requests import FetchRequest, ProducerRequest
 from trionet.jafka._topics import CLEAN_STOP
 
 READY = "trionet jafka ready: "
@@ -93,16 +92,3 @@ def test_a_port_that_is_taken_is_said(capsys: pytest.CaptureFixture[str]) -> Non
         assert 1 == main(["jafka", "--listen", f"127.0.0.1:{port}"])
 
     assert "trionet jafka: " in capsys.readouterr().err
-
-
-async def test_the_first_signal_stops_and_the_second_one_does_not_wait() -> None:
-    send, receive = trio.open_memory_channel[int](0)
-    stop, scope = trio.Event(), trio.CancelScope()
-    async with trio.open_nursery() as nursery, send:
-        nursery.start_soon(_watch_signals, receive, stop, scope)
-        await send.send(signal.SIGTERM)
-        await stop.wait()
-        was_cancelled = scope.cancel_called
-        await send.send(signal.SIGTERM)
-
-    assert (False, True) == (was_cancelled, scope.cancel_called)

@@ -15,15 +15,13 @@ import pytest
 
 from support.processes import SAME_TRIONET, first_line, running
 from trionet.jafka._codec import (
-    FetchRequest,
-    OffsetRequest,
-    ProducerRequest,
     decode_messages,
     decode_offsets,
     encode_messages,
     encode_request,
     valid_bytes,
 )
+from trionet.jafka._requests import FetchRequest, OffsetRequest, ProducerRequest
 from trionet.protocol.records.compression._codecs import GZIP, NONE
 
 KILLS = 50

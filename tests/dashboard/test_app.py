@@ -10,17 +10,20 @@ import termios
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import attrs
 import pytest
 import trio
+import trio.testing
 
+from trionet.dashboard import _app
 from trionet.dashboard._app import Dashboard, DashboardSettings, write_new_file
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.model._rows import ConnectionRow
 from trionet.dashboard.sources._actions import Actions
 from trionet.dashboard.sources._source import Started
+from trionet.dashboard.terminal import _tty
 from trionet.dashboard.terminal._tty import Tty
 from trionet.dashboard.ui._view_state import ROWS_PER_STEP
 from trionet.dashboard.views import all_views
@@ -352,3 +355,59 @@ def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
 @pytest.fixture(autouse=True)
 def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
+
+
+WHITE: Final = b"\x1b]11;rgb:ffff/ffff/ffff\x1b\\"
+ATTRIBUTES: Final = b"\x1b[?1;2c"
+#: The colour of keys at the bottom on a light background.
+LIGHT_KEYS: Final = b"38;2;134;84;0m"
+
+
+@pytest.fixture
+def _colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLORTERM", "truecolor")
+
+
+@pytest.mark.usefixtures("_colours")
+async def test_the_first_frame_does_not_wait_for_the_background_but_colours_follow_it() -> None:
+    await play(
+        Silent(),
+        (b"quit", WHITE + ATTRIBUTES),
+        (LIGHT_KEYS, b":theme dark\r"),
+        (b"38;2;255;180;84m", b"q"),
+    )
+
+
+@pytest.mark.usefixtures("_colours")
+async def test_a_reply_that_is_late_is_not_left_for_the_shell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_tty, "REPLIES_SECONDS", 30.0)
+    monkeypatch.setattr(_app, "LEAVE_SECONDS", 30.0)
+    with screen() as played:
+        async with dashboard(played, Silent()) as (_, status):
+            await played.read_until(b"quit")
+            played.press(b"q")
+            await trio.testing.wait_all_tasks_blocked()
+            played.press(WHITE)
+            played.press(ATTRIBUTES)
+
+        assert [0] == status
+        fd = os.open(played.path, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
+        with pytest.raises(BlockingIOError):
+            os.read(fd, 1)
+        os.close(fd)
+
+
+async def test_without_colours_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    with screen() as played:
+        async with dashboard(played, Silent()):
+            await played.read_until(b"quit")
+            played.press(b"q")
+
+        assert b"\x1b]11" not in played.read_rest()
+        assert b"\x1b[?1000h" in played.seen
+        assert b"\x1b[?1000l" in played.seen

@@ -12,6 +12,7 @@ import pytest
 from support.calls import create_topic
 from support.client import connect
 from support.dashboard_model import busy_model
+from support.ports import free_ports
 from trionet import open_broker, open_producer, testing
 from trionet.dashboard import _once as once
 from trionet.dashboard._once import (
@@ -78,12 +79,20 @@ async def test_lines_are_no_table() -> None:
 
 async def test_what_is_not_reported_is_said_so() -> None:
     async with (
-        open_broker() as broker,
+        open_broker(metrics_local_enable=False) as broker,
         open_remote(broker.bootstrap_servers) as source,
     ):
         text = await render_once(source, OnceOptions(view="connections"))
 
     assert "not available over the Kafka protocol" in text
+
+
+async def test_where_nothing_listens_it_is_said_within_seconds() -> None:
+    [port] = free_ports(1)
+    address = f"127.0.0.1:{port}"
+    async with open_remote(address) as source:
+        with pytest.raises(NoDataError, match=rf"^nothing listens at {address} \(connection ref"):
+            await render_once(source, OnceOptions(view="topics"))
 
 
 KEY = '{"kind":"windows","window":"2026-11-22T11:%02d:00Z"}'

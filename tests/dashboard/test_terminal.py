@@ -16,12 +16,17 @@ from pathlib import Path
 import pytest
 
 from support import failing_dashboard
+from support.processes import SAME_TRIONET
 from support.seen_dashboard import FOOT, assert_restored, start, status
-from support.terminal import PROMPT, Terminal, needs_tmux
+from support.terminal import PROMPT, Terminal, needs_tmux, terminal
 from support.trionet_process import trionet_broker_process
 from trionet.dashboard.views import VIEWS
 
 pytestmark = [needs_tmux, pytest.mark.slow]
+
+
+#: The colour of the keys at the bottom in each theme.
+DARK, LIGHT = "38;2;255;180;84", "38;2;134;84;0"
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +47,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
 def test_leaving_gives_the_terminal_back(
     screen: Terminal, broker: list[str], keys: list[str], expected: str
 ) -> None:
-    modes = start(screen, [*broker, "--mouse"])
+    modes = start(screen, broker)
     assert screen.has_alternate_screen()
     assert screen.reports_mouse()
     assert not screen.shows_cursor()
@@ -73,6 +78,7 @@ def test_a_crash_gives_the_terminal_back_and_reports_why(
     modes = screen.modes()
     screen.run([sys.executable, failing_dashboard.__file__, *broker, "--view", "overview"])
     screen.wait_for(FOOT)
+    assert screen.reports_mouse()
 
     screen.press("+")  # the source fails when it is to look more often
 
@@ -153,7 +159,7 @@ def test_pausing_keeps_what_is_seen(screen: Terminal, broker: list[str]) -> None
 
 @pytest.mark.terminal
 def test_it_is_suspended_and_goes_on(screen: Terminal, broker: list[str]) -> None:
-    modes = start(screen, [*broker, "--mouse"])
+    modes = start(screen, broker)
 
     for _ in range(2):
         screen.press("C-z")
@@ -187,18 +193,55 @@ def test_another_process_stops_it_and_lets_it_go_on(screen: Terminal, broker: li
 def test_the_mouse_chooses(screen: Terminal, broker: list[str]) -> None:
     start(screen, broker)
 
-    screen.press("m")
-    screen.wait_for("mouse on")
     assert screen.reports_mouse()
-    tabs = screen.screen()[1]
-    screen.click(tabs.index("3 api") + 1, 1)
+    screen.click(screen.screen()[1].index("3 apis"), 1)
     screen.wait_for("APIs", "WHERE THE TIME GOES")
     row = next(n for n, line in enumerate(screen.screen()) if line.startswith("API "))
     screen.click(2, row)
     screen.wait_for("by name ▲")
+    screen.click(screen.screen()[-2].index("? help"), 39)
+    screen.wait_for("── Keys ──", "shift and drag")
+    leave_help(screen)
     screen.press("m")
     screen.wait_for("mouse off")
     assert not screen.reports_mouse()
+    screen.press("m")
+    screen.wait_for("mouse on")
+    assert screen.reports_mouse()
+
+
+@pytest.mark.terminal
+def test_the_mouse_is_left_to_the_terminal(screen: Terminal, broker: list[str]) -> None:
+    start(screen, [*broker, "--no-mouse"])
+
+    assert not screen.reports_mouse()
+
+
+@pytest.mark.terminal
+@pytest.mark.parametrize(
+    ("background", "arguments", "text"),
+    [
+        ("#fdf6e3", [], LIGHT),
+        ("#1e1e2e", [], DARK),
+        ("#fdf6e3", ["--theme", "dark"], DARK),
+        ("#1e1e2e", ["--theme", "light"], LIGHT),
+    ],
+)
+def test_colours_follow_the_background(
+    broker: list[str], background: str, arguments: list[str], text: str
+) -> None:
+    with terminal(120, 40, {**SAME_TRIONET, "COLORTERM": "truecolor"}) as screen:
+        screen.tmux("set-option", "-p", "window-style", f"bg={background}")
+        start(screen, [*broker, *arguments])
+
+        screen.wait_until(
+            lambda _: text in screen.tmux("capture-pane", "-p", "-e"), f"the colour {text}"
+        )
+
+        screen.press("q")
+        assert "0" == status(screen)
+        # No reply of the terminal is left for the shell.
+        assert "rgb" not in screen.history()
 
 
 @pytest.mark.terminal
@@ -232,12 +275,14 @@ def test_a_connection_is_opened(screen: Terminal, broker: list[str]) -> None:
     screen.press("2")
     screen.wait_for("trionet-dashboard")
     screen.press("Enter")
-    screen.wait_for("Connections →", "client id", "mute state")
-    screen.press("Escape")
+    screen.wait_for("Connections →", "REQUEST", "LOCAL", "Metadata")
+    screen.press("d")
+    screen.wait_for("client id", "mute state")
+    screen.press("Escape", "Escape")
     screen.wait_for("PEER")
     screen.press("K")
     screen.wait_for("Close the connection of 127.0.0.1", "[y/N]")
     screen.press("n")
     screen.wait_for("close: cancelled")
     screen.press("K", "y")
-    screen.wait_for("! close: to close connections, run")
+    screen.wait_for("closed connection 127.0.0.1")

@@ -33,7 +33,8 @@ def sample(seconds: float, begin: BrokerStatistics, **counts: Any) -> Sample:
         {"produced": counts.get("produced", 0), "clock": "2013-01-01 05:15"},
         {
             "consumed": counts.get("consumed", 0),
-            "lag": 7,
+            "end": counts.get("produced", 0),
+            "committed": counts.get("committed", 0),
             "delay_p50_ms": 3,
             "delay_p99_ms": 9,
             "generation": 4,
@@ -83,9 +84,30 @@ async def test_the_histories_end_with_the_newest_moment() -> None:
     assert {
         "produced_rate": (100.0, 50.0),
         "consumed_rate": (0.0, 20.0),
-        "lag": (7, 7),
+        "lag": (100, 130),
+        "commit_lag": (100, 150),
         "delay_p99": (9, 9),
     } == actual.histories
+
+
+async def test_what_is_produced_consumed_and_committed_is_of_one_moment() -> None:
+    """The producer's report may be older than the consumers'."""
+    begin = await statistics()
+    consumers = {"end": 840, "consumed": 839, "committed": 700}
+    window = Window(Sample(0, begin, {"produced": 0}, {}))
+
+    actual = window.add(Sample(1, begin, {"produced": 701}, consumers))
+
+    assert (840, 839, 1) == (actual.produced, actual.consumed, actual.lag)
+    assert (700, 140) == (actual.committed, actual.commit_lag)
+
+
+async def test_before_the_consumers_report_there_is_what_the_producer_does() -> None:
+    begin = await statistics()
+
+    actual = Window(Sample(0, begin, {}, {})).add(Sample(1, begin, {"produced": 701}, {}))
+
+    assert (701, 0, 701) == (actual.produced, actual.consumed, actual.lag)
 
 
 async def test_the_histories_are_bounded() -> None:

@@ -17,8 +17,8 @@ from support.processes import all_of_them_end
 
 PLAIN_LINE = re.compile(
     r" +\d+\.\d s  2013-\d\d-\d\d \d\d:\d\d  produced \d+ \(\d+/s\)  consumed \d+ \(\d+/s\)"
-    r"  lag \d+  requests/s: \w.*  in .*/s  out .*/s  connections \d+  loop idle \d+%"
-    r"  request queue \d+"
+    r"  lag \d+  committed \d+ \(lag \d+\)  requests/s: \w.*  in .*/s  out .*/s"
+    r"  connections \d+  loop idle \d+%  request queue \d+"
 )
 
 GROUP_LINE = re.compile(

@@ -45,7 +45,8 @@ def test_it_shows_the_replay_the_group_and_why_there_are_no_delays() -> None:
         f" New York       {'█' * 22}{'░' * 22}   2013-07-02 17:05",
         f" Produced       {'▁█':>44}    912/s     2,699",
         f" Consumed       {'▁█':>44}    911/s     2,690",
-        f" Lag            {'▁█':>44}                  9",
+        f" Lag, position  {'▁█':>44}                  9",
+        f" Lag, committed {'▁█':>44}                898",
         f" End to end p99 {'█':>44}              12 ms",
         "── Group: 2 consumers, generation 5 ────────────────────────────────────────────",
         " consumer-9      0   ·   ·",
@@ -54,7 +55,7 @@ def test_it_shows_the_replay_the_group_and_why_there_are_no_delays() -> None:
         " no delays by Spark: there is no Java",
         "",
         " q ends it: then every record is checked. 1 to 9 show the broker, ? explains.",
-    ] == lines[:15]
+    ] == lines[:16]
 
 
 @pytest.mark.parametrize(("width", "height"), [(60, 15), (80, 24), (120, 40), (200, 60)])

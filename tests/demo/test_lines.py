@@ -12,6 +12,7 @@ def test_a_plain_line_holds_every_figure() -> None:
 
     assert (
         "  3.0 s  2013-07-02 17:05  produced 2699 (912/s)  consumed 2690 (911/s)  lag 9"
+        "  committed 1801 (lag 898)"
         "  requests/s: Produce 252  Fetch 217  in 215.6 kB/s  out 218 B/s"
         "  connections 3  loop idle 89%  request queue 0"
     ) == actual

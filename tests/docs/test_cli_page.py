@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from trionet.cli import decode
-from trionet.cli.clients._admin import REACH_SECONDS
 from trionet.cli.clients._connection import add_connection_arguments
+from trionet.cli.clients._first_response import REACH_SECONDS, REFUSED_SECONDS
 from trionet.cli.decode._output import document
 from trionet.cli.decode._record_batches import RECORDS_SHOWN_MAX
 from trionet.cli.decode._sources import TEXT_BYTES_MAX
@@ -37,7 +37,8 @@ def test_the_options_of_a_connection_are_those_of_the_commands() -> None:
     listed = re.findall(r"^\| `(-[^` ]+)", table, re.MULTILINE)
 
     assert [action.option_strings[0] for action in parser._actions] == listed
-    assert f"within {REACH_SECONDS:g} seconds" in PAGE
+    assert f"silent has {REACH_SECONDS:g} seconds for its first response" in PAGE
+    assert f"(connection refused); gave up after {REFUSED_SECONDS:g} s" in PAGE
 
 
 def test_the_fields_are_those_of_the_documents() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import re
 from pathlib import Path
 
 from trionet.cli import _dashboard as dashboard
 from trionet.cli.clients._connection import add_connection_arguments
+from trionet.dashboard.ui._help import KEYS
 from trionet.dashboard.ui._key_handler import Commands
-from trionet.dashboard.ui._screen import KEYS
 from trionet.dashboard.ui._ui import Ui
 from trionet.dashboard.views import all_views
 
@@ -33,7 +34,8 @@ def test_every_option_is_reported() -> None:
     parser = argparse.ArgumentParser(add_help=False)
     dashboard.add_arguments(parser)
 
-    told = set(re.findall(r"^\| `(--[\w-]+)", rows("Option"), re.MULTILINE))
+    names = "".join(re.findall(r"^\| (`--.*?) \|", rows("Option"), re.MULTILINE))
+    told = set(re.findall(r"`(--[\w-]+)", names))
 
     assert options(parser) - options(SHARED) == told
 
@@ -41,7 +43,7 @@ def test_every_option_is_reported() -> None:
 def test_every_key_is_reported() -> None:
     told = rows("Key").replace("`` ` ``", "`")
 
-    for keys, _ in KEYS:
+    for keys, _ in itertools.chain(*KEYS):
         for key in keys.replace(",", "").replace("arrows", "").split():
             assert f"`{key}`" in told or key == "`", key
 

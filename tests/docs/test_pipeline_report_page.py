@@ -8,7 +8,7 @@ from pathlib import Path
 
 from spark.pipeline.report.samples import report_of, sample
 from trionet.cli import _pipeline
-from trionet.cli._completion import places
+from trionet.cli.completion import places
 from trionet.cli.main import whole_parser
 from trionet.spark.pipeline.report._charts import SERIES_MAX
 from trionet.spark.pipeline.report._figures import BINS_MAX

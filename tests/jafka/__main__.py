@@ -21,7 +21,8 @@ import trio
 from support.jafka_wire import connect, entry, messages
 from support.leaks import nothing_left_behind
 from trionet.jafka import JafkaBroker, open_jafka_broker
-from trionet.jafka._codec import (
+from trionet.jafka._codec import encode_request, valid_bytes
+from trionet.jafka._requests import (
     CreaterRequest,
     DeleterRequest,
     FetchRequest,
@@ -30,8 +31,6 @@ from trionet.jafka._codec import (
     MultiProducerRequest,
     OffsetRequest,
     ProducerRequest,
-    encode_request,
-    valid_bytes,
 )
 
 COUNT = 1_000_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,17 +13,13 @@ import trio
 import trionet
 from support.jafka_wire import connect, entry, messages
 from support.leaks import nothing_left_behind
+from support.limits import file_size_limit
 from trionet._util._wall_clock import now_ms
 from trionet.errors import ConfigError, TrionetError
 from trionet.jafka import open_jafka_broker
-from trionet.jafka._codec import (
-    GZIP,
-    MultiFetchRequest,
-    ProducerRequest,
-    encode_messages,
-    encode_request,
-)
+from trionet.jafka._codec import GZIP, encode_messages, encode_request
 from trionet.jafka._config import JafkaConfig
+from trionet.jafka._requests import DeleterRequest, MultiFetchRequest, ProducerRequest
 from trionet.jafka._topics import CLEAN_STOP, Topics
 
 HELLO = messages(b"hello")
@@ -164,7 +161,7 @@ async def test_logs_are_flushed_by_count_and_in_time(tmp_path: Path) -> None:
     log = await topics.log_of("demo", 0)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(topics.flush_in_time)
-        log.append(HELLO, 1)
+        log.append([(HELLO, 1)])
         topics.appended("demo", log)
         while log.unflushed:
             await trio.lowlevel.checkpoint()
@@ -180,11 +177,11 @@ async def test_enough_messages_are_flushed_without_waiting_for_the_time(
     log = await topics.log_of("demo", 0)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(topics.flush_in_time)
-        log.append(HELLO, 2)
+        log.append([(HELLO, 2)])
         topics.appended("demo", log)
         await trio.testing.wait_all_tasks_blocked()
         assert 2 == log.unflushed
-        log.append(HELLO, 1)
+        log.append([(HELLO, 1)])
         topics.appended("demo", log)
         with trio.fail_after(1):
             while log.unflushed:
@@ -215,13 +212,78 @@ async def test_a_flush_that_fails_ends_the_broker(
     assert not (tmp_path / CLEAN_STOP).exists()
 
 
+async def test_a_torn_end_is_not_marked_as_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an append left behind is removed at the stop, or the next start checks the log."""
+    topics = Topics(JafkaConfig({}), str(tmp_path))
+    topics.load()
+    log = await topics.log_of("demo", 0)
+    log.append([(HELLO, 1)])
+
+    def refuse(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "ftruncate", refuse)
+    with file_size_limit(SIZE + 5), pytest.raises(OSError, match="ends with a part of an append"):
+        log.append([(HELLO, 1)])
+    with pytest.raises(OSError, match="ends with a part of an append"):
+        topics.close()
+
+    assert not (tmp_path / CLEAN_STOP).exists()
+
+
+async def test_a_delete_that_fails_leaves_what_it_did_not_delete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The partitions before are gone, and those after it are as they were; it can be repeated."""
+
+    def refuse(path: str) -> None:
+        if path.endswith("demo-1"):
+            raise OSError(16, "Device or resource busy")
+        remove(path)
+
+    remove = shutil.rmtree
+    async with open_jafka_broker(log_dir=tmp_path / "data", num_partitions=3) as broker:
+        with await connect(broker) as peer, await connect(broker) as other:
+            for partition in range(3):
+                await peer.produce(HELLO, partition=partition)
+            monkeypatch.setattr(shutil, "rmtree", refuse)
+            assert await peer.is_closed_by(DeleterRequest("demo", None))
+            monkeypatch.undo()
+
+            found = [await other.fetch(partition=partition) for partition in range(3)]
+            assert [(0, b""), (0, b""), (0, HELLO)] == found
+            assert {("demo", 1): 0, ("demo", 2): SIZE} == broker.ends()
+            await other.produce(HELLO, partition=0)
+            assert (0, HELLO) == await other.fetch(partition=0)
+            assert 3 == await other.delete()
+
+    assert [] == list((tmp_path / "data").glob("demo-*"))
+
+
+async def test_a_partition_that_a_failed_delete_leaves_unusable_is_not_served(
+    tmp_path: Path,
+) -> None:
+    async with open_jafka_broker(log_dir=tmp_path) as broker:
+        with await connect(broker) as peer, await connect(broker) as other:
+            await peer.produce(HELLO)
+            segment = tmp_path / "demo-0" / FIRST
+            segment.unlink()
+            segment.mkdir()
+
+            assert await peer.is_closed_by(DeleterRequest("demo", None))
+            assert (0, b"") == await other.fetch()
+            assert await other.is_closed_by(ProducerRequest("demo", 0, HELLO))
+
+
 async def with_segments(path: Path, **settings: object) -> Topics:
     """Topics of three segments of one entry each, and an empty one."""
     topics = Topics(JafkaConfig({"log.file.size": 6, **settings}), str(path))
     topics.load()
     log = await topics.log_of("demo", 0)
     for _ in range(3):
-        log.append(HELLO, 1)
+        log.append([(HELLO, 1)])
         await log.flush()
     return topics
 
@@ -354,7 +416,7 @@ async def test_a_topic_may_be_deleted_and_created_again_during_retention(tmp_pat
 
     async def replace() -> None:
         await topics.delete("b")
-        (await topics.log_of("b", 0)).append(HELLO * 2, 2)
+        (await topics.log_of("b", 0)).append([(HELLO * 2, 2)])
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(topics.remove_old, now_ms())

@@ -28,6 +28,13 @@ from trionet import (
 from trionet.jafka import EARLIEST, FetchedMessages, FetchRequest
 from trionet.jafka._codec import (
     GZIP,
+    encode_count,
+    encode_messages,
+    encode_offsets,
+    encode_response,
+    response_head,
+)
+from trionet.jafka._requests import (
     CreaterRequest,
     DeleterRequest,
     JafkaRequest,
@@ -35,11 +42,6 @@ from trionet.jafka._codec import (
     MultiProducerRequest,
     OffsetRequest,
     ProducerRequest,
-    encode_count,
-    encode_messages,
-    encode_offsets,
-    encode_response,
-    response_head,
 )
 
 DEMO = encode_messages([b"demo"])

@@ -13,13 +13,8 @@ from hypothesis import strategies as st
 
 from support.raw_jafka import client_of_raw_server
 from trionet import DisconnectedError, InvalidReceiveError, TrionetError, WireFormatError
-from trionet.jafka._codec import (
-    FetchRequest,
-    OffsetRequest,
-    encode_messages,
-    encode_offsets,
-    encode_response,
-)
+from trionet.jafka._codec import encode_messages, encode_offsets, encode_response
+from trionet.jafka._requests import FetchRequest, OffsetRequest
 
 OFFSETS = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=5)
 PAYLOADS = st.lists(st.binary(max_size=50), max_size=5)

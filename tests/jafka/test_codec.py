@@ -12,19 +12,13 @@ from hypothesis import strategies as st
 from support.jafka_wire import entry
 from trionet.errors import WireFormatError
 from trionet.jafka._codec import (
+    DECODED_PARTS_MAX,
     LATEST,
     RANDOM_PARTITION,
-    CreaterRequest,
-    DeleterRequest,
-    FetchRequest,
-    JafkaRequest,
-    MultiFetchRequest,
-    MultiProducerRequest,
-    OffsetRequest,
-    ProducerRequest,
     check_compressed,
     check_set,
     decode_count,
+    decode_in_steps,
     decode_messages,
     decode_offsets,
     decode_parts,
@@ -38,6 +32,16 @@ from trionet.jafka._codec import (
     first_entry_bytes,
     response_head,
     valid_bytes,
+)
+from trionet.jafka._requests import (
+    CreaterRequest,
+    DeleterRequest,
+    FetchRequest,
+    JafkaRequest,
+    MultiFetchRequest,
+    MultiProducerRequest,
+    OffsetRequest,
+    ProducerRequest,
 )
 from trionet.protocol.records.compression._codecs import GZIP
 
@@ -143,13 +147,23 @@ def test_what_is_not_utf_8_is_replaced() -> None:
 @pytest.mark.parametrize("kind", ["0002", "0003"])
 def test_a_negative_number_of_parts_is_an_error(kind: str) -> None:
     """2.3: a negative count closes."""
-    with pytest.raises(WireFormatError, match="negative"):
+    with pytest.raises(WireFormatError, match="-1 parts; allowed: 0"):
         decode_request(bytes.fromhex(f"{kind} ffff") + bytes(100))
+
+
+def test_many_parts_are_decoded_in_steps() -> None:
+    """All 32,767 would take a tenth of a second, in which the server does nothing else."""
+    request = MultiFetchRequest((FetchRequest("t", 0, 0, 1),) * 32767)
+
+    *steps, decoded = decode_in_steps(encode_request(request)[4:])
+
+    assert [None] * (32767 // DECODED_PARTS_MAX) == steps
+    assert request == decoded
 
 
 def test_a_negative_size_of_a_set_is_an_error() -> None:
     """2: a message set cannot have a negative size."""
-    with pytest.raises(WireFormatError, match="negative"):
+    with pytest.raises(WireFormatError, match="-1 bytes"):
         decode_request(bytes.fromhex("0000 0001 74 00000000 ffffffff") + bytes(100))
 
 

@@ -95,7 +95,7 @@ def test_numbers_by_topic() -> None:
     config = JafkaConfig({"topic.partition.count.map": "a:8, b:c:16"})
     found = [config.of_topic("topic.partition.count.map", topic) for topic in ("a", "b:c", "d")]
 
-    assert [8, 16, None] == found
+    assert [8, 16, 1] == found
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,9 @@ from hypothesis import strategies as st
 
 from support.jafka_wire import ALL, JafkaPeer, connect, messages, open_peer
 from trionet.jafka import JafkaBroker, open_jafka_broker
-from trionet.jafka._codec import (
-    FetchRequest,
-    OffsetRequest,
-    ProducerRequest,
-    decode_offsets,
-    decode_response,
-    encode_request,
-)
-from trionet.jafka._frames import JAFKA_FRAMES, JafkaDecoder, Produced
+from trionet.jafka._codec import decode_offsets, decode_response, encode_request
+from trionet.jafka._frames import JAFKA_FRAMES, JafkaDecoder
+from trionet.jafka._requests import FetchRequest, OffsetRequest, Produced, ProducerRequest
 from trionet.net.wire._close_reason import CloseReason
 from trionet.net.wire._framing import fill_with
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from support.jafka_wire import entry, messages
 from support.leaks import nothing_left_behind
+from support.limits import file_size_limit
 from trionet.errors import TrionetError
 from trionet.jafka._log import PartitionLog, Segment, remove_files
 from trionet.net.wire._transmission import FileRange
@@ -39,7 +41,7 @@ async def filled(path: Path, count: int, file_bytes_max: int = 2 * SIZE) -> Part
     for _ in range(count):
         if log.needs_flush:
             await log.flush()
-        log.append(HELLO, 1)
+        log.append([(HELLO, 1)])
     return log
 
 
@@ -54,8 +56,8 @@ def test_a_new_log_has_one_empty_segment(tmp_path: Path) -> None:
 def test_the_file_has_the_bytes_of_the_wire(tmp_path: Path) -> None:
     """7: the content is the message set exactly as on the wire, without an index."""
     log = open_log(tmp_path)
-    log.append(HELLO, 1)
-    log.append(memoryview(HELLO), 1)
+    log.append([(HELLO, 1)])
+    log.append([(memoryview(HELLO), 1)])
 
     assert {name(0): HELLO * 2} == files(tmp_path)
     assert HELLO == content(log.read(SIZE, 100))
@@ -87,7 +89,7 @@ async def test_a_log_is_read_again_as_it_was(tmp_path: Path) -> None:
     """4: positions keep growing across segments and restarts."""
     log = await filled(tmp_path, 5)
     log = open_log(tmp_path)
-    log.append(HELLO, 1)
+    log.append([(HELLO, 1)])
 
     assert (SIZE * 6, [0, SIZE * 3]) == (log.end, [each.start for each in log.segments])
 
@@ -146,7 +148,7 @@ async def test_an_append_waits_until_the_segment_before_is_flushed(tmp_path: Pat
     log = open_log(tmp_path, 2 * SIZE)
     for _ in range(3):
         assert not log.needs_flush
-        log.append(HELLO, 1)
+        log.append([(HELLO, 1)])
     needed = log.needs_flush
     await log.flush()
 
@@ -156,28 +158,52 @@ async def test_an_append_waits_until_the_segment_before_is_flushed(tmp_path: Pat
 def test_an_append_that_fails_leaves_nothing(tmp_path: Path) -> None:
     """A full disk cuts a write short; what was written of it is taken back."""
     log = open_log(tmp_path)
-    log.append(HELLO, 1)
-    resource = pytest.importorskip("resource")
-    signal = pytest.importorskip("signal")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (SIZE + 5, before[1]))
-        with pytest.raises(OSError, match="too large"):
-            log.append(HELLO, 1)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, ignored)
+    log.append([(HELLO, 1)])
+    with file_size_limit(SIZE + 5), pytest.raises(OSError, match="too large"):
+        log.append([(HELLO, 1)])
 
     assert {name(0): HELLO} == files(tmp_path)
-    log.append(HELLO, 1)
+    log.append([(HELLO, 1)])
     assert HELLO * 2 == content(log.read(0, 100))
+
+
+def test_nothing_follows_a_part_of_an_append_that_cannot_be_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would shift the position of everything after it."""
+    log = open_log(tmp_path)
+    log.append([(HELLO, 1)])
+
+    def refuse(descriptor: int, size: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "ftruncate", refuse)
+    torn = pytest.raises(OSError, match="ends with a part of an append, which cannot be removed")
+    with file_size_limit(SIZE + 5), torn:
+        log.append([(HELLO, 1)])
+    with torn:
+        log.append([(HELLO, 1)])
+    monkeypatch.undo()
+
+    assert {name(0): HELLO + HELLO[:5]} == files(tmp_path)
+    assert HELLO == content(log.read(0, 100))
+    log.append([(HELLO, 1)])
+    assert {name(0): HELLO * 2} == files(tmp_path)
+
+
+def test_sets_that_are_appended_together_begin_a_segment_where_each_would(tmp_path: Path) -> None:
+    """The first that leaves the segment too large is its last; the rest waits for a flush."""
+    log = open_log(tmp_path, 2 * SIZE)
+
+    assert 3 == log.append([(HELLO, 1)] * 5)
+    assert (3, True) == (log.unflushed, log.needs_flush)
+    assert {name(0): HELLO * 3, name(3 * SIZE): b""} == files(tmp_path)
 
 
 async def test_a_removed_segment_is_readable_while_it_is_sent(tmp_path: Path) -> None:
     log = await filled(tmp_path, 5)
     found = log.read(0, 1000)
-    remove_files(log.remove_above(SIZE))
+    remove_files(log.remove_old(0, SIZE))
 
     assert HELLO * 3 == content(found)
     assert (SIZE * 3, SIZE * 5) == (log.start, log.end)
@@ -188,9 +214,9 @@ async def test_a_removed_segment_is_readable_while_it_is_sent(tmp_path: Path) ->
 async def test_when_all_is_removed_an_empty_segment_keeps_the_end(tmp_path: Path) -> None:
     """4: positions keep growing after retention has deleted old segments."""
     log = await filled(tmp_path, 5)
-    remove_files(log.remove_above(0))
+    remove_files(log.remove_old(0, 0))
     assert {name(SIZE * 5): b""} == files(tmp_path)
-    assert [] == log.remove_above(0)
+    assert [] == log.remove_old(0, 0)
 
     assert SIZE * 5 == open_log(tmp_path).end
 
@@ -200,7 +226,7 @@ async def test_the_last_segment_stays_if_none_can_follow_it(
 ) -> None:
     log = await filled(tmp_path, 5)
     monkeypatch.setattr("trionet.jafka._log.descriptors_max", lambda: 0)
-    remove_files(log.remove_above(0))
+    remove_files(log.remove_old(0, 0))
 
     assert {name(SIZE * 3): HELLO * 2} == files(tmp_path)
     assert (SIZE * 3, SIZE * 5) == (log.start, log.end)

@@ -16,8 +16,10 @@ from support.jafka_wire import (
     messages,
     open_peer,
 )
+from support.page_cache import drop_from_cache, slow_disk
 from trionet.jafka import open_jafka_broker
-from trionet.jafka._codec import (
+from trionet.jafka._codec import encode_request
+from trionet.jafka._requests import (
     CreaterRequest,
     DeleterRequest,
     FetchRequest,
@@ -25,7 +27,6 @@ from trionet.jafka._codec import (
     MultiProducerRequest,
     OffsetRequest,
     ProducerRequest,
-    encode_request,
 )
 
 ILLEGAL = ["", ".", "..", "a/b", "a\0", "a\x1f", "a\x7f", "a\x9f", "a\ue000", "a\uffff", "x" * 256]
@@ -223,6 +224,24 @@ async def test_more_than_a_little_is_sent_from_the_file() -> None:
         await peer.produce(data)
         for size in (16_384, 16_385, len(data), 2**31 - 1):
             assert (0, data[:size]) == await peer.fetch(bytes_max=size)
+
+
+@pytest.mark.parametrize("size", [1000, 50_000], ids=["copied", "sent from the file"])
+async def test_what_is_not_in_the_page_cache_is_read_first(tmp_path: Path, size: int) -> None:
+    """In a thread, whether the fetch comes alone or not."""
+    data = messages(bytes(size))
+    async with open_jafka_broker(log_dir=tmp_path) as broker:
+        with await connect(broker) as peer:
+            await peer.produce(data)
+            [segment] = (tmp_path / "demo-0").glob("*.jafka")
+            fetch = FetchRequest("demo", 0, 0, ALL)
+            with slow_disk():
+                drop_from_cache(segment)
+                assert (0, data) == await peer.ask(fetch)
+                drop_from_cache(segment)
+                assert [(0, data)] * 2 == decode_parts_of(
+                    await peer.ask(MultiFetchRequest((fetch, fetch)))
+                )[1]
 
 
 # 2.3: multifetch.

@@ -70,7 +70,7 @@ class ScriptedTransport:
     def write(self, data: Buffer, /) -> int:
         raise NotImplementedError
 
-    def write_gathered(self, buffers: list[Buffer], /) -> int:
+    def write_gathered(self, buffers: list[Buffer], has_more: bool = False, /) -> int:
         raise NotImplementedError
 
     def send_file(self, file_range: FileRange, /) -> int:

@@ -40,9 +40,9 @@ class LimitedTransport:
     def write(self, data: Buffer, /) -> int:
         return self._take("write", bytes(data))
 
-    def write_gathered(self, buffers: list[Buffer], /) -> int:
+    def write_gathered(self, buffers: list[Buffer], has_more: bool = False, /) -> int:
         assert len(buffers) <= GATHER_BUFFERS_MAX
-        return self._take("write_gathered", b"".join(buffers))
+        return self._take("write_more" if has_more else "write_gathered", b"".join(buffers))
 
     def send_file(self, file_range: FileRange, /) -> int:
         data = file_range.file.read_at(file_range.offset, file_range.count)
@@ -121,7 +121,7 @@ def test_more_buffers_than_one_gathering_write_takes_need_another() -> None:
 
     Send(chunks).write_to(transport)
 
-    assert ["write_gathered", "write_gathered"] == transport.calls
+    assert ["write_more", "write_gathered"] == transport.calls
     assert expected == bytes(transport.taken)
 
 
@@ -131,7 +131,15 @@ def test_file_range_between_buffers_is_sent_in_its_place(alphabet: RangedFile) -
     Send([b"<", FileRange(alphabet, 2, 3), b">"]).write_to(transport)
 
     assert b"<cde>" == bytes(transport.taken)
-    assert ["write", "send_file", "write"] == transport.calls
+    assert ["write_more", "send_file", "write"] == transport.calls
+
+
+def test_a_head_before_an_empty_file_range_waits_for_nothing(alphabet: RangedFile) -> None:
+    transport = LimitedTransport(100)
+
+    Send([b"head", FileRange(alphabet, 2, 0)]).write_to(transport)
+
+    assert ["write"] == transport.calls
 
 
 def test_one_write_takes_no_more_of_a_large_send_than_its_share(tmp_path: Path) -> None:

@@ -125,6 +125,17 @@ def test_gathered_write_sends_the_buffers_in_order(
     assert b"abcdef" == far.recv(100)
 
 
+def test_a_head_that_waits_for_more_comes_before_it(
+    pair_everywhere: tuple[PlaintextTransport, socket.socket], tmp_path: Path
+) -> None:
+    transport, far = pair_everywhere
+    file = RangedFile.holding(tmp_path, LETTERS)
+
+    assert 4 == transport.write_gathered([b"head"], True)
+    assert 3 == transport.send_file(FileRange(file, 0, 3))
+    assert b"headabc" == far.recv(7, socket.MSG_WAITALL)
+
+
 def test_file_range_is_sent_from_its_offset(
     pair_everywhere: tuple[PlaintextTransport, socket.socket], tmp_path: Path
 ) -> None:

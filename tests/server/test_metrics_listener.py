@@ -56,9 +56,9 @@ async def serving(
     """A listener that is cancelled when the block ends; no socket may be left open then."""
     before = open_sockets()
     endpoint = Endpoint("METRICS", SecurityProtocol.PLAINTEXT, host, 0)
-    listener = MetricsListener(find, endpoint, rules=rules, limits=limits)
+    listener = MetricsListener(find, rules=rules, limits=limits)
     async with AsyncExitStack() as opened, trio.open_nursery() as nursery:
-        bound: Endpoint = await nursery.start(listener.run)
+        bound: Endpoint = await nursery.start(listener.run, endpoint)
         yield Serving(listener, bound.port, opened)
         nursery.cancel_scope.cancel()
     assert before == open_sockets()
@@ -171,10 +171,10 @@ async def test_who_has_a_wrong_token_is_heard_only_once_on_a_connection() -> Non
 async def test_an_address_in_use_is_an_error() -> None:
     async with serving() as rig:
         endpoint = Endpoint("METRICS", SecurityProtocol.PLAINTEXT, LOOPBACK, rig.port)
-        listener = MetricsListener(find, endpoint, rules=RULES)
+        listener = MetricsListener(find, rules=RULES)
 
         with pytest.raises(OSError, match=rf"cannot listen on METRICS://127\.0\.0\.1:{rig.port}"):
-            await listener.run()
+            await listener.run(endpoint)
 
 
 # TLS.
@@ -193,9 +193,9 @@ async def serving_tls(authority: trustme.CA) -> AsyncIterator[tuple[int, ssl.SSL
     trust = ssl.create_default_context()
     authority.configure_trust(trust)
     endpoint = Endpoint("METRICS", SecurityProtocol.SSL, LOOPBACK, 0)
-    listener = MetricsListener(find, endpoint, rules=RULES, tls=lambda: context, limits=EAGER)
+    listener = MetricsListener(find, rules=RULES, tls=lambda: context, limits=EAGER)
     async with trio.open_nursery() as nursery:
-        bound: Endpoint = await nursery.start(listener.run)
+        bound: Endpoint = await nursery.start(listener.run, endpoint)
         yield bound.port, trust
         nursery.cancel_scope.cancel()
 
@@ -380,11 +380,9 @@ def busy(pieces: int) -> Iterator[str]:
 async def test_pages_take_no_more_of_the_loop_than_allowed(autojump_clock: MockClock) -> None:
     """Ten pages of 20 ms each, one after the other, by virtual time."""
     endpoint = Endpoint("METRICS", SecurityProtocol.PLAINTEXT, LOOPBACK, 0)
-    listener = MetricsListener(
-        lambda _: Page("text/plain", busy(10)), endpoint, rules=RULES, limits=EAGER
-    )
+    listener = MetricsListener(lambda _: Page("text/plain", busy(10)), rules=RULES, limits=EAGER)
     async with trio.open_nursery() as nursery:
-        bound: Endpoint = await nursery.start(listener.run)
+        bound: Endpoint = await nursery.start(listener.run, endpoint)
         with await Peer.connect(bound.port) as peer:
             began = trio.current_time()
             for _ in range(10):
@@ -429,9 +427,9 @@ async def test_a_long_way_to_a_page_that_is_not_there_counts_too(autojump_clock:
         list(busy(10))
         return find(request)
 
-    listener = MetricsListener(search, endpoint, rules=RULES, limits=EAGER)
+    listener = MetricsListener(search, rules=RULES, limits=EAGER)
     async with trio.open_nursery() as nursery:
-        bound: Endpoint = await nursery.start(listener.run)
+        bound: Endpoint = await nursery.start(listener.run, endpoint)
         with await Peer.connect(bound.port) as peer:
             began = trio.current_time()
             for _ in range(10):
@@ -445,11 +443,9 @@ async def test_who_waits_for_its_turn_is_not_too_slow(autojump_clock: MockClock)
     """The others' requests cost more time than a header may take."""
     limits = ListenerLimits(accept_pause_seconds=0.0, loop_share_max=0.001)
     endpoint = Endpoint("METRICS", SecurityProtocol.PLAINTEXT, LOOPBACK, 0)
-    listener = MetricsListener(
-        lambda _: Page("text/plain", busy(10)), endpoint, rules=RULES, limits=limits
-    )
+    listener = MetricsListener(lambda _: Page("text/plain", busy(10)), rules=RULES, limits=limits)
     async with trio.open_nursery() as nursery:
-        bound: Endpoint = await nursery.start(listener.run)
+        bound: Endpoint = await nursery.start(listener.run, endpoint)
         with await Peer.connect(bound.port) as busy_peer, await Peer.connect(bound.port) as peer:
             await get(busy_peer)
             began = trio.current_time()
@@ -462,9 +458,7 @@ async def test_who_waits_for_its_turn_is_not_too_slow(autojump_clock: MockClock)
 
 async def test_a_page_lets_the_loop_breathe() -> None:
     endpoint = Endpoint("METRICS", SecurityProtocol.PLAINTEXT, LOOPBACK, 0)
-    listener = MetricsListener(
-        lambda _: Page("text/plain", busy(20)), endpoint, rules=RULES, limits=EAGER
-    )
+    listener = MetricsListener(lambda _: Page("text/plain", busy(20)), rules=RULES, limits=EAGER)
     passes = 0
 
     async def count_passes() -> None:
@@ -474,7 +468,7 @@ async def test_a_page_lets_the_loop_breathe() -> None:
             passes += 1
 
     async with trio.open_nursery() as nursery:
-        bound: Endpoint = await nursery.start(listener.run)
+        bound: Endpoint = await nursery.start(listener.run, endpoint)
         with await Peer.connect(bound.port) as peer:
             await peer.send(GET)
             nursery.start_soon(count_passes)

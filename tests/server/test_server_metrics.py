@@ -295,6 +295,10 @@ async def test_the_state_of_a_server_in_a_few_words(kind: ReadinessKind) -> None
             "queues": {"requests": 0, "requests_max": 500, "responses": {"0": 0}},
             "closed": {"PEER_CLOSED": 1},
             "totals": {**counts, "connections_created": 1, "connections_closed": 1},
+            "channels": {
+                **dict.fromkeys(("total", "examined", "muted", "staged", "with_staged"), 0),
+                "phases": {},
+            },
         } == state
         assert {
             "id": 0,

@@ -14,7 +14,12 @@ from trionet.metrics._registry import Registry
 from trionet.net.wire._readiness import ReadinessKind
 from trionet.server._closed_connections import ClosedConnections
 from trionet.server.metrics._server_metrics import KINDS_MAX, ConnectionKinds
-from trionet.server.metrics._snapshot_sections import closed_page, connections_page, log_page
+from trionet.server.metrics._snapshot_sections import (
+    channels_summary,
+    closed_page,
+    connections_page,
+    log_page,
+)
 
 
 def rows(rig: Serving, count_max: int = 100, before: int | None = None) -> list[dict[str, Any]]:
@@ -81,6 +86,23 @@ async def test_frames_that_came_with_a_request_are_staged(kind: ReadinessKind) -
         await rig.receive(b"?")
 
         assert [2] == [row["staged"] for row in rows(rig)]
+
+
+async def test_channels_are_counted_by_what_they_wait_for(kind: ReadinessKind) -> None:
+    async with serving(kind) as rig:
+        await rig.exchange(await rig.connect(), b"hello")
+        peer = await rig.connect()
+        await peer.send_frames(b"?", b"?", b"?")
+        await rig.receive(b"?")
+
+        assert {
+            "total": 2,
+            "examined": 2,
+            "muted": 1,
+            "staged": 2,
+            "with_staged": 1,
+            "phases": {"idle": 1, "remote": 1},
+        } == channels_summary(rig.server.processors)
 
 
 async def test_pages_are_the_newest_first_and_none_comes_twice(kind: ReadinessKind) -> None:

@@ -17,14 +17,15 @@ import attrs
 from trionet.dashboard.model import _rows as row_types
 from trionet.dashboard.model._figures import History
 from trionet.dashboard.model._model import Model
-from trionet.dashboard.model._pipeline import (
+from trionet.dashboard.model._pipeline_rows import (
     AnomalyRow,
     IncidentRow,
     MinuteRow,
     SeriesRow,
     TalkerRow,
 )
-from trionet.dashboard.model._rows import ConnectionRow, LogRow, Section
+from trionet.dashboard.model._rows import ConnectionRow, LogRow
+from trionet.dashboard.model._section import Section
 from trionet.dashboard.model._snapshot import (
     HANDLERS_IDLE,
     LOOP_IDLE_SECONDS,
@@ -35,7 +36,8 @@ from trionet.dashboard.model._snapshot import (
     Readings,
 )
 from trionet.dashboard.model._tail import TailRow
-from trionet.metrics._request_times import PHASES
+from trionet.metrics._rates import upper_of
+from trionet.metrics._request_times import PHASES, STEP_NS
 
 #: What clients may call themselves, and topics and groups in clusters that allow more than Kafka.
 HOSTILE_NAMES: Final = (
@@ -64,6 +66,7 @@ def busy_model(name: str = "billing") -> Model:
         name: what clients, topics and groups are called.
     """
     model = Model()
+    model.responded_at = 0.0
     for second in range(SECONDS):
         model.update_network(_taken(second), float(second))
     model.about = attrs.evolve(model.about, source="127.0.0.1:9092")
@@ -79,8 +82,10 @@ def busy_model(name: str = "billing") -> Model:
 ROWS: Final[dict[str, Any]] = {
     "closed": row_types.ClosedRow,
     "close_reasons": row_types.CloseReasonRow,
+    "requests": row_types.RequestRow,
     "fetch_sessions": row_types.FetchSessionRow,
     "tasks": row_types.TaskRow,
+    "faults": row_types.FaultRow,
     "brokers": row_types.BrokerRow,
     "topics": row_types.TopicRow,
     "partitions": row_types.PartitionRow,
@@ -160,6 +165,14 @@ def _taken(second: int) -> BrokerSnapshot:
         "closed": {"CLIENT_DISCONNECTED": 9 + second // 4, "IDLE_EXPIRED": 1},
         "apis": apis,
         "processors": [_processor(number, requests) for number in range(3)],
+        "channels": {
+            "total": 30,
+            "examined": 30,
+            "muted": 8 + second % 4,
+            "staged": second * 7 % 5,
+            "with_staged": 2,
+            "phases": {"idle": 19, "staged": 1, "remote": 7, "request queue": 2, "throttled": 1},
+        },
     }
     readings: Readings = {
         LOOP_IDLE_SECONDS: {(): 0.4 * second + rng.random() / 10},
@@ -189,7 +202,9 @@ def _api(name: str, share: int, second: int) -> dict[str, Any]:
         "requests": requests,
         "bytes": requests * 130,
         "phases_ms": {phase: requests * ms for phase, ms in zip(PHASES, PHASES_MS, strict=True)},
-        "total_ms": [(0.05 * 1.125**n, requests // (1 + abs(n - 12))) for n in range(40)],
+        "total_ms": [
+            (upper_of(40 + n) * STEP_NS / 1e6, requests // (1 + abs(n - 12))) for n in range(40)
+        ],
     }
 
 
@@ -233,6 +248,8 @@ def _connection(number: int, name: str) -> dict[str, Any]:
         "request": "Fetch" if number % 3 == 0 else None,
         "request_seconds": 0.2 if number % 3 == 0 else None,
         "staged": 0,
+        "request_rate": 12.5 * (number % 7),
+        "byte_rate": 4_096.0 * (number % 7),
     }
 
 

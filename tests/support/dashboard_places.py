@@ -63,6 +63,7 @@ _TEXTS: Final = {
     "brokers": "CONTROLLER",
     "sessions": "EPOCH",
     "transactions": "HANGS",
+    "faults": "not under test",
 }
 TABS: Final = tuple(
     Place(view.name, ((view.key, view.title),), _TEXTS[view.name]) for view in VIEWS
@@ -78,7 +79,7 @@ _PIPELINE: Final = ("9", "Spark pipeline")
 #: Those that others open; of topics the first one must be ``orders``, of groups ``readers``.
 OPENED: Final = (
     Place("api", _API, "since start"),
-    Place("connection", _CONNECTION, "principal"),
+    Place("connection", _CONNECTION, "User:"),
     Place("partitions", _TOPIC, "LEADER"),
     Place("tail of a partition", _TAIL, "VALUE"),
     Place("record", (*_TAIL, ("Enter", "Topics > orders > orders 0 > orders 0 off")), "value, "),
@@ -91,7 +92,7 @@ OPENED: Final = (
     Place("transaction", (*_TRANSACTION, ("Enter", "Transactions > till-")), "LAST RECORD"),
     Place("minute", (_PIPELINE, ("Enter", "Spark pipeline > minute 11:49")), "Fetch"),
     Place("talkers", (_PIPELINE, ("o", "Spark pipeline > Top talkers")), "bytes"),
-    Place("incidents", (_PIPELINE, ("i", "Spark pipeline > Incidents")), "WORST"),
+    Place("incidents", (_PIPELINE, ("i", "Spark pipeline > Incidents")), "STATE"),
     Place("anomalies", (_PIPELINE, ("a", "Spark pipeline > Anomalies")), "SCORE"),
     Place("line", (("0", "Log"), ("Enter", "Log > line")), "trionet."),
     Place("broker", (("b", "Brokers"), ("Enter", "Brokers > configs of broker 1")), "log.dirs"),

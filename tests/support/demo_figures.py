@@ -13,7 +13,7 @@ FIGURES: Final = Figures(
     produced_rate=912.4,
     consumed=2690,
     consumed_rate=911.0,
-    lag=9,
+    committed=1801,
     delay_p50=7.2,
     delay_p99=12.4,
     request_rates={"Metadata": 0.2, "Fetch": 217.0, "Produce": 252.0},
@@ -28,6 +28,7 @@ FIGURES: Final = Figures(
         "produced_rate": (0.0, 912.4),
         "consumed_rate": (0.0, 911.0),
         "lag": (0, 9),
+        "commit_lag": (0, 898),
         "delay_p99": (None, 12.4),
     },
 )

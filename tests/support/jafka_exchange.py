@@ -7,14 +7,8 @@ import socket
 import struct
 from typing import Final
 
-from trionet.jafka._codec import (
-    FetchRequest,
-    JafkaRequest,
-    OffsetRequest,
-    ProducerRequest,
-    encode_request,
-    encode_response,
-)
+from trionet.jafka._codec import encode_request, encode_response
+from trionet.jafka._requests import FetchRequest, JafkaRequest, OffsetRequest, ProducerRequest
 
 #: A request that any server responds to, and its response.
 PROBE: Final = encode_request(FetchRequest("never-created", 0, 0, 1))

@@ -9,6 +9,14 @@ from contextlib import asynccontextmanager
 from support.wire import Peer
 from trionet.jafka import JafkaBroker, open_jafka_broker
 from trionet.jafka._codec import (
+    decode_count,
+    decode_offsets,
+    decode_parts,
+    decode_response,
+    encode_messages,
+    encode_request,
+)
+from trionet.jafka._requests import (
     CreaterRequest,
     DeleterRequest,
     FetchRequest,
@@ -16,12 +24,6 @@ from trionet.jafka._codec import (
     MultiFetchRequest,
     OffsetRequest,
     ProducerRequest,
-    decode_count,
-    decode_offsets,
-    decode_parts,
-    decode_response,
-    encode_messages,
-    encode_request,
 )
 
 ALL = 1_000_000

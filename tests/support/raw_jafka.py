@@ -12,7 +12,8 @@ import trio
 
 from support.wire import LOOPBACK, Peer
 from trionet import JafkaClient, open_jafka_client
-from trionet.jafka._codec import JafkaRequest, decode_request
+from trionet.jafka._codec import decode_request
+from trionet.jafka._requests import JafkaRequest
 
 
 class RawServer:

@@ -40,6 +40,8 @@ class Shown:
     ) -> None:
         self.model = model
         self.ui = Ui(all_views() if views is None else views, view)
+        # They repeat what is in the rows, of which tests expect one.
+        self.ui.shows_details = False
         self._keys = KeyHandler(self.ui)
         self.effects: list[Effect] = []
         self._size = width, height, glyphs

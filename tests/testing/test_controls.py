@@ -198,7 +198,7 @@ async def test_records_are_not_decoded_until_there_may_be_enough(
         decoded.append(log)
         return records_in(log)
 
-    monkeypatch.setattr("trionet.testing._controls.records_in", decode)
+    monkeypatch.setattr("trionet.testing._conditions.records_in", decode)
     async with (
         trionet.open_broker() as broker,
         open_raw_peer(broker.bootstrap_servers) as peer,

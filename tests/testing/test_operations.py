@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from confluent_kafka import Consumer
 
@@ -48,6 +50,25 @@ def test_a_group_is_seen_with_its_members_and_offsets() -> None:
         empty = broker.wait_for_group("g", "Empty", members=0)
 
         assert [] == empty.members
+
+
+def test_a_state_that_no_group_has_is_not_waited_for() -> None:
+    with trionet.testing.broker() as broker, pytest.raises(ValueError, match="unknown") as raised:
+        broker.wait_for_group("g", "stable")
+
+    assert (
+        "unknown state 'stable'; did you mean Stable?; allowed: Empty, PreparingRebalance,"
+        " CompletingRebalance, Stable, Dead"
+    ) == str(raised.value)
+
+
+def test_records_are_waited_for_in_one_topic() -> None:
+    topics: Any = ["orders"]
+    with (
+        trionet.testing.broker() as broker,
+        pytest.raises(TypeError, match=r"topic must be str, not list: \['orders'\]"),
+    ):
+        broker.wait_for_records(topics)
 
 
 def test_a_group_that_is_not_there_is_dead() -> None:

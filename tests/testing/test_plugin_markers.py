@@ -76,6 +76,7 @@ def test_a_marker_sets_up_the_broker(program: pytest.Pytester) -> None:
     ("marker", "text"),
     [
         ("num_partition=3", "*num.partition: unknown key; the closest match is num.partitions"),
+        ("topic={'orders': 3}", "*topic: unknown key; the closest match is topics"),
         ("topics=3", "*invalid topics=3; expected a list of names, or a dict*"),
         ("topics='orders'", "*invalid topics='orders'; expected a list of names*"),
         ("topics={'orders': 'three'}", "*'three'}; expected a list of names*"),

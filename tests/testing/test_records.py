@@ -5,6 +5,7 @@ Files of JSON lines with records.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,11 +41,13 @@ def broker() -> Iterator[ThreadedBroker]:
         ),
         ({"headers": [("a", b"1"), ("a", "2")]}, NewRecord(None, None, (("a", b"1"), ("a", b"2")))),
         (Record(1, 9, b"k", b"v", (), 5), NewRecord(b"k", b"v", (), 1, 5)),
+        (("k", {"a": 1}), NewRecord(b"k", b'{"a":1}')),
+        ({"topic": "t", "value": [1, True]}, NewRecord(None, b"[1,true]")),
     ],
     ids=str,
 )
 def test_what_a_test_may_write_for_a_record(seed: Any, record: NewRecord) -> None:
-    assert record == new_record(seed)
+    assert record == new_record(seed, "t")
 
 
 @pytest.mark.parametrize(
@@ -52,20 +55,28 @@ def test_what_a_test_may_write_for_a_record(seed: Any, record: NewRecord) -> Non
     [
         (7, TypeError),
         (("a", "b", "c"), TypeError),
-        (("a", 7), TypeError),
-        ({"value": {"a": 1}}, TypeError),
+        (["a", "b"], TypeError),
+        (("a", {1, 2}), TypeError),
+        ({"value": {"a": object()}}, ValueError),
+        ({"value": {"base64": "?"}}, ValueError),
         ({"valu": "v"}, ValueError),
+        ({"topic": "u", "value": "v"}, ValueError),
         ({"partition": -1}, TypeError),
         ({"timestamp": "now"}, TypeError),
-        ({"headers": {"a": 1}}, TypeError),
-        ({"headers": ["a"]}, TypeError),
+        ({"headers": {"a": {1}}}, TypeError),
+        ({"headers": ["a"]}, ValueError),
         ({"headers": 7}, TypeError),
     ],
     ids=str,
 )
 def test_what_is_no_record_is_refused(seed: Any, error: type[Exception]) -> None:
-    with pytest.raises(error, match=r"allowed|expected"):
-        new_record(seed)
+    with pytest.raises(error, match=r"allowed|expected|invalid value|the record is for topic 'u'"):
+        new_record(seed, "t")
+
+
+def test_a_value_that_looks_like_fields_is_told_where_it_goes() -> None:
+    with pytest.raises(ValueError, match=r"unknown fields \['id', 'item'\]; .*\{\"value\": \{"):
+        new_record({"id": 1, "item": "coffee"}, "t")
 
 
 # Kafka's own: UtilsTest.testMurmur2.
@@ -210,11 +221,15 @@ KCAT = (
         ),
     ],
 )
-def test_a_line_is_a_record(tmp_path: Path, line: str, record: NewRecord) -> None:
+def test_a_line_is_a_record_for_a_file_and_for_a_test(
+    tmp_path: Path, line: str, record: NewRecord
+) -> None:
     file = tmp_path / "records.jsonl"
-    file.write_text(f'{{"topic": "t", {line}}}\n\n', "utf-8")
+    text = f'{{"topic": "t", {line}}}'
+    file.write_text(f"{text}\n\n", "utf-8")
 
     assert {"t": [record]} == read_records(file)
+    assert record == new_record(json.loads(text), "t")
 
 
 @pytest.mark.parametrize(
@@ -225,7 +240,7 @@ def test_a_line_is_a_record(tmp_path: Path, line: str, record: NewRecord) -> Non
         ('{"topic": "t", "valu": "a"}', "valu.*allowed: partition, key, value"),
         ('{"topic": "t", "value": {"base64": "?"}}', "base64|Non-base64|Only base64"),
         ('{"topic": "t", "partition": "one"}', "expected an integer of 0 or more"),
-        ('{"topic": "t", "headers": ["a"]}', "shorter"),
+        ('{"topic": "t", "headers": ["a"]}', "expected names and values in turn"),
         ('{"topic": "t"', "delimiter"),
     ],
 )

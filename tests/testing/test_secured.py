@@ -96,8 +96,16 @@ def test_a_client_without_it_is_not_let_in(kind: Any, spoilt: dict[str, Any]) ->
 def test_what_is_no_mechanism_or_client_is_reported() -> None:
     with pytest.raises(ConfigError, match="allowed: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"):
         trionet.testing.broker(sasl="plain").__enter__()
-    with pytest.raises(ValueError, match="allowed: confluent-kafka, kafka-python, aiokafka"):
-        client_config("confluent", "127.0.0.1:1", ClientSecurity())
+    with pytest.raises(ValueError, match="allowed: confluent-kafka, kafka-python, aiokafka, java"):
+        client_config("kafka", "127.0.0.1:1", ClientSecurity())
+
+
+def test_the_name_of_a_module_is_not_that_of_its_library() -> None:
+    with pytest.raises(
+        ValueError,
+        match=r"'confluent_kafka'; did you mean confluent-kafka\?; allowed: .*, aiokafka",
+    ):
+        client_config("confluent_kafka", "127.0.0.1:1", ClientSecurity())
 
 
 def test_a_listener_of_the_tests_own_is_refused_beside_it() -> None:

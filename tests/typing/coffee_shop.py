@@ -177,6 +177,33 @@ async def look_back(servers: str, partition: int) -> tuple[int, bytes | None]:
         return lag or 0, first.key
 
 
+async def count_orders(servers: str) -> int:
+    """How many orders there are, counted by several tasks, and once more in one line."""
+    seen: set[tuple[int, int]] = set()
+    everything = await trionet.read_topic(servers, ORDERS, isolation_level="read_committed")
+    with trio.CancelScope() as counting:
+
+        async def count(record: trionet.ConsumerRecord) -> None:
+            seen.add((record.partition, record.offset))
+            if len(seen) == len(everything):
+                counting.cancel()
+
+        await trionet.process_records(
+            servers,
+            ORDERS,
+            count,
+            {"group.id": "counters"},
+            auto_offset_reset="earliest",
+            concurrency=3,
+            order="key",
+        )
+    async with trionet.open_reader(servers, [ORDERS], start=-1) as reader:
+        last = [record.offset async for record in reader]
+    if len(last) > len(everything):
+        raise ValueError(f"{last} are more than all")
+    return len(seen)
+
+
 async def run_shop(servers: str) -> Shop:
     """One day of it."""
     shop = Shop(servers)
@@ -191,6 +218,8 @@ async def run_shop(servers: str) -> Shop:
         raise ValueError(f"orders went nowhere: {taken}")
     if await report(servers) != dict(shop.served):
         raise ValueError("the report tells of other drinks")
+    if await count_orders(servers) != sum(taken.values()):
+        raise ValueError("orders were lost")
     for partition, count in taken.items():
         behind, _ = await look_back(servers, partition)
         if behind != count - 1:

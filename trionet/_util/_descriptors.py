@@ -67,3 +67,14 @@ else:
     def sync_descriptor(descriptor: int) -> None:
         """Wait until everything that was written to a file is on disk. Blocks."""
         os.fsync(descriptor)
+
+
+def sync_folder(path: str) -> None:
+    """Wait until the names in a folder are on disk. Blocks."""
+    if sys.platform == "win32":
+        return  # NTFS journals names, and a folder cannot be opened for syncing there
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from .arguments._parser import add_all, flag, one_of, option, repeatable
+from .arguments._parser import add_all, flag, log_level, one_of, option, repeatable
 from .clients._connection import DEFAULT_SERVERS
 
 
@@ -46,6 +46,11 @@ def add_arguments(parser: ArgumentParser) -> None:
             "--dashboard",
             "show the dashboard on this terminal instead of log lines; q also stops the broker",
         ),
+        flag(
+            "--faults",
+            "let the dashboard inject faults, to see what clients do; requests take longer, and "
+            "the last 10,000 are kept in memory",
+        ),
         one_of(
             flag(
                 "--reset-altered-settings",
@@ -60,12 +65,7 @@ def add_arguments(parser: ArgumentParser) -> None:
             ),
         ),
         option("--password-file FILE", "file that --add-scram reads the password from"),
-        option(
-            "--log-level",
-            "lowest level that is logged (default: info)",
-            default="info",
-            choices=["debug", "info", "warning", "error"],
-        ),
+        log_level(),
     )
 
 

@@ -9,7 +9,7 @@ import re
 import signal
 import sys
 from argparse import Namespace
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 
 import trio
 
@@ -25,6 +25,7 @@ from ..metrics._log_ring import LogRing
 from ..net.sasl._scram import HASHES
 from .arguments._values import key_value
 from .clients._connection import DEFAULT_SERVERS, first_line_of
+from .terminal._serving import port_hint, start_logging, watch_signals
 
 # Keys of TLS and SASL, except those that apply only to the metrics listener.
 _SECURITY_KEY = re.compile(
@@ -46,11 +47,7 @@ def run_broker(arguments: Namespace) -> int:
     Raises:
         TrionetError: a setting is invalid, or the broker could not start.
     """
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=arguments.log_level.upper(),
-        format="%(asctime)s %(levelname)s %(message)s",
-    )
+    start_logging(arguments.log_level)
     settings = _settings(arguments)
     show = _dashboard(arguments)
     raise_descriptor_limit()
@@ -60,12 +57,13 @@ def run_broker(arguments: Namespace) -> int:
         elif arguments.reset_altered_settings:
             _reset_altered(settings)
         else:
-            return 3 if trio.run(_serve, settings, arguments.brokers, show) else 0
+            return 3 if trio.run(_serve, settings, arguments.brokers, show, arguments.faults) else 0
     except TrionetError:  # before OSError: timeout errors are both
         raise
     except OSError as error:
         about = f": {error.filename}" if error.filename else ""
-        print(f"trionet broker: {error.strerror or error}{about}", file=sys.stderr)
+        hint = port_hint(error)
+        print(f"trionet broker: {error.strerror or error}{about}{hint}", file=sys.stderr)
         return 1
     return 0
 
@@ -182,13 +180,17 @@ def _read_password(name: str, path: str | None) -> str:
     return sys.stdin.readline()
 
 
-async def _serve(settings: dict[str, object], brokers: int, show: Show | None) -> bool:
+async def _serve(
+    settings: dict[str, object], brokers: int, show: Show | None, has_faults: bool
+) -> bool:
     """Run the broker until a signal, and return whether flushing some data to disk failed."""
     stop_failed = False
-    with raise_single_error(), trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    log = logging.getLogger("trionet.broker")
+    stopping = trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT)
+    with raise_single_error(), stopping as signals:
         async with trio.open_nursery() as nursery:
             ready, stop = trio.Event(), trio.Event()
-            nursery.start_soon(_watch_signals, signals, ready, stop, nursery.cancel_scope)
+            nursery.start_soon(watch_signals, signals, log, ready, stop, nursery.cancel_scope)
             async with open_broker({**_DEFAULTS, **settings}, brokers=brokers) as broker:
                 # A broker cancelled at the end of its start must not report itself ready.
                 await trio.lowlevel.checkpoint_if_cancelled()
@@ -196,25 +198,17 @@ async def _serve(settings: dict[str, object], brokers: int, show: Show | None) -
                 # does. Scanning them in a full collection would block the loop for 30 ms with
                 # 10,000 partitions.
                 gc.freeze()
+                if has_faults:
+                    # Imported here, since other brokers need none of it.
+                    from ..testing import control
+
+                    control(broker)
                 ready.set()
                 _report(broker)
                 await (stop.wait() if show is None else show(broker))
             stop_failed = broker.stop_failed
             nursery.cancel_scope.cancel(reason="the broker has stopped")
     return stop_failed
-
-
-async def _watch_signals(
-    signals: AsyncIterator[int], ready: trio.Event, stop: trio.Event, scope: trio.CancelScope
-) -> None:
-    """Stop gracefully on the first signal once the broker is ready, and cancel on any other."""
-    log = logging.getLogger("trionet.broker")
-    async for number in signals:
-        log.info("%s: stopping", signal.Signals(number).name)
-        if stop.is_set() or not ready.is_set():
-            scope.cancel(reason="a second signal, or one while the broker is starting")
-            return
-        stop.set()
 
 
 def _report(broker: Broker) -> None:

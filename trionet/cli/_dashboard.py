@@ -6,7 +6,7 @@ import re
 import shutil
 import signal
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from typing import TYPE_CHECKING, Final
 
 from trionet._util._regular_file import read_regular_file
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from trionet.dashboard._once import OnceOptions
     from trionet.dashboard.sources._source import Source
 
+THEMES: Final = ("auto", "dark", "light")
 FORMATS: Final = ("text", "json", "csv", "svg", "html")
 _SIZE: Final = re.compile(r"([1-9]\d{1,2})x([1-9]\d{1,2})")
 
@@ -53,7 +54,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         option(
             "--metrics URL",
             "the metrics listener of a trionet broker (metrics.listener), for its internals: "
-            "http://HOST:PORT or https://HOST:PORT",
+            "http://HOST:PORT or https://HOST:PORT (not needed for a broker that you run on this "
+            "machine)",
         ),
         option(
             "--metrics-token-file FILE",
@@ -68,7 +70,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         ),
         group(
             "display",
-            option("--view NAME", "the initial view", default="overview"),
+            option("--view VIEW", "the initial view", default="overview"),
             option(
                 "--filter WORDS",
                 "with --once: only rows that contain all of these words",
@@ -82,7 +84,18 @@ def add_arguments(parser: ArgumentParser) -> None:
             ),
             flag("--ascii", "no Unicode", default=None),
             flag("--no-color", "no colors, as with NO_COLOR"),
-            flag("--mouse", "enable mouse selection from the start (key m)"),
+            option(
+                "--theme",
+                "colors for a dark or a light background (default: that of the terminal)",
+                choices=THEMES,
+                default="auto",
+            ),
+            option(
+                "--mouse",
+                "use the mouse; without, the terminal selects text without Shift (key m)",
+                action=BooleanOptionalAction,
+                default=True,
+            ),
             flag("--once", "print the view once and exit"),
             option(
                 "--interval SECONDS",
@@ -120,7 +133,6 @@ def run(arguments: Namespace) -> int:
 
 
 def _check(arguments: Namespace) -> None:
-    from trionet.dashboard._once import ROLLING_FORMS
     from trionet.dashboard.ui._ui import REFRESH_SECONDS
     from trionet.dashboard.views import VIEWS
 
@@ -137,10 +149,8 @@ def _check(arguments: Namespace) -> None:
         raise ConfigError(f"--interval {arguments.interval:g}: must be {least:g} to 86,400 seconds")
     elif arguments.once:
         raise ConfigError("--once and --interval cannot be combined")
-    elif arguments.format not in (None, *ROLLING_FORMS):
-        raise ConfigError(
-            f"--format {arguments.format}: --interval supports {', '.join(ROLLING_FORMS)}"
-        )
+    elif arguments.format is not None:
+        _check_rolling_form(arguments.format)
     if arguments.count is not None and arguments.count < 1:
         raise ConfigError(f"--count {arguments.count}: must be at least 1")
     if arguments.size is not None and not _SIZE.fullmatch(arguments.size):
@@ -150,6 +160,13 @@ def _check(arguments: Namespace) -> None:
     for name in ("metrics_token_file", "metrics_ca_file"):
         if arguments.metrics is None and getattr(arguments, name) is not None:
             raise ConfigError(f"--{name.replace('_', '-')} requires --metrics URL")
+
+
+def _check_rolling_form(form: str) -> None:
+    from trionet.dashboard._once import ROLLING_FORMS  # which a screen does not need
+
+    if form not in ROLLING_FORMS:
+        raise ConfigError(f"--format {form}: --interval supports {', '.join(ROLLING_FORMS)}")
 
 
 def open_source(arguments: Namespace) -> AbstractAsyncContextManager[Source]:
@@ -202,6 +219,7 @@ async def _show(arguments: Namespace) -> int:
         color=False if arguments.no_color else None,
         ascii=arguments.ascii,
         mouse=arguments.mouse,
+        theme=None if arguments.theme == "auto" else arguments.theme,
     )
     async with open_source(arguments) as source:
         return await run_dashboard(source, settings)
@@ -268,4 +286,5 @@ def _once_options(arguments: Namespace) -> OnceOptions:
         height=height,
         ascii=bool(arguments.ascii) or "utf" not in (sys.stdout.encoding or "").lower(),
         filter=arguments.filter,
+        theme="dark" if arguments.theme == "auto" else arguments.theme,
     )

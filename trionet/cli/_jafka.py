@@ -6,13 +6,8 @@ import logging
 import signal
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
 
-from .arguments._parser import add_all, option, repeatable
-
-if TYPE_CHECKING:
-    import trio
+from .arguments._parser import add_all, log_level, option, repeatable
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -32,12 +27,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         option("--data DIR", "keep topics in this folder (default: a temporary one)"),
         option("--config FILE", "a Jafka server.properties file"),
         repeatable("--set KEY=VALUE", "one Jafka setting; may be repeated; overrides --config"),
-        option(
-            "--log-level",
-            "lowest level that is logged (default: info)",
-            default="info",
-            choices=["debug", "info", "warning", "error"],
-        ),
+        log_level(),
     )
 
 
@@ -50,18 +40,15 @@ def run(arguments: Namespace) -> int:
     import trio  # here, as all that is imported below: --help must be fast
 
     from .._util._descriptors import raise_descriptor_limit
+    from .terminal._serving import port_hint, start_logging
 
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=arguments.log_level.upper(),
-        format="%(asctime)s %(levelname)s %(message)s",
-    )
+    start_logging(arguments.log_level)
     settings = _settings(arguments)
     raise_descriptor_limit()
     try:
         trio.run(_serve, settings)
     except OSError as error:
-        print(f"trionet jafka: {error}", file=sys.stderr)
+        print(f"trionet jafka: {error}{port_hint(error)}", file=sys.stderr)
         return 1
     return 0
 
@@ -90,21 +77,18 @@ async def _serve(settings: dict[str, object]) -> None:
 
     from .._util._raising import raise_single_error
     from ..jafka._broker import open_jafka_broker
+    from .terminal._serving import watch_signals
 
-    with raise_single_error(), trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    log = logging.getLogger("trionet.jafka")
+    stopping = trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT)
+    with raise_single_error(), stopping as signals:
         async with trio.open_nursery() as nursery:
-            stop = trio.Event()
-            nursery.start_soon(_watch_signals, signals, stop, nursery.cancel_scope)
+            ready, stop = trio.Event(), trio.Event()
+            nursery.start_soon(watch_signals, signals, log, ready, stop, nursery.cancel_scope)
             async with open_jafka_broker(settings) as broker:
+                # A broker cancelled at the end of its start must not report itself ready.
+                await trio.lowlevel.checkpoint_if_cancelled()
+                ready.set()
                 print(f"trionet jafka ready: {broker.address}", flush=True)
                 await stop.wait()
             nursery.cancel_scope.cancel(reason="the broker has stopped")
-
-
-async def _watch_signals(
-    signals: AsyncIterator[int], stop: trio.Event, scope: trio.CancelScope
-) -> None:
-    async for _ in signals:
-        if stop.is_set():
-            scope.cancel(reason="a second signal")
-        stop.set()

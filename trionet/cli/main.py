@@ -61,7 +61,7 @@ COMMANDS: Final = {
     "bench": Command("measure the speed of a cluster or of the network layer", ".bench:COMMANDS"),
     "decode": Command("show requests, responses and record batches field by field", ".decode"),
     "pipeline": Command("analyse a request log on Spark", "._pipeline:COMMANDS"),
-    "completion": Command("print a completion script for a shell", "._completion"),
+    "completion": Command("print a completion script for a shell", ".completion"),
 }
 
 
@@ -90,6 +90,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         SystemExit: argparse exits after ``--help`` and ``--version``, and on invalid usage.
     """
     arguments = sys.argv[1:] if argv is None else list(argv)
+    if arguments[:1] == ["__complete"]:  # asked by the completion scripts, not by users
+        from .completion._names import print_names
+
+        return print_names(arguments[1:])
     # Options before the command take no values, so the first word is the command.
     chosen = next((word for word in arguments if not word.startswith("-")), "")
     try:

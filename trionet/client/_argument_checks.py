@@ -1,7 +1,8 @@
 """Checks of the arguments of public calls, made before anything is changed or sent.
 
 Without them, an encoder would raise the error later: in an admin call, with a puzzling message; in
-a consumer, in a background task, whose failure would close the consumer.
+a consumer, in a background task, whose failure would close the consumer. Compiled code would raise
+its own errors, which name the types and not the argument.
 """
 
 from __future__ import annotations
@@ -75,18 +76,33 @@ def _names(kinds: tuple[type, ...]) -> str:
 # Topics, partitions and offsets.
 
 
-def topic_names(topics: str | Iterable[str]) -> list[str]:
-    """Return the names of topics to subscribe to.
+def topic_names(topics: str | Iterable[str], *, is_subscription: bool = True) -> list[str]:
+    """Return the names of topics.
+
+    Args:
+        topics: a name, or several.
+        is_subscription: whether the call subscribes to topics, and so takes a pattern as well.
 
     Raises:
         TypeError: a name is not a str.
         ValueError: no names are given, or a name is empty.
     """
+    if isinstance(topics, bytes | TopicPartition) or not isinstance(topics, Iterable):
+        or_names = "names" if is_subscription else "or names"
+        or_pattern = ", or a pattern of re.compile" if is_subscription else ""
+        raise TypeError(
+            f"invalid topics {topics!r}: expected a topic name, such as 'orders', {or_names}, such"
+            f" as ['orders', 'payments']{or_pattern}"
+        )
     names = [topics] if isinstance(topics, str) else list(topics)
     if not names:
-        raise ValueError("no topics to subscribe to; call unsubscribe() to stop reading")
+        raise ValueError(
+            "no topics to subscribe to; call unsubscribe() to stop reading"
+            if is_subscription
+            else "no topics to read"
+        )
     for each in names:
-        _check_topic(each)
+        topic_name(each)
     return names
 
 
@@ -94,9 +110,31 @@ def topic_partitions(partitions: Iterable[TopicPartition]) -> list[TopicPartitio
     """Return the partitions; plain ``(topic, number)`` tuples are accepted.
 
     Raises:
-        TypeError: an item is neither a TopicPartition nor such a tuple.
+        TypeError: an item is neither a TopicPartition nor such a tuple, or the argument is a single
+            one.
         ValueError: a topic is empty, or a number is negative.
     """
+    if isinstance(partitions, TopicPartition):
+        raise TypeError(f"expected an iterable such as [{partitions!r}], not a single partition")
+    given: object = partitions
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise TypeError(
+            f"expected an iterable such as [TopicPartition('orders', 0)], not {partitions!r}"
+        )
+    return [topic_partition(each) for each in partitions]
+
+
+def each_partition(partitions: tuple[TopicPartition, ...]) -> list[TopicPartition]:
+    """Return the partitions that a call takes one by one; see :func:`topic_partition`.
+
+    Raises:
+        TypeError: an argument is not a partition; it may be a collection of them.
+    """
+    for each in partitions:
+        if isinstance(each, list | set | frozenset):
+            raise TypeError(
+                f"each partition is an argument of its own; write a * before {each!r} to pass them"
+            )
     return [topic_partition(each) for each in partitions]
 
 
@@ -105,20 +143,48 @@ def topic_partition(partition: TopicPartition) -> TopicPartition:
     try:
         topic, number = partition
     except (TypeError, ValueError):
-        raise TypeError(
-            f"invalid partition {partition!r}: expected TopicPartition(topic, number)"
-        ) from None
-    _check_topic(topic)
-    if index(number) < 0:
+        raise _not_a_partition(partition) from None
+    if isinstance(partition, str | bytes):  # two characters
+        raise _not_a_partition(partition)
+    topic_name(topic)
+    number = integer(f"the number in {partition!r}", number)
+    if number < 0:
         raise ValueError(f"invalid partition {partition!r}: the number must be 0 or more")
-    return TopicPartition(topic, index(number))
+    return TopicPartition(topic, number)
 
 
-def _check_topic(topic: str) -> None:
+def _not_a_partition(value: object) -> TypeError:
+    return TypeError(f"invalid partition {value!r}: expected TopicPartition(topic, number)")
+
+
+def topic_name(topic: str) -> str:
+    """Check the name of a topic, and return it.
+
+    Raises:
+        TypeError: the name is not a str.
+        ValueError: the name is empty.
+    """
     if not isinstance(topic, str):
         raise TypeError(f"topic must be str, not {type(topic).__name__}: {topic!r}")
     if not topic:
         raise ValueError("the topic name must not be empty")
+    return topic
+
+
+def integer(what: str, value: int) -> int:
+    """Return a whole number, of any type that stands for one.
+
+    Args:
+        what: the subject of the error message.
+        value: the number.
+
+    Raises:
+        TypeError: the value is not an integer.
+    """
+    try:
+        return index(value)
+    except TypeError:
+        raise TypeError(f"{what} must be int, not {type(value).__name__}: {value!r}") from None
 
 
 def checked_offset(offset: int) -> int:
@@ -128,25 +194,50 @@ def checked_offset(offset: int) -> int:
         TypeError: the value is not an integer.
         ValueError: the value is out of range.
     """
-    if not 0 <= index(offset) <= OFFSET_MAX:
+    number = integer("offset", offset)
+    if not 0 <= number <= OFFSET_MAX:
         raise ValueError(f"offset = {offset} must be between 0 and {OFFSET_MAX}")
-    return index(offset)
+    return number
 
 
 def checked_epoch(leader_epoch: int) -> int:
     """Check a leader epoch and return it; see :func:`checked_offset`."""
-    if not _NO_EPOCH <= index(leader_epoch) <= EPOCH_MAX:
+    number = integer("leader_epoch", leader_epoch)
+    if not _NO_EPOCH <= number <= EPOCH_MAX:
         raise ValueError(
             f"leader_epoch = {leader_epoch} must be between {_NO_EPOCH} and {EPOCH_MAX}"
         )
-    return index(leader_epoch)
+    return number
 
 
 def offsets_to_commit(
     offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
     """Check offsets to commit; see :func:`topic_partition` and :func:`checked_offset`."""
+    if not isinstance(offsets, Mapping):
+        raise TypeError(
+            "expected offsets such as {TopicPartition('orders', 0): 5}, the next to read from each"
+            f" partition, not {offsets!r}"
+        )
     return {topic_partition(name): _committable(each) for name, each in offsets.items()}
+
+
+def checked_times(times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """Check timestamps to look up, in milliseconds since the epoch; see :func:`topic_partition`.
+
+    Raises:
+        TypeError: the argument is not a mapping, or a timestamp is not an integer.
+        ValueError: a timestamp is negative.
+    """
+    if not isinstance(times, Mapping):
+        raise TypeError(
+            "expected timestamps such as {TopicPartition('orders', 0): 1700000000000}, in"
+            f" milliseconds since the epoch, not {times!r}"
+        )
+    checked = {topic_partition(name): integer("a timestamp", each) for name, each in times.items()}
+    if any(each < 0 for each in checked.values()):
+        raise ValueError("timestamps must be 0 or more, in milliseconds since the epoch")
+    return checked
 
 
 def _committable(wanted: OffsetAndMetadata | int) -> OffsetAndMetadata:

@@ -32,16 +32,17 @@ import trio
 
 from .._util._raising import raise_single_error
 from ..errors import TrionetError
-from .drawing._cells import Frame
+from .drawing._cells import PICTURE, Frame, Glyphs
 from .drawing._export import FRAME_FORMS, TABLE_FORMS
+from .drawing._themes import DARK, LIGHT, is_light
 from .model._model import Model
-from .terminal._ansi import Painter, color_system, terminal_glyphs
-from .terminal._keys import KeyDecoder
+from .terminal._ansi import Painter, color_system, presumed_theme, terminal_glyphs
+from .terminal._keys import Attributes, Background, KeyDecoder, Reply
 from .terminal._tty import LEAVE_SECONDS, TerminalGoneError, Tty, hold_terminal_logging
 from .ui._key_handler import KeyHandler
 from .ui._screen import STALE_SECONDS, draw, failed_frame
 from .ui._ui import Ui
-from .ui._view import Act, Effect, Export, Quit, Redraw, UseMouse, View
+from .ui._view import Act, Effect, Export, Quit, Redraw, UseMouse, UseTheme, View
 from .views import all_views
 
 if TYPE_CHECKING:
@@ -74,13 +75,15 @@ class DashboardSettings:
         color: whether to use colours; None to decide by NO_COLOR.
         ascii: whether to show only ASCII; None to decide by the locale.
         mouse: whether mouse reports are initially on.
+        theme: the name of the theme; None to choose by the terminal's background.
     """
 
     view: str = "overview"
     refresh_seconds: float = 1.0
     color: bool | None = None
     ascii: bool | None = None
-    mouse: bool = False
+    mouse: bool = True
+    theme: str | None = None
 
 
 async def run_dashboard(
@@ -137,9 +140,13 @@ class Dashboard:
         self._keys = KeyHandler(self._ui)
         self._ui.uses_mouse = settings.mouse
         tty.use_mouse(settings.mouse)
-        self._glyphs = terminal_glyphs(is_ascii=settings.ascii)
         colors = None if settings.color is False else color_system()
-        self._painter = Painter(colors, "ascii" if self._glyphs.is_ascii else "utf-8")
+        self._glyphs = terminal_glyphs(colors, is_ascii=settings.ascii)
+        encoding = "ascii" if self._glyphs.is_ascii else "utf-8"
+        self._painter = Painter(colors, encoding, settings.theme or presumed_theme())
+        self._follows_background = False
+        if settings.theme is None and colors is not None:  # without, both themes are the same
+            self._follow_background()
         self._size = (0, 0)
         self._status = 0
         self._dirty = trio.Event()
@@ -227,11 +234,33 @@ class Dashboard:
             with trio.move_on_after(math.inf if seconds is None else seconds):
                 data = await self._tty.read()
             for event in decoder.flush() if data is None else decoder.feed(data):
+                if isinstance(event, Background | Attributes):
+                    self._take_reply(event)
+                    continue
                 effect = self._keys.press(event, self._model)
                 if effect is not None:
                     self._carry_out(effect, nursery)
             self._follow_ui()
             self._redraw_now()
+
+    def _take_reply(self, reply: Reply) -> None:
+        """Follow the terminal's background, which it reports after the first frame."""
+        if isinstance(reply, Attributes):
+            self._tty.replied()
+        elif self._follows_background:
+            self._painter.use_theme(LIGHT if is_light(reply.color) else DARK)
+
+    def _follow_background(self) -> None:
+        self._follows_background = True
+        if os.environ.get("TERM") != "linux":  # the console, which does not know the question
+            self._tty.ask()
+
+    def _use_theme(self, name: str | None) -> None:
+        if name is None:
+            self._follow_background()
+        else:
+            self._follows_background = False
+            self._painter.use_theme(name)
 
     def _carry_out(self, effect: Effect, nursery: trio.Nursery) -> None:
         match effect:
@@ -241,6 +270,8 @@ class Dashboard:
                 self._painter.forget()
             case UseMouse(on):
                 self._tty.use_mouse(on)
+            case UseTheme(name):
+                self._use_theme(name)
             case Export(path):
                 nursery.start_soon(self._export, path)
             case Act():
@@ -298,7 +329,8 @@ class Dashboard:
             place.step()
             await trio.lowlevel.checkpoint()
         if form in FRAME_FORMS:
-            return FRAME_FORMS[form](self._frame())
+            glyphs = PICTURE if self._glyphs.has_dots else self._glyphs
+            return FRAME_FORMS[form](self._frame(glyphs), self._painter.theme)
         return None if place.table is None else TABLE_FORMS[form](place.table, place.rows)
 
     # Drawing.
@@ -322,7 +354,7 @@ class Dashboard:
             await trio.lowlevel.checkpoint()
             return COALESCE_SECONDS  # suspended; resuming requests a frame
         began = perf_counter()
-        data = self._painter.paint(self._frame().lines)
+        data = self._painter.paint(self._frame(self._glyphs).lines)
         rest = _rest(began, DRAWING_SHARE)
         self._has_drawn.set()
         with trio.CancelScope() as self._sending:
@@ -351,7 +383,7 @@ class Dashboard:
             await trio.sleep(0 if is_urgent else _rest(began, DRAWING_SHARE))
         return True
 
-    def _frame(self) -> Frame:
+    def _frame(self, glyphs: Glyphs) -> Frame:
         size = self._tty.size()
         if size != self._size:
             self._size = size
@@ -360,10 +392,10 @@ class Dashboard:
         if stale < STALE_INTERVALS * self._ui.refresh_seconds:
             stale = 0.0
         try:
-            return draw(self._ui, self._model, *size, self._glyphs, stale, trio.current_time())
+            return draw(self._ui, self._model, *size, glyphs, stale, trio.current_time())
         except Exception as error:  # boundary: one view
             name = self._log_failure(error)
-            return failed_frame(self._ui, self._model, name, *size, self._glyphs)
+            return failed_frame(self._ui, self._model, name, *size, glyphs)
 
     def _log_failure(self, error: Exception) -> str:
         """Log the current view's failure if it is the first, and return the view's name."""

@@ -15,13 +15,14 @@ from .._util._raising import raise_single_error
 from ..errors import TrionetError
 from .drawing import _figure_lines as figure_lines
 from .drawing import _palette as palette
-from .drawing._cells import ASCII, UNICODE, Frame, Glyphs, Line, Pen, wrapped
+from .drawing._cells import ASCII, PICTURE, UNICODE, Frame, Glyphs, Line, Pen, wrapped
 from .drawing._export import FRAME_FORMS, TABLE_FORMS, as_text
 from .drawing._table import exactly, heading_line, layout, row_line
+from .drawing._themes import DARK
 from .model._figures import FIGURES
 from .model._model import Model
 from .model._pipeline import Pipeline
-from .model._rows import Section
+from .model._section import Section
 from .ui._screen import draw
 from .ui._ui import Ui
 from .ui._view import View
@@ -57,7 +58,8 @@ ROLLING: Final[Mapping[str, tuple[str, int]]] = {
 }
 
 #: The formats of :func:`render_once`.
-ONCE_FORMS: Final = ("text", *(form for form in FRAME_FORMS if form != "txt"), *TABLE_FORMS)
+PICTURES: Final = tuple(form for form in FRAME_FORMS if form != "txt")
+ONCE_FORMS: Final = ("text", *PICTURES, *TABLE_FORMS)
 #: The formats of :func:`roll`.
 ROLLING_FORMS: Final = ("text", "json", "csv")
 
@@ -81,6 +83,7 @@ class OnceOptions:
         height: the height of a picture in lines; text has as many lines as the view.
         ascii: whether to print only ASCII.
         filter: the filter for rows, in the syntax of ``/``.
+        theme: the theme of a picture.
     """
 
     view: str = "overview"
@@ -89,11 +92,14 @@ class OnceOptions:
     height: int = 40
     ascii: bool = False
     filter: str = ""
+    theme: str = DARK
 
     @property
     def glyphs(self) -> Glyphs:
         """The characters for drawing."""
-        return ASCII if self.ascii else UNICODE
+        if self.ascii:
+            return ASCII
+        return PICTURE if self.form in PICTURES else UNICODE
 
 
 async def render_once(source: Source, options: OnceOptions) -> str:
@@ -119,8 +125,8 @@ async def render_once(source: Source, options: OnceOptions) -> str:
     ui.current.filter = options.filter
     ui.current.update_fully(model)
     form, width, height, glyphs = options.form, options.width, options.height, options.glyphs
-    if form in FRAME_FORMS and form != "txt":
-        return FRAME_FORMS[form](draw(ui, model, width, height, glyphs))
+    if form in PICTURES:
+        return FRAME_FORMS[form](draw(ui, model, width, height, glyphs), options.theme)
     if form == "text":
         pen = Pen(width, height, glyphs)
         return as_text(Frame(width, whole_view(ui.current, model, pen)))
@@ -134,7 +140,7 @@ async def render_once(source: Source, options: OnceOptions) -> str:
 
 
 async def _read(source: Source, model: Model, view: View, nursery: trio.Nursery) -> None:
-    """Run the source until the view has data and rates are known, or time is up."""
+    """Run the source until the view has data and rates are known, or it is clear that none come."""
     changed = trio.Event()
 
     def on_change() -> None:
@@ -146,14 +152,25 @@ async def _read(source: Source, model: Model, view: View, nursery: trio.Nursery)
     source.interval_seconds = LOOK_SECONDS
     source.focus(view.section, view.section_key)
     with trio.move_on_after(WAIT_SECONDS):
-        await nursery.start(source.run, model)
+        started = trio.Event()
+        nursery.start_soon(_run, source, model, started)
+        while not started.is_set() and model.unreachable is None:
+            await changed.wait()
         began = trio.current_time()
-        while not (
+        while model.unreachable is None and not (
             has_data(model, view)
             and has_rates(model)
             and trio.current_time() >= began + LOOK_SECONDS
         ):
             await changed.wait()
+
+
+async def _run(source: Source, model: Model, started: trio.Event) -> None:
+    """Run a source until cancelled; sets the event after its first reads."""
+    async with trio.open_nursery() as nursery:
+        await nursery.start(source.run, model)
+        started.set()
+        model.changed()
 
 
 def has_data(model: Model, view: View) -> bool:
@@ -200,7 +217,11 @@ def _why_no_data(source: Source, model: Model, view: View) -> str:
             f"{source.name}: {pipeline.unread:,} records of {pipeline.topic} were not read within"
             f" {WAIT_SECONDS:g} s; the {len(pipeline.minutes)} minutes read so far are incomplete"
         )
-    return _failure(model, view) or f"{source.name}: no response within {WAIT_SECONDS:g} s"
+    return (
+        model.unreachable
+        or _failure(model, view)
+        or f"{source.name}: no response within {WAIT_SECONDS:g} s"
+    )
 
 
 def whole_view(state: ViewState, model: Model, pen: Pen) -> list[Line]:
@@ -245,8 +266,11 @@ async def roll(
     source.focus(None)
     with raise_single_error():
         async with trio.open_nursery() as nursery:
+            ready = trio.Event()
+            model.changed = lambda: None if model.unreachable is None else ready.set()
+            nursery.start_soon(_run, source, model, ready)
             with trio.move_on_after(WAIT_SECONDS):
-                await nursery.start(source.run, model)
+                await ready.wait()
             written = 0
             while count is None or written < count:
                 await trio.sleep(interval_seconds)  # rates need two looks
@@ -273,7 +297,7 @@ class _TextLines:
             self._out.write(f"{'TIME':<8} {' '.join(titles)}\n")
         texts = (_cell(name, model.figures.get(name)) for name in names)
         self._out.write(f"{now:%H:%M:%S} {' '.join(texts)}\n")
-        for alarm in model.alarms.values():
+        for alarm in model.problems:
             self._out.write(f"! {' '.join(wrapped(alarm, 10_000))}\n")
         self._written += 1
 
@@ -292,7 +316,7 @@ class _JsonLines:
         document: dict[str, Any] = {"time": now.isoformat(timespec="milliseconds")}
         document.update(model.figures)
         if model.alarms:
-            document["alarms"] = list(model.alarms.values())
+            document["alarms"] = model.problems
         self._out.write(json.dumps(document, allow_nan=False) + "\n")
 
 

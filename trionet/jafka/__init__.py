@@ -9,7 +9,8 @@ TYPE_CHECKING = False  # to import it from typing takes longer than all that is 
 if TYPE_CHECKING:
     from ._broker import JafkaBroker, open_jafka_broker
     from ._client import FetchedMessages, JafkaClient, open_jafka_client
-    from ._codec import EARLIEST, LATEST, RANDOM_PARTITION, FetchRequest, Message
+    from ._codec import EARLIEST, LATEST, RANDOM_PARTITION
+    from ._requests import FetchRequest, Message
 
 __all__ = [
     "EARLIEST",
@@ -27,7 +28,8 @@ __all__ = [
 _HOMES = {
     "_broker": "JafkaBroker open_jafka_broker",
     "_client": "FetchedMessages JafkaClient open_jafka_client",
-    "_codec": "EARLIEST FetchRequest LATEST Message RANDOM_PARTITION",
+    "_codec": "EARLIEST LATEST RANDOM_PARTITION",
+    "_requests": "FetchRequest Message",
 }
 
 if not TYPE_CHECKING:  # a type checker would take every misspelt name for a loadable one

@@ -5,25 +5,35 @@ from __future__ import annotations
 import logging
 import tempfile
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Final
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import trio
 
 from .._util._raising import raise_single_error
+from .._util._trio_task import check_trio
+from ..metrics._log_ring import BackgroundLogRing
 from ..metrics._loop import LoopMonitor
 from ..net.wire._endpoint import Endpoint, SecurityProtocol
 from ..server._server_config import ServerConfig
 from ..server._server_statistics import ServerStatistics
 from ..server._socket_server import SocketServer
+from ..server.metrics._local_listener import open_local_sockets, serve_locally
 from ..server.quotas._connection_limits import ServerLimits
 from ._config import JafkaConfig
 from ._frames import JAFKA_FRAMES
 from ._handlers import Handlers
 from ._topics import Topics
 
+if TYPE_CHECKING:
+    from ..server.metrics._metrics_listener import FindPage
+
 logger = logging.getLogger("trionet.jafka")
+
+# The module of the metrics, loaded when they are needed.
+_METRICS: Final = "trionet.jafka._metrics"
 
 # How long a graceful stop waits for pending responses to be sent.
 STOP_GRACE_SECONDS: Final = 5.0
@@ -75,12 +85,14 @@ async def open_jafka_broker(
         TrionetError: the data folder misses a part of a log.
         OSError: the address cannot be bound, or the data folder cannot be used. Within the context:
             what was appended could not be flushed.
+        RuntimeError: trio does not run the calling task.
 
     On exit, pending responses have 5 s to be sent. Then all logs are flushed and marked as closed.
 
     Cancellation: closes everything at once. The logs are not flushed, so the next start checks
     them; what was appended is lost only if the machine fails before the system has written it.
     """
+    check_trio("brokers")
     config = JafkaConfig({"port": 0, **(settings or {}), **keywords})
     if config.without_effect:
         logger.info("settings without effect: %s", ", ".join(config.without_effect))
@@ -94,6 +106,10 @@ async def open_jafka_broker(
             await trio.to_thread.run_sync(topics.load)
             stack.push_async_callback(trio.to_thread.run_sync, topics.close)
             monitor = stack.enter_context(LoopMonitor())
+            log = BackgroundLogRing()
+            logger.addHandler(log)
+            stack.callback(logger.removeHandler, log)
+            last = stack.enter_context(ExitStack())  # what ends after all tasks
             nursery = await stack.enter_async_context(trio.open_nursery())
             stack.callback(nursery.cancel_scope.cancel, reason="the broker is stopping")
             nursery.start_soon(topics.flush_in_time, name="jafka-flusher")
@@ -112,12 +128,24 @@ async def open_jafka_broker(
             [bound] = await nursery.start(server.run, name="socket-server")
             stack.push_async_callback(_stop, server)
             url = None
+
+            @cache  # both listeners show the same
+            def find_page() -> FindPage:
+                from ._metrics import make_metrics, take_snapshots
+
+                registry, find = make_metrics(server, handlers, topics, monitor, log)
+                nursery.start_soon(take_snapshots, registry, name="metrics")
+                return find
+
             if config.metrics_listener is not None:
-                # Imported here, since it needs h11, which is an optional dependency.
+                # Imported here, since it takes milliseconds to load.
                 from ._metrics import serve
 
-                given = config.metrics_listener
-                url = await nursery.start(serve, given, server, handlers, topics, monitor)
+                url = await nursery.start(serve, config.metrics_listener, find_page())
+            if config["metrics.local.enable"]:
+                sockets = last.enter_context(open_local_sockets("jafka", [bound]))
+                if sockets:
+                    nursery.start_soon(serve_locally, sockets, find_page, [_METRICS])
             with caller.block():
                 yield JafkaBroker(bound.address, url, server, topics)
 

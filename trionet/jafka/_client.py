@@ -21,6 +21,7 @@ import trio
 
 from .._util._raising import again, raise_single_error
 from .._util._text import counted
+from .._util._trio_task import check_trio
 from ..errors import (
     ApiError,
     ConfigError,
@@ -36,7 +37,9 @@ from ..net import Endpoint, FrameDecoder
 from ..net.wire._connecting import reason_of
 from ..protocol.error_codes import TOPIC_AUTHORIZATION_FAILED
 from . import _codec as codec
-from ._codec import LATEST, RANDOM_PARTITION, Bytes, FetchRequest, JafkaRequest, Message
+from . import _requests as kinds
+from ._codec import LATEST, RANDOM_PARTITION
+from ._requests import Bytes, FetchRequest, JafkaRequest, Message
 
 T = TypeVar("T")
 
@@ -321,7 +324,7 @@ class JafkaClient:
             is_compressed: whether to compress them into a single entry, with gzip.
         """
         messages = codec.encode_messages(payloads, codec.GZIP if is_compressed else codec.NONE)
-        await self._produce(codec.ProducerRequest(topic, partition, messages))
+        await self._produce(kinds.ProducerRequest(topic, partition, messages))
 
     async def multi_produce(self, parts: Iterable[tuple[str, int, Iterable[Bytes]]]) -> None:
         """Send messages to several partitions in one request; see :meth:`produce`.
@@ -332,10 +335,10 @@ class JafkaClient:
             parts: topic, partition and messages of each part.
         """
         requests = [
-            codec.ProducerRequest(topic, partition, codec.encode_messages(payloads))
+            kinds.ProducerRequest(topic, partition, codec.encode_messages(payloads))
             for topic, partition, payloads in parts
         ]
-        await self._produce(codec.MultiProducerRequest(tuple(requests)))
+        await self._produce(kinds.MultiProducerRequest(tuple(requests)))
 
     async def flush(self) -> None:
         """Wait until the server has appended everything produced before.
@@ -345,7 +348,7 @@ class JafkaClient:
                 may be missing.
         """
         try:
-            await self._request(codec.MultiFetchRequest(()), lambda _, __: None, confirms=True)
+            await self._request(kinds.MultiFetchRequest(()), lambda _, __: None, confirms=True)
         except DisconnectedError:
             self._connector.raise_loss()
             raise
@@ -385,7 +388,7 @@ class JafkaClient:
             For each part, its messages or the error that :meth:`fetch` would raise.
         """
         requests = [FetchRequest(*part) for part in parts]
-        return await self._fetch(codec.MultiFetchRequest(tuple(requests)), requests)
+        return await self._fetch(kinds.MultiFetchRequest(tuple(requests)), requests)
 
     async def offsets(
         self, topic: str, partition: int, time: int = LATEST, count_max: int = 1
@@ -400,7 +403,7 @@ class JafkaClient:
                 for those before it.
             count_max: the maximum number of offsets.
         """
-        request = codec.OffsetRequest(topic, partition, time, count_max)
+        request = kinds.OffsetRequest(topic, partition, time, count_max)
         return await self._request(request, lambda _, body: codec.decode_offsets(body))
 
     async def create(self, topic: str, partitions: int, *, enlarge: bool = True) -> int:
@@ -411,7 +414,7 @@ class JafkaClient:
             partitions: the number of partitions.
             enlarge: whether an existing topic may grow. Jafka after 3.0.6 and trionet ignore this.
         """
-        request = codec.CreaterRequest(topic, partitions, enlarge)
+        request = kinds.CreaterRequest(topic, partitions, enlarge)
         return await self._request(request, lambda _, body: codec.decode_count(body))
 
     async def delete(self, topic: str, password: str | None = None) -> int:
@@ -424,7 +427,7 @@ class JafkaClient:
         Raises:
             ApiError: the password is wrong (TOPIC_AUTHORIZATION_FAILED).
         """
-        request = codec.DeleterRequest(topic, password)
+        request = kinds.DeleterRequest(topic, password)
         count = await self._request(request, lambda _, body: codec.decode_count(body))
         if count < 0:
             text = f"topic {topic!r} was not deleted: the password is wrong"
@@ -476,9 +479,11 @@ async def open_jafka_client(
         ConfigError: ``server`` is invalid.
         DisconnectedError: the server could not be reached; or, at the end of the block, what was
             produced may not have been appended.
+        RuntimeError: trio does not run the calling task.
 
     Cancellation: closes the connection. What was produced and not confirmed may not be appended.
     """
+    check_trio("clients")
     try:
         endpoint = Endpoint.parse(f"PLAINTEXT://{server}")
     except ConfigError:

@@ -13,14 +13,26 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from mmap import mmap
 from struct import Struct
-from typing import Any, Final, NamedTuple, TypeAlias, get_args
+from typing import Any, Final, get_args
 
 from fastcrc import crc32
 
 from ..errors import WireFormatError
 from ..protocol.records.compression._codecs import compress, decompress
-
-Bytes: TypeAlias = bytes | bytearray | memoryview
+from ._requests import (
+    Bytes,
+    CheckedSet,
+    CreaterRequest,
+    DeleterRequest,
+    Entry,
+    FetchRequest,
+    JafkaRequest,
+    Message,
+    MultiFetchRequest,
+    MultiProducerRequest,
+    OffsetRequest,
+    ProducerRequest,
+)
 
 # The compression codecs of a message; the others are declared, and not supported.
 NONE: Final = 0
@@ -45,7 +57,6 @@ _crc32: Final = crc32.iso_hdlc
 _INT16: Final = Struct(">h")
 _INT32: Final = Struct(">i")
 _TWO_INT32: Final = Struct(">ii")
-_READ: Final = Struct(">iqi")
 #: The size and type of a request; the size and error of a response or of a part of one.
 _HEAD: Final = Struct(">ih")
 #: The length, magic, attributes and CRC of an entry; magic 0 has no attributes.
@@ -59,82 +70,20 @@ _HEADER_BYTES: Final = 6
 _COMPRESSION: Final = 0x03
 
 
-class ProducerRequest(NamedTuple):
-    """Append a message set to a partition; without a response."""
-
-    topic: str | None
-    partition: int
-    messages: Bytes
-
-
-class FetchRequest(NamedTuple):
-    """Read up to ``bytes_max`` bytes of a partition, from the position ``offset`` on."""
-
-    topic: str | None
-    partition: int
-    offset: int
-    bytes_max: int
-
-
-class MultiFetchRequest(NamedTuple):
-    """Several fetches with one response, in which each has an error of its own."""
-
-    parts: tuple[FetchRequest, ...]
-
-
-class MultiProducerRequest(NamedTuple):
-    """Several appends, in order and not atomic; without a response."""
-
-    parts: tuple[ProducerRequest, ...]
-
-
-class OffsetRequest(NamedTuple):
-    """Look up offsets before a time: milliseconds since 1970, or LATEST or EARLIEST."""
-
-    topic: str | None
-    partition: int
-    time: int
-    count_max: int
-
-
-class CreaterRequest(NamedTuple):
-    """Set the number of a topic's partitions; ``enlarge`` is 1 for yes, and ignored by servers."""
-
-    topic: str | None
-    partitions: int
-    enlarge: int
-
-
-class DeleterRequest(NamedTuple):
-    """Delete a topic; requires the server's password."""
-
-    topic: str | None
-    password: str | None
-
-
-JafkaRequest: TypeAlias = (
-    ProducerRequest
-    | FetchRequest
-    | MultiFetchRequest
-    | MultiProducerRequest
-    | OffsetRequest
-    | CreaterRequest
-    | DeleterRequest
-)
-
 _TYPES: Final[tuple[type[Any], ...]] = get_args(JafkaRequest)
-_STRING: Final = "string"
-_SET: Final = "message set"
-#: The fields of each type in their order; a type stands for a count and that many of it.
-_FIELDS: Final[dict[type[Any], tuple[str | Struct | type[Any], ...]]] = {
-    ProducerRequest: (_STRING, _INT32, _SET),
-    FetchRequest: (_STRING, _READ),
-    MultiFetchRequest: (FetchRequest,),
-    MultiProducerRequest: (ProducerRequest,),
-    OffsetRequest: (_STRING, _READ),
-    CreaterRequest: (_STRING, Struct(">ib")),
-    DeleterRequest: (_STRING, _STRING),
+#: Of the types that have parts: of which type these are.
+_PARTS: Final[dict[type[Any], type[Any]]] = {
+    MultiFetchRequest: FetchRequest,
+    MultiProducerRequest: ProducerRequest,
 }
+#: What follows the topic of the types whose other fields are all numbers.
+_NUMBERS: Final[dict[type[Any], Struct]] = {
+    FetchRequest: Struct(">iqi"),
+    OffsetRequest: Struct(">iqi"),
+    CreaterRequest: Struct(">ib"),
+}
+#: What :func:`decode_in_steps` decodes in a step: a millisecond.
+DECODED_PARTS_MAX: Final = 500
 
 
 # Requests.
@@ -147,17 +96,63 @@ def decode_request(payload: Bytes) -> JafkaRequest:
         WireFormatError: the type is unknown, the body is too short, or a length or count in it is
             negative.
     """
+    return next(each for each in decode_in_steps(payload) if each is not None)
+
+
+def decode_in_steps(payload: Bytes) -> Iterator[JafkaRequest | None]:
+    """Decode as :func:`decode_request`: yield None after each of many parts, and then the request.
+
+    A request of a megabyte can have 32,767 parts, which take a tenth of a second.
+    """
     view = memoryview(payload)
-    kind = _INT16.unpack_from(view)[0] if len(view) >= _INT16.size else -1
-    if not 0 <= kind < len(_TYPES):
-        raise WireFormatError(f"request type {kind} is unknown; allowed: 0 to {len(_TYPES) - 1}")
+    number = _INT16.unpack_from(view)[0] if len(view) >= _INT16.size else -1
+    if not 0 <= number < len(_TYPES):
+        raise WireFormatError(f"request type {number} is unknown; allowed: 0 to {len(_TYPES) - 1}")
+    kind, at = _TYPES[number], _INT16.size
     try:
-        request: JafkaRequest | None = _producer(view) if kind == 0 else None
-        if request is None:
-            request = _read(_TYPES[kind], view, _INT16.size)[0]
+        if kind not in _PARTS:
+            yield _read(kind, view, at)[0]
+            return
+        (count,) = _INT16.unpack_from(view, at)
+        at += _INT16.size
+        if count < 0:
+            raise WireFormatError(f"the {kind.__name__} has {count} parts; allowed: 0 or more")
+        parts: list[Any] = []
+        while len(parts) < count:
+            part, at = _read(_PARTS[kind], view, at)
+            parts.append(part)
+            if len(parts) % DECODED_PARTS_MAX == 0:
+                yield None
+        yield kind(tuple(parts))
     except struct.error as error:
-        raise WireFormatError(f"the {_TYPES[kind].__name__} is too short: {error}") from None
-    return request
+        raise WireFormatError(f"the {kind.__name__} is too short: {error}") from None
+
+
+def _read(kind: type[Any], view: memoryview, at: int) -> tuple[Any, int]:
+    """Return the request without parts, or the part, at a position, and the position after it."""
+    topic, at = _read_string(view, at)
+    if kind is ProducerRequest:
+        partition, size = _TWO_INT32.unpack_from(view, at)
+        at += _TWO_INT32.size
+        if not 0 <= size <= len(view) - at:
+            raise WireFormatError(f"a message set has {size} bytes, of {len(view) - at}")
+        return ProducerRequest(topic, partition, view[at : at + size]), at + size
+    if kind is DeleterRequest:
+        password, at = _read_string(view, at)
+        return DeleterRequest(topic, password), at
+    numbers = _NUMBERS[kind]
+    return kind(topic, *numbers.unpack_from(view, at)), at + numbers.size
+
+
+def _read_string(view: memoryview, at: int) -> tuple[str | None, int]:
+    (size,) = _INT16.unpack_from(view, at)
+    at += _INT16.size
+    if size < 0:
+        return None, at
+    if at + size > len(view):
+        raise WireFormatError(f"a string has {size} bytes, of {len(view) - at}")
+    # As Java does: what is not UTF-8 becomes U+FFFD, which is illegal in names of topics.
+    return str(view[at : at + size], "utf-8", "replace"), at + size
 
 
 def encode_request(request: JafkaRequest) -> bytes:
@@ -168,73 +163,29 @@ def encode_request(request: JafkaRequest) -> bytes:
             number does not fit its field.
     """
     try:
-        body = b"".join(_chunks(request))
+        body = _encode(request)
     except struct.error as error:
         raise ValueError(f"{type(request).__name__} cannot be encoded: {error}") from None
     return _HEAD.pack(2 + len(body), _TYPES.index(type(request))) + body
 
 
-def _chunks(request: JafkaRequest) -> Iterator[Bytes]:
-    values: list[Any] = list(request)
-    for field in _FIELDS[type(request)]:
-        if isinstance(field, Struct):
-            count = len(field.format) - 1
-            yield field.pack(*values[:count])
-            del values[:count]
-        elif field is _STRING:
-            text = values.pop(0)
-            data = b"" if text is None else text.encode()
-            yield _INT16.pack(-1 if text is None else len(data)) + data
-        elif field is _SET:
-            yield _INT32.pack(len(values[0]))
-            yield values[0]
-        else:
-            yield _INT16.pack(len(values[0]))
-            for part in values[0]:
-                yield from _chunks(part)
+def _encode(request: JafkaRequest) -> bytes:
+    if isinstance(request, (MultiFetchRequest, MultiProducerRequest)):
+        return _INT16.pack(len(request.parts)) + b"".join(map(_encode, request.parts))
+    topic = _encode_string(request.topic)
+    if isinstance(request, ProducerRequest):
+        sizes = _TWO_INT32.pack(request.partition, len(request.messages))
+        return b"".join((topic, sizes, request.messages))
+    if isinstance(request, DeleterRequest):
+        return topic + _encode_string(request.password)
+    return topic + _NUMBERS[type(request)].pack(*request[1:])
 
 
-def _producer(view: memoryview) -> ProducerRequest | None:
-    """Decode the most frequent request in a third of the time; None if something is unusual."""
-    start = 2 * _INT16.size
-    at = start + _INT16.unpack_from(view, _INT16.size)[0]
-    partition, size = _TWO_INT32.unpack_from(view, at)
-    stop = at + _TWO_INT32.size + size
-    if at <= start or size < 0 or stop > len(view):
-        return None
-    topic = str(view[start:at], "utf-8", "replace")
-    return ProducerRequest(topic, partition, view[stop - size : stop])
-
-
-def _read(kind: type[Any], view: memoryview, at: int) -> tuple[Any, int]:
-    """Return the request, or part of one, at a position, and the position after it."""
-    values: list[Any] = []
-    for field in _FIELDS[kind]:
-        if isinstance(field, Struct):
-            values += field.unpack_from(view, at)
-            at += field.size
-            continue
-        length = _INT32 if field is _SET else _INT16
-        (size,) = length.unpack_from(view, at)
-        at += length.size
-        if field is _STRING and size < 0:
-            values.append(None)
-        elif size < 0:
-            raise WireFormatError(f"the {kind.__name__} has a negative size or count: {size}")
-        elif isinstance(field, str):
-            if at + size > len(view):
-                raise WireFormatError(f"the {kind.__name__} ends within a {field} of {size} bytes")
-            data = view[at : at + size]
-            # As Java does: what is not UTF-8 becomes U+FFFD, which is illegal in names of topics.
-            values.append(data if field is _SET else str(data, "utf-8", "replace"))
-            at += size
-        else:
-            parts: list[Any] = []
-            for _ in range(size):
-                part, at = _read(field, view, at)
-                parts.append(part)
-            values.append(tuple(parts))
-    return kind(*values), at
+def _encode_string(text: str | None) -> bytes:
+    if text is None:
+        return _INT16.pack(-1)
+    data = text.encode()
+    return _INT16.pack(len(data)) + data
 
 
 # Responses.
@@ -318,25 +269,6 @@ def decode_count(body: Bytes) -> int:
 # Message sets.
 
 
-class Message(NamedTuple):
-    """A message, and the offset to fetch from next, which is the position after the message.
-
-    Inside a compressed entry every message but the last has the position of the entry itself, so
-    that a consumer that stops in the middle gets the whole entry again.
-    """
-
-    payload: memoryview
-    next_offset: int
-
-
-class _Entry(NamedTuple):
-    """A complete entry with a correct CRC; ``stop`` is the position after it."""
-
-    codec: int
-    payload: memoryview
-    stop: int
-
-
 def encode_messages(payloads: Iterable[Bytes], codec: int = NONE) -> bytes:
     """Return the message set of some payloads; with GZIP, it is one entry that contains them all.
 
@@ -397,22 +329,6 @@ def valid_bytes(data: Bytes | mmap) -> int:
         except WireFormatError:
             pass
     return end
-
-
-class CheckedSet(NamedTuple):
-    """The result of :func:`check_set`.
-
-    Attributes:
-        stop: where the entries end that have been checked.
-        messages: the number of uncompressed messages.
-        compressed: the compressed payloads, for :func:`check_compressed`.
-        is_whole: whether nothing follows but at most an incomplete entry.
-    """
-
-    stop: int
-    messages: int
-    compressed: list[memoryview]
-    is_whole: bool
 
 
 def check_set(data: Bytes, payload_bytes_max: int, start: int = 0) -> CheckedSet:
@@ -495,7 +411,7 @@ def check_compressed(compressed: list[memoryview], decompressed_bytes_max: int) 
             yield messages
 
 
-def _entry(view: memoryview, position: int) -> _Entry | None:
+def _entry(view: memoryview, position: int) -> Entry | None:
     """Return the entry at a position; None at the end, which may be within an entry."""
     available = len(view) - position - _SIZE_BYTES
     if available < 0:
@@ -529,17 +445,17 @@ def _entry(view: memoryview, position: int) -> _Entry | None:
     payload = view[position + header.size : stop]
     if _crc32(payload) != crc:
         raise WireFormatError(f"the entry at byte {position} has a wrong CRC")
-    return _Entry(codec, payload, stop)
+    return Entry(codec, payload, stop)
 
 
-def _entries(view: memoryview) -> Iterator[_Entry]:
+def _entries(view: memoryview) -> Iterator[Entry]:
     position = 0
     while (entry := _entry(view, position)) is not None:
         yield entry
         position = entry.stop
 
 
-def _leaves(entries: Iterator[_Entry], bytes_max: int) -> Iterator[memoryview]:
+def _leaves(entries: Iterator[Entry], bytes_max: int) -> Iterator[memoryview]:
     """Yield the payloads of entries and of what is compressed in them, in order.
 
     Not by recursion: a few kilobytes can hold more levels than Python's stack.

@@ -40,6 +40,7 @@ APPLIED: Final[tuple[types.Row, ...]] = (
     ("host", types.STRING, "127.0.0.1", None),
     ("connections.max.idle.ms", types.LONG, -1, types.FROM_MINUS_1),
     ("metrics.listener", types.STRING, None, None),
+    ("metrics.local.enable", types.BOOLEAN, True, None),
 )
 #: Accepted with any value, like everything about ZooKeeper.
 WITHOUT_EFFECT: Final = (
@@ -48,11 +49,12 @@ WITHOUT_EFFECT: Final = (
 )
 _ZOOKEEPER: Final = "zk."
 KEYS: Final = {row[0]: row for row in APPLIED}
-_BY_TOPIC: Final = (
-    "topic.partition.count.map",
-    "topic.flush.intervals.ms",
-    "topic.log.retention.hours",
-)
+#: The keys for some topics, with the key for the others.
+_BY_TOPIC: Final = {
+    "topic.partition.count.map": "num.partitions",
+    "topic.flush.intervals.ms": "log.default.flush.interval.ms",
+    "topic.log.retention.hours": "log.retention.hours",
+}
 
 
 class JafkaConfig:
@@ -101,9 +103,9 @@ class JafkaConfig:
         """Return the value of a key that is a number."""
         return cast(int, self._values[key])
 
-    def of_topic(self, key: str, topic: str) -> int | None:
-        """Return the number that a key such as ``topic.flush.intervals.ms`` sets for a topic."""
-        return self._by_topic[key].get(topic)
+    def of_topic(self, key: str, topic: str) -> int:
+        """Return the number for a topic, by a key such as ``topic.flush.intervals.ms``."""
+        return self._by_topic[key].get(topic, self[_BY_TOPIC[key]])
 
     def is_password(self, password: str | None) -> bool:
         """Return whether a password is the one that is set; any is if none is set.

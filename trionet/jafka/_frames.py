@@ -7,37 +7,23 @@ each: they are handed out as one frame, :class:`Produced`. A client sees no diff
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from struct import Struct
 from typing import Final
 
 from ..errors import InvalidReceiveError
 from ..net.wire._framing import SIZE_BYTES, Frame, FrameDecoder, fill_with, invalid_size
 from ..server._dialect import Dialect
+from ._requests import Produced
 
 _unpack_size: Final = Struct(">i").unpack_from
-#: The types of ProducerRequest and MultiProducerRequest, as the first bytes of a frame.
-_PRODUCING: Final = (b"\0\0", b"\0\3")
+#: The type of ProducerRequest, as the first bytes of a frame.
+_PRODUCER_TYPE: Final = b"\0\0"
 #: A frame of which more is missing gets a buffer of its own, which is read into.
 _LARGE_BYTES: Final = 4096
 #: What is read at once where many small frames come in.
 _READ_BYTES: Final = 64 * 1024
 _LIMIT: Final = "max.socket.request.bytes"
-
-
-class Produced(bytes):
-    """Whole requests to produce, each with its size prefix, from one read of a connection."""
-
-    __slots__ = ()
-
-    def requests(self) -> Iterator[memoryview]:
-        """Yield the requests without their size prefixes."""
-        with memoryview(self) as view:
-            position = 0
-            while position < len(view):
-                end = position + SIZE_BYTES + _unpack_size(view, position)[0]
-                yield view[position + SIZE_BYTES : end]
-                position = end
 
 
 class JafkaDecoder:
@@ -100,7 +86,7 @@ class JafkaDecoder:
             start = position + SIZE_BYTES
             if start + size > len(data):
                 break
-            if data[start : start + 2] in _PRODUCING:
+            if data[start : start + 2] == _PRODUCER_TYPE:
                 produced.append(position)
             else:
                 self._add_produced(data, produced, position)

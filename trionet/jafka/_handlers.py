@@ -9,12 +9,13 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Final, TypeAlias, cast
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, cast
 
 import trio
 
 from .._util._off_loop import off_loop
+from .._util._page_cache import is_range_cached, warm_range
 from .._util._text import single_line
 from .._util._wall_clock import now_ms
 from ..errors import WireFormatError
@@ -23,9 +24,10 @@ from ..net.wire._close_reason import CloseReason
 from ..net.wire._transmission import Chunk, FileRange, outgoing
 from ..server._request_channel import NO_OP, CloseConnection, Request, Response
 from . import _codec as codec
+from . import _requests as kinds
 from ._config import JafkaConfig
-from ._frames import Produced
 from ._log import PartitionLog, Segment
+from ._requests import Bytes, Produced
 from ._topics import Topics
 
 logger = logging.getLogger("trionet.jafka")
@@ -41,11 +43,14 @@ COPIED_BYTES_MAX: Final = 16 * 1024
 DECOMPRESSION_RATIO: Final = 1000
 #: The parts of a request that are handled before other tasks run.
 PARTS_PER_STEP: Final = 100
+#: What is collected before it is appended.
+APPENDED_BYTES_MAX: Final = 256 * 1024
 #: A response has a signed 32-bit size.
 RESPONSE_BYTES_MAX: Final = 2**31 - 1
 _HEAD_BYTES: Final = 6
 
-_Part: TypeAlias = tuple[int, bytes | FileRange]
+#: After the last part of what is to be appended.
+_LAST: Final[tuple[kinds.ProducerRequest | None, str]] = None, ""
 
 
 class Handlers:
@@ -62,26 +67,39 @@ class Handlers:
         self._is_password = config.is_password
         self._topics = topics
         self._warns_at = -math.inf
+        # The request that `never_waits` was asked about last, and its response.
+        self._made: tuple[Request, Response] | None = None
         self._handlers: Mapping[type[Any], Callable[[Any], Awaitable[Response]]] = {
-            codec.ProducerRequest: self._produce,
-            codec.FetchRequest: self._fetch,
-            codec.MultiFetchRequest: self._multi_fetch,
-            codec.MultiProducerRequest: self._multi_produce,
-            codec.OffsetRequest: self._offsets,
-            codec.CreaterRequest: self._create,
-            codec.DeleterRequest: self._delete,
+            kinds.ProducerRequest: self._produce,
+            kinds.FetchRequest: self._fetch,
+            kinds.MultiFetchRequest: self._multi_fetch,
+            kinds.MultiProducerRequest: self._multi_produce,
+            kinds.OffsetRequest: self._offsets,
+            kinds.CreaterRequest: self._create,
+            kinds.DeleterRequest: self._delete,
         }
         self._times = {kind.__name__: RequestTimes(kind.__name__) for kind in self._handlers}
         self._errors: Counter[tuple[str, int]] = Counter()
 
     async def handle(self, request: Request) -> Response:  # noqa: ASYNC910 - most need not wait
         """Handle a request, and return its response. Never raises an error of the client."""
+        made, self._made = self._made, None
+        if made is not None and made[0] is request:
+            return made[1]
         payload = request.payload
         try:
             if isinstance(payload, Produced):
-                return await self._produce_all(request, payload)
-            decoded = codec.decode_request(payload)
-            self._note(request, decoded)
+                self._note(request, "ProducerRequest")
+                return await self._append_all(
+                    (cast(kinds.ProducerRequest, codec.decode_request(each)), "")
+                    for each in payload.requests()
+                )
+            decoded = None
+            for decoded in codec.decode_in_steps(payload):
+                if decoded is None:
+                    await trio.lowlevel.checkpoint()
+            assert decoded is not None
+            self._note(request, type(decoded).__name__)
             return await self._handlers[type(decoded)](decoded)
         except (WireFormatError, ValueError) as error:
             reason, detail = CloseReason.INVALID_REQUEST, str(error)
@@ -98,23 +116,22 @@ class Handlers:
     def never_waits(self, request: Request) -> bool:
         """Whether a request is a fetch of what is in the page cache, so that no thread is needed.
 
-        It is decoded twice then, which takes a fraction of the passes of the loop that it saves.
+        To find out takes most of what the response takes, so that this makes it.
         """
         if request.payload[:2] != FETCH_TYPE or len(request.payload) > FETCH_REQUEST_BYTES_MAX:
             return False
         try:
-            fetch = codec.decode_request(request.payload)
-        except WireFormatError:
-            return False
-        topic, partition, offset, wanted = cast(codec.FetchRequest, fetch)
-        log = self._topics.logs.get(topic or "", {}).get(partition)
-        found = log.read(offset, max(0, wanted)) if log is not None else None
-        if found is None or not found.count:
-            return True
-        return cast(Segment, found.file).is_cached(found.offset, found.count)
+            fetch = cast(kinds.FetchRequest, codec.decode_request(request.payload))
+            error, found = self._find(fetch, RESPONSE_BYTES_MAX - _HEAD_BYTES)
+            if not _is_cached(found):
+                return False
+            self._note(request, "FetchRequest")
+            self._made = request, self._fetched(error, _data(found, COPIED_BYTES_MAX))
+        except (WireFormatError, ValueError, OSError):
+            return False  # the handler fails in the same way, and closes the connection
+        return True
 
-    def _note(self, request: Request, decoded: codec.JafkaRequest) -> None:
-        name = type(decoded).__name__
+    def _note(self, request: Request, name: str) -> None:
         request.kind, request.times = name, self._times[name]
 
     # A source of request counts, for the metrics.
@@ -134,17 +151,60 @@ class Handlers:
 
     # One handler for each type of request.
 
-    async def _produce_all(self, request: Request, payload: Produced) -> Response:  # noqa: ASYNC910
-        for number, each in enumerate(payload.requests()):
-            decoded = codec.decode_request(each)
-            if not number:
-                self._note(request, decoded)
-            await self._handlers[type(decoded)](decoded)
-            if number % PARTS_PER_STEP == PARTS_PER_STEP - 1:
+    async def _produce(self, request: kinds.ProducerRequest) -> Response:
+        return await self._append_all(iter([(request, "")]))
+
+    async def _multi_produce(self, request: kinds.MultiProducerRequest) -> Response:
+        count = len(request.parts)
+        return await self._append_all(
+            (part, f"part {number} of {count}: ") for number, part in enumerate(request.parts)
+        )
+
+    async def _append_all(self, parts: Iterator[tuple[kinds.ProducerRequest, str]]) -> Response:
+        """Append message sets in their order, up to the first that is invalid.
+
+        Small ones of a partition are written together.
+
+        Args:
+            parts: requests, with the words that their errors begin with.
+
+        Raises:
+            WireFormatError, ValueError: a request is invalid; those before it were appended.
+            OSError: a log cannot be created or written to.
+        """
+        sets: dict[tuple[str, int], list[tuple[Bytes, int]]] = {}
+        failure: Exception | None = None
+        size = number = 0
+        while True:
+            where = ""
+            try:
+                request, where = next(parts, _LAST)
+                if request is None:
+                    break
+                place, entries, messages = await self._checked(request)
+            except (WireFormatError, ValueError, OSError) as error:
+                # Those before it stay: clients cannot see how far the server came.
+                if where:
+                    error.args = (f"{where}{error}",)
+                failure = error
+                break
+            if len(entries):
+                sets.setdefault(place, []).append((entries, messages))
+                size += len(entries)
+            number += 1
+            if size >= APPENDED_BYTES_MAX or number == PARTS_PER_STEP:
+                await self._append(sets)
                 await trio.lowlevel.checkpoint()
+                size = number = 0
+        await self._append(sets)
+        if failure is not None:
+            raise failure
         return NO_OP
 
-    async def _produce(self, request: codec.ProducerRequest) -> Response:  # noqa: ASYNC910
+    async def _checked(  # noqa: ASYNC910 - most need not wait
+        self, request: kinds.ProducerRequest
+    ) -> tuple[tuple[str, int], memoryview, int]:
+        """Validate a request: where to append to, what, and how many messages that is."""
         topic, partition, entries = request
         if topic is None or partition not in self._topics.logs.get(topic, ()):
             topic, partition = await self._log_to_append(topic, partition)
@@ -164,13 +224,19 @@ class Handlers:
             steps = codec.check_compressed(compressed, self._decompressed_bytes_max)
             while (found := await off_loop(cost, next, steps, None)) is not None:
                 messages += found
-        if size:
-            # Looked up after each wait: the topic may have been deleted, and created again.
-            while (log := await self._topics.log_of(topic, partition)).needs_flush:
-                await self._topics.flush(log)
-            log.append(memoryview(entries)[:size], messages)
-            self._topics.appended(topic, log)
-        return NO_OP
+        return (topic, partition), memoryview(entries)[:size], messages
+
+    async def _append(  # noqa: ASYNC910 - most need not wait
+        self, sets: dict[tuple[str, int], list[tuple[Bytes, int]]]
+    ) -> None:
+        for (topic, partition), left in sets.items():
+            while left:
+                # Looked up after each wait: the topic may have been deleted, and created again.
+                while (log := await self._topics.log_of(topic, partition)).needs_flush:
+                    await self._topics.flush(log)
+                del left[: log.append(left)]
+                self._topics.appended(topic, log)
+        sets.clear()
 
     async def _log_to_append(  # noqa: ASYNC910
         self, topic: str | None, partition: int
@@ -186,28 +252,16 @@ class Handlers:
             raise _illegal(topic)
         return topic
 
-    async def _multi_produce(  # noqa: ASYNC910
-        self, request: codec.MultiProducerRequest
-    ) -> Response:
-        for number, part in enumerate(request.parts):
-            try:
-                await self._produce(part)
-            except (WireFormatError, ValueError, OSError) as error:
-                # The parts before it stay: clients cannot see how far the server came.
-                error.args = (f"part {number} of {len(request.parts)}: {error}",)
-                raise
-            if number % PARTS_PER_STEP == PARTS_PER_STEP - 1:
-                await trio.lowlevel.checkpoint()
-        return NO_OP
-
-    async def _fetch(self, request: codec.FetchRequest) -> Response:  # noqa: ASYNC910
+    async def _fetch(self, request: kinds.FetchRequest) -> Response:  # noqa: ASYNC910
         left = RESPONSE_BYTES_MAX - _HEAD_BYTES
-        error, data = await self._read(request, left, COPIED_BYTES_MAX)
+        return self._fetched(*await self._read(request, left, COPIED_BYTES_MAX))
+
+    def _fetched(self, error: int, data: bytes | FileRange) -> Response:
         self._errors["FetchRequest", error] += 1
         head = codec.response_head(len(data), error)
         return head + data if isinstance(data, bytes) else outgoing([head, data])
 
-    async def _multi_fetch(self, request: codec.MultiFetchRequest) -> Response:  # noqa: ASYNC910
+    async def _multi_fetch(self, request: kinds.MultiFetchRequest) -> Response:  # noqa: ASYNC910
         left = RESPONSE_BYTES_MAX - _HEAD_BYTES * (1 + len(request.parts))
         chunks: list[Chunk] = []
         size = 0
@@ -221,31 +275,38 @@ class Handlers:
                 await trio.lowlevel.checkpoint()
         return outgoing([codec.response_head(size), *chunks])
 
-    async def _read(  # noqa: ASYNC910
-        self, request: codec.FetchRequest, bytes_max: int, copied_bytes_max: int
-    ) -> _Part:
+    async def _read(  # noqa: ASYNC910 - mostly cached
+        self, request: kinds.FetchRequest, bytes_max: int, copied_bytes_max: int
+    ) -> tuple[int, bytes | FileRange]:
+        error, found = self._find(request, bytes_max)
+        try:
+            if found is not None and not _is_cached(found):
+                file = cast(Segment, found.file)
+                await trio.to_thread.run_sync(warm_range, file, found.offset, found.count)
+            return error, _data(found, copied_bytes_max)
+        except OSError as failure:
+            logger.warning("cannot read %s: %s", single_line(str(request.topic)), failure)
+            return codec.UNKNOWN, b""
+
+    def _find(self, request: kinds.FetchRequest, bytes_max: int) -> tuple[int, FileRange | None]:
+        """Return the error, and what to send if it is not empty."""
         topic, partition, offset, wanted = request
         if topic is None:
             raise _illegal(topic)
         if not self._topics.is_legal(topic):
-            return codec.UNKNOWN, b""
-        if not 0 <= partition < self._topics.partition_count(topic):
-            return codec.WRONG_PARTITION, b""
+            return codec.UNKNOWN, None
         log = self._topics.logs.get(topic, {}).get(partition)
         if log is None:
-            return codec.NO_ERROR, b""
+            is_there = 0 <= partition < self._topics.partition_count(topic)
+            return codec.NO_ERROR if is_there else codec.WRONG_PARTITION, None
         found = log.read(offset, min(max(0, wanted), bytes_max))
         if found is None:
-            return codec.OFFSET_OUT_OF_RANGE, b""
+            return codec.OFFSET_OUT_OF_RANGE, None
         if wanted < 0:
-            return codec.INVALID_FETCH_SIZE, b""
-        try:
-            return codec.NO_ERROR, await _readable(found, copied_bytes_max)
-        except OSError as error:
-            logger.warning("cannot read %s: %s", single_line(log.folder), error)
-            return codec.UNKNOWN, b""
+            return codec.INVALID_FETCH_SIZE, None
+        return codec.NO_ERROR, found if found.count else None
 
-    async def _offsets(self, request: codec.OffsetRequest) -> Response:  # noqa: ASYNC910
+    async def _offsets(self, request: kinds.OffsetRequest) -> Response:  # noqa: ASYNC910
         log = self._log(request.topic, request.partition)
         if request.count_max < 0:
             raise ValueError(f"the number of offsets is {request.count_max}; allowed: 0 or more")
@@ -260,14 +321,14 @@ class Handlers:
             raise ValueError(f"partition {partition} does not exist; allowed: 0 to {count - 1}")
         return self._topics.logs.get(topic, {}).get(partition)
 
-    async def _create(self, request: codec.CreaterRequest) -> Response:  # noqa: ASYNC910
+    async def _create(self, request: kinds.CreaterRequest) -> Response:  # noqa: ASYNC910
         topic, partitions, _ = request
         topic = self._legal(topic)
         if partitions < 0:
             raise ValueError(f"the number of partitions is {partitions}; allowed: 0 or more")
         return codec.encode_count(self._topics.create(topic, partitions))
 
-    async def _delete(self, request: codec.DeleterRequest) -> Response:
+    async def _delete(self, request: kinds.DeleterRequest) -> Response:
         topic, password = request
         if not self._is_password(password):
             await trio.lowlevel.checkpoint()
@@ -277,18 +338,15 @@ class Handlers:
         return codec.encode_count(await self._topics.delete(topic))
 
 
-async def _readable(  # noqa: ASYNC910 - mostly cached
-    found: FileRange, copied_bytes_max: int
-) -> bytes | FileRange:
-    """Return a range that can be sent without waiting for the disk, copied if it is small."""
-    if not found.count:
-        return b""
-    segment = cast(Segment, found.file)
-    if not segment.is_cached(found.offset, found.count):
-        await trio.to_thread.run_sync(segment.warm, found.offset, found.count)
-    if found.count > copied_bytes_max:
-        return found
-    return segment.read_at(found.offset, found.count)
+def _is_cached(found: FileRange | None) -> bool:
+    return found is None or is_range_cached(cast(Segment, found.file), found.offset, found.count)
+
+
+def _data(found: FileRange | None, copied_bytes_max: int) -> bytes | FileRange:
+    """Return a range as it is to be sent: copied if it is small."""
+    if found is None or found.count > copied_bytes_max:
+        return found or b""
+    return found.file.read_at(found.offset, found.count)
 
 
 def _illegal(topic: str | None) -> ValueError:

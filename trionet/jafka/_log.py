@@ -18,16 +18,18 @@ import os
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from operator import attrgetter
 from typing import Final
 
 import trio
 
-from .._util._descriptors import descriptor_limit, sync_descriptor
+from .._util._descriptors import descriptor_limit, sync_descriptor, sync_folder
 from .._util._text import single_line
 from ..errors import TrionetError
 from ..net.wire._transmission import FileRange
-from ._codec import EARLIEST, LATEST, Bytes, valid_bytes
+from ._codec import EARLIEST, LATEST, valid_bytes
+from ._requests import Bytes
 
 logger = logging.getLogger("trionet.jafka")
 
@@ -39,9 +41,6 @@ _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0
 _DESCRIPTORS_LEFT: Final = 64
 #: More than this is no limit: it is the most that Linux allows by default.
 _DESCRIPTORS_MAX: Final = 2**20
-_NOWAIT: Final = getattr(os, "RWF_NOWAIT", 0)
-#: Linux reads ahead and evicts in blocks of about this size.
-_PROBE_BYTES: Final = 128 * 1024
 
 
 class Segment:
@@ -56,17 +55,20 @@ class Segment:
     Attributes:
         size: how many bytes the file has.
         has_new_name: whether the file was created after the last flush.
+        in_memory: whether reads never wait for a disk, as far as is known.
 
     Raises:
         OSError: the file cannot be opened or created.
     """
 
-    __slots__ = ("_descriptor", "has_new_name", "path", "size", "start")
+    __slots__ = ("_descriptor", "_is_torn", "has_new_name", "in_memory", "path", "size", "start")
 
     def __init__(self, folder: str, start: int) -> None:
         self._descriptor = -1
         self.path = os.path.join(folder, f"{start:020}{SUFFIX}")
         self.start: int = start
+        self.in_memory: bool = False
+        self._is_torn: bool = False
         self.has_new_name: bool = not os.path.exists(self.path)
         self._descriptor = os.open(self.path, _FLAGS, 0o644)
         if self._descriptor >= descriptors_max():
@@ -96,28 +98,11 @@ class Segment:
         return self._descriptor
 
     def read_at(self, position: int, count: int) -> bytes:
-        """Read up to ``count`` bytes. May wait for the disk; see :meth:`is_cached`."""
+        """Read up to ``count`` bytes. May wait for the disk."""
         if hasattr(os, "pread"):
             return os.pread(self._descriptor, count, position)
         os.lseek(self._descriptor, position, os.SEEK_SET)
         return os.read(self._descriptor, count)
-
-    def is_cached(self, position: int, count: int) -> bool:
-        """Whether a range, not empty, can be read without waiting; True if that is unknown."""
-        last = position + count - 1
-        try:
-            for at in (*range(position, last, _PROBE_BYTES), last) if _NOWAIT else ():
-                os.preadv(self._descriptor, [bytearray(1)], at, _NOWAIT)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True  # a file system without RWF_NOWAIT
-        return True
-
-    def warm(self, position: int, count: int) -> None:
-        """Read a range into the page cache. Blocks; call it in a thread."""
-        for at in range(position, position + count, _PROBE_BYTES):
-            self.read_at(at, min(_PROBE_BYTES, position + count - at))
 
     def append(self, data: Bytes) -> None:
         """Append to the page cache.
@@ -125,15 +110,33 @@ class Segment:
         Raises:
             OSError: nothing was appended.
         """
+        self.remove_torn_end()
         view = memoryview(data)
         try:
             written = 0
             while written < len(view):
                 written += os.write(self._descriptor, view[written:])
         except OSError:
-            os.ftruncate(self._descriptor, self.size)
+            self._is_torn = True
+            self.remove_torn_end()
             raise
         self.size += len(view)
+
+    def remove_torn_end(self) -> None:
+        """Remove what a failed append has left behind the end, if anything.
+
+        Raises:
+            OSError: it is still there, so that nothing can be appended, and the file needs recovery
+                if it is closed.
+        """
+        if not self._is_torn:
+            return
+        try:
+            os.ftruncate(self._descriptor, self.size)
+        except OSError as error:
+            text = f"{self.path} ends with a part of an append, which cannot be removed: {error}"
+            raise OSError(error.errno, text) from error
+        self._is_torn = False
 
     def recover(self) -> None:
         """Truncate at the first entry that is incomplete or invalid. Blocks."""
@@ -211,24 +214,32 @@ class PartitionLog:
         """Whether the next append has to wait for a flush; see :meth:`append`."""
         return len(self._dirty) > 1
 
-    def append(self, entries: Bytes, messages: int) -> None:
-        """Append valid entries, and begin a new segment if the current one is large enough.
+    def append(self, sets: Sequence[tuple[Bytes, int]]) -> int:
+        """Append message sets, and begin a new segment after the first that leaves one too large.
 
         Call it only unless :attr:`needs_flush`: after a crash only the segment that was
         appended to last is checked, so those before it must have been flushed.
 
         Args:
-            entries: complete entries.
-            messages: how many messages they contain.
+            sets: complete entries, and how many messages they contain; at least one set.
+
+        Returns:
+            How many of the sets were appended; the rest belongs to the new segment.
 
         Raises:
             OSError: nothing was appended.
         """
         segment = self.segments[-1]
-        segment.append(entries)
-        self.unflushed += messages
+        count, size = 1, segment.size + len(sets[0][0])
+        while count < len(sets) and size <= self._file_bytes_max:
+            size += len(sets[count][0])
+            count += 1
+        # One write for all: it takes longer than to check a small set.
+        segment.append(sets[0][0] if count == 1 else b"".join([each for each, _ in sets[:count]]))
+        self.unflushed += sum([messages for _, messages in sets[:count]])
         if segment.size > self._file_bytes_max:
             self._roll()
+        return count
 
     def _roll(self) -> bool:
         """Begin a segment, and return whether that was possible; the next caller tries again."""
@@ -301,29 +312,28 @@ class PartitionLog:
         for segment in segments:
             sync_descriptor(segment.fileno())
         if any(segment.has_new_name for segment in segments):
-            sync_folder(self.folder)
+            with suppress(FileNotFoundError):  # the topic was deleted
+                sync_folder(self.folder)
             for segment in segments:
                 segment.has_new_name = False
 
-    def remove_modified_before(self, oldest_ms: int) -> list[Segment]:
-        """Take the segments off the start that were last modified before a time; see `_remove`."""
-        return self._remove(lambda each: each.modified_ms >= oldest_ms)
+    def remove_old(self, oldest_ms: int, size_max: int) -> list[Segment]:
+        """Take segments off the start: those that are too old, or not needed for a size.
 
-    def remove_above(self, size_max: int) -> list[Segment]:
-        """Take as many segments off the start as leave so many bytes or more; see `_remove`."""
-        end = self.end
-        return self._remove(lambda each: end - each.end < size_max)
+        If none is left, a new one keeps the end of the log where it is; without it, the last one
+        stays.
 
-    def _remove(self, is_wanted: Callable[[Segment], bool]) -> list[Segment]:
-        """Take segments off the start, up to the first that is wanted.
-
-        If none is, a new one keeps the end of the log where it is; without it, the last one stays.
+        Args:
+            oldest_ms: a segment last modified before this time is too old.
+            size_max: as much as this stays, or more; -1 for everything.
 
         Returns:
             The segments, whose files are to be removed with :func:`remove_files`.
         """
         count = 0
-        while count < len(self.segments) and not is_wanted(self.segments[count]):
+        for each in self.segments:
+            if each.modified_ms >= oldest_ms and not 0 <= size_max <= self.end - each.end:
+                break
             count += 1
         # A new one would have the name of an empty one.
         if count == len(self.segments) and not (self.segments[-1].size and self._roll()):
@@ -346,17 +356,3 @@ def remove_files(segments: Iterable[Segment]) -> None:
 def descriptors_max() -> int:
     """Return the number from which on file descriptors are not for logs."""
     return min(_DESCRIPTORS_MAX, descriptor_limit() - _DESCRIPTORS_LEFT)
-
-
-def sync_folder(path: str) -> None:
-    """Wait until the names in a folder are on disk. Blocks; call it in a thread."""
-    if os.name == "nt":
-        return  # NTFS journals names, and a folder cannot be opened
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return  # the topic was deleted
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -6,7 +6,9 @@ size of the logs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
+from http import HTTPStatus
 from typing import cast
 
 import trio
@@ -18,13 +20,19 @@ from ..metrics._loop import LoopMonitor
 from ..metrics._prometheus import gauge
 from ..metrics._registry import Family, Kind, Metric, Registry, Sample, single
 from ..net.wire._endpoint import Endpoint, SecurityProtocol
+from ..server._request_channel import Request
 from ..server._socket_server import SocketServer
-from ..server.metrics._http_exchange import HttpRules
-from ..server.metrics._metrics_listener import MetricsListener
+from ..server.metrics._http_exchange import HttpRules, Refused
+from ..server.metrics._metrics_listener import FindPage, MetricsListener
 from ..server.metrics._metrics_pages import MetricsPages
-from ..server.metrics._server_metrics import server_collectors, server_sections, server_state
+from ..server.metrics._server_metrics import (
+    server_collectors,
+    server_sections,
+    server_state,
+    server_streams,
+)
 from ._handlers import Handlers
-from ._topics import Topics, logger
+from ._topics import Topics
 
 # Rates and quantiles are computed from the changes between snapshots, which this interval takes.
 TICK_SECONDS = 5.0
@@ -39,24 +47,13 @@ PARTITION_BYTES = Metric(
 )
 
 
-async def serve(
-    url: str,
-    server: SocketServer,
-    handlers: Handlers,
-    topics: Topics,
-    monitor: LoopMonitor,
-    *,
-    task_status: trio.TaskStatus[str],
-) -> None:
-    """Serve a broker's metrics over HTTP until cancelled; reports the base URL once it is ready.
+def make_metrics(
+    server: SocketServer, handlers: Handlers, topics: Topics, monitor: LoopMonitor, log: LogRing
+) -> tuple[Registry, FindPage]:
+    """Return the metrics of a broker, and the function that finds their pages.
 
-    Raises:
-        ConfigError: ``url`` is not allowed.
-        OSError: its address cannot be bound.
+    Rates and quantiles need snapshots of the metrics; see :func:`take_snapshots`.
     """
-    endpoint = _endpoint(url)
-    log = LogRing()
-    logger.addHandler(log)
     registry = Registry()
 
     def collect(_: float) -> Iterator[Family]:
@@ -84,20 +81,43 @@ async def serve(
             "uptime_seconds": monitor.statistics().seconds,
             **server_state(server, handlers),
         },
-        server_sections(server, log, lambda request: cast("str | None", request.kind)),
+        server_sections(server, log, _name_of),
+        {"/connections/close": partial(_close_connection, server)},
+        server_streams(server, _name_of),
     )
-    listener = MetricsListener(
-        pages.find, endpoint, rules=HttpRules(token=None, host=endpoint.host)
-    )
-    try:
-        async with trio.open_nursery() as nursery:
-            bound: Endpoint = await nursery.start(listener.run, name="metrics-listener")
-            task_status.started(f"http://{bound.address}")
-            while True:
-                registry.snapshot(trio.current_time())
-                await trio.sleep(TICK_SECONDS)
-    finally:
-        logger.removeHandler(log)
+    return registry, pages.find
+
+
+def _name_of(request: Request) -> str | None:
+    return cast("str | None", request.kind)
+
+
+def _close_connection(server: SocketServer, parameters: Mapping[str, str]) -> object:
+    id = parameters.get("id", "")
+    if not server.close_connection(id, "closed by an operator"):
+        raise Refused(HTTPStatus.NOT_FOUND, f"no connection {id}; it may already have closed")
+    return {"closed": id}
+
+
+async def take_snapshots(registry: Registry) -> None:
+    """Take a snapshot every few seconds until cancelled."""
+    while True:
+        registry.snapshot(trio.current_time())
+        await trio.sleep(TICK_SECONDS)
+
+
+async def serve(url: str, find_page: FindPage, *, task_status: trio.TaskStatus[str]) -> None:
+    """Serve a broker's metrics over HTTP until cancelled; reports the base URL once it is ready.
+
+    Raises:
+        ConfigError: ``url`` is not allowed.
+        OSError: its address cannot be bound.
+    """
+    endpoint = _endpoint(url)
+    listener = MetricsListener(find_page, rules=HttpRules(token=None, host=endpoint.host))
+    async with trio.open_nursery() as nursery:
+        bound: Endpoint = await nursery.start(listener.run, endpoint, name="metrics-listener")
+        task_status.started(f"http://{bound.address}")
 
 
 def _endpoint(url: str) -> Endpoint:

@@ -18,13 +18,13 @@ from typing import Final
 
 import trio
 
-from .._util._descriptors import lock_descriptor
+from .._util._descriptors import lock_descriptor, sync_folder
 from .._util._text import counted, single_line
 from .._util._wall_clock import now_ms
-from ..errors import ConfigError
+from ..errors import ConfigError, TrionetError
 from ._codec import RANDOM_PARTITION
 from ._config import JafkaConfig
-from ._log import PartitionLog, Segment, descriptors_max, remove_files, sync_folder
+from ._log import PartitionLog, Segment, descriptors_max, remove_files
 
 logger = logging.getLogger("trionet.jafka")
 
@@ -112,6 +112,7 @@ class Topics:
         try:
             if self.failure is None:
                 for log in self:
+                    log.segments[-1].remove_torn_end()
                     log.sync()
                 with open(os.path.join(self._path, CLEAN_STOP), "wb") as marker:
                     os.fsync(marker.fileno())
@@ -136,8 +137,7 @@ class Topics:
 
     def partition_count(self, topic: str) -> int:
         """Return how many partitions a topic has, or would have once it is used."""
-        default = self._config.of_topic("topic.partition.count.map", topic)
-        count = self._config["num.partitions"] if default is None else default
+        count = self._config.of_topic("topic.partition.count.map", topic)
         return max(count, self._created.get(topic, 0))
 
     def create(self, topic: str, partitions: int) -> int:
@@ -220,13 +220,33 @@ class Topics:
         """Delete the logs of a topic, whose partition count is kept; returns how many there were.
 
         Raises:
-            OSError: a folder cannot be removed.
+            OSError: a folder cannot be removed. The partitions before it are deleted, and those
+                from it on are still there; it may have lost its last segments.
         """
         async with self._changing:
             logs = self.logs.pop(topic, {})
-            for log in logs.values():
-                await trio.to_thread.run_sync(_delete, log)
-            return len(logs)
+            count = len(logs)
+            error = await trio.to_thread.run_sync(self._delete, topic, logs)
+            if logs:
+                self.logs[topic] = logs
+        if error is not None:
+            raise error
+        return count
+
+    def _delete(self, topic: str, logs: dict[int, PartitionLog]) -> OSError | None:
+        """Delete logs until that fails, and take them out of the dictionary."""
+        for partition, log in sorted(logs.items()):
+            try:
+                remove_files(reversed(log.segments))
+                shutil.rmtree(log.folder)
+            except OSError as error:
+                try:
+                    logs[partition] = self._open(topic, partition, is_clean=False)
+                except (OSError, TrionetError):
+                    del logs[partition]  # the next request to produce tries again, and fails
+                return error
+            del logs[partition]
+        return None
 
     async def flush(self, log: PartitionLog) -> None:
         """Flush a log.
@@ -244,9 +264,7 @@ class Topics:
     def appended(self, topic: str, log: PartitionLog) -> None:
         """Have a log flushed in time, or soon if it has enough unflushed messages."""
         if log not in self._unflushed:
-            ms = self._config.of_topic("topic.flush.intervals.ms", topic)
-            ms = self._config["log.default.flush.interval.ms"] if ms is None else ms
-            self._unflushed[log] = ms / 1000
+            self._unflushed[log] = self._config.of_topic("topic.flush.intervals.ms", topic) / 1000
         if log.unflushed >= self._flush_count:
             self._flush_due.set()
 
@@ -290,20 +308,12 @@ class Topics:
         size_max = self._config["log.retention.size"]
         for topic in list(self.logs):
             hours = self._config.of_topic("topic.log.retention.hours", topic)
-            hours = self._config["log.retention.hours"] if hours is None else hours
             oldest = now_ms - hours * _MS_PER_HOUR
             async with self._changing:  # a deleted topic may be there again, with the same files
                 for log in self.logs.get(topic, {}).values():
-                    removed = log.remove_modified_before(oldest)
-                    if size_max >= 0:
-                        removed += log.remove_above(size_max)
+                    removed = log.remove_old(oldest, size_max)
                     if removed:
                         await _remove(log, removed)
-
-
-def _delete(log: PartitionLog) -> None:
-    remove_files(reversed(log.segments))
-    shutil.rmtree(log.folder)
 
 
 async def _remove(log: PartitionLog, segments: list[Segment]) -> None:

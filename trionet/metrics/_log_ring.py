@@ -80,3 +80,26 @@ class LogRing(logging.Handler):
             return list(islice(reversed(self._lines), skipped, skipped + count_max))
         finally:
             self.release()
+
+
+class BackgroundLogRing(LogRing):
+    """A ring that is there although the program has not asked for it.
+
+    A handler makes logging believe that lines are shown somewhere, so that it no longer prints
+    warnings to standard error by itself. This ring has them printed as if it were not there.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        super().emit(record)
+        last = logging.lastResort
+        if last is not None and record.levelno >= last.level and self._is_alone(record.name):
+            last.handle(record)
+
+    def _is_alone(self, name: str) -> bool:
+        """Return whether rings like this one are the only handlers, and this is the first."""
+        logger: logging.Logger | None = logging.getLogger(name)
+        found: list[logging.Handler] = []
+        while logger is not None:
+            found += logger.handlers
+            logger = logger.parent if logger.propagate else None
+        return found[0] is self and all(isinstance(each, BackgroundLogRing) for each in found)

@@ -94,6 +94,8 @@ class Channel:
         send: the Send in progress, if any.
         interest: the readiness bits that the poller watches for.
         close_reason: why the channel is CLOSING or CLOSED; None before that.
+        connect_error: why an outgoing connection could not be established; None if it was, or if
+            the attempt has not ended.
         attachment: arbitrary data that the channel's owner attaches.
     """
 
@@ -149,6 +151,7 @@ class Channel:
         self.staged: deque[Frame] = self._decoder.frames
         self.close_reason: CloseReason | None = None
         self.close_detail: str = ""
+        self.connect_error: Exception | None = None
         self.identify: Identify | None = identify
         self.principal: Principal = ANONYMOUS
         self.reached: ChannelState = self.state

@@ -341,6 +341,9 @@ class ChannelSteps:
     def fail(self, channel: Channel, error: Exception) -> None:
         """Close a channel because of an exception in its step."""
         reason, detail = fault_of(channel, error)
+        if reason is CloseReason.NOT_CONNECTED:
+            # Without its traceback, whose frames refer to the channel and would keep it alive.
+            channel.connect_error = error.with_traceback(None)
         self.preparing.count_fault(channel, reason)
         if reason is CloseReason.ERROR:
             self._on_error(channel, error)

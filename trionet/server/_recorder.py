@@ -75,40 +75,53 @@ class Recorder(Protocol):
 
 
 class Recording:
-    """A wrapper of an optional recorder, whose exceptions are counted and logged, not raised.
+    """A wrapper of the recorders, whose exceptions are counted and logged, not raised.
+
+    Recorders come and go in any order, and also from within a call of their own.
 
     Args:
-        recorder: the recorder, or None.
-        faults: counts and logs the exceptions of the recorder.
+        recorder: the recorder from the start, or None.
+        faults: counts and logs the exceptions of the recorders.
+
+    Attributes:
+        recorders: the recorders.
     """
 
-    __slots__ = ("_faults", "_recorder")
+    __slots__ = ("_faults", "recorders")
 
     def __init__(self, recorder: Recorder | None, faults: LoopFaults) -> None:
-        self._recorder = recorder
+        self.recorders: tuple[Recorder, ...] = () if recorder is None else (recorder,)
         self._faults = faults
+
+    def add(self, recorder: Recorder) -> None:
+        """Record with one more recorder from now on."""
+        self.recorders = (*self.recorders, recorder)
+
+    def remove(self, recorder: Recorder) -> None:
+        """Record without a recorder from now on."""
+        self.recorders = tuple(each for each in self.recorders if each is not recorder)
 
     def count(self, finished: list[TimedRequest]) -> None:
         """Record and count requests whose timestamps are all set, and empty the list."""
-        if self._recorder is not None:
+        for recorder in self.recorders:
             try:
-                self._recorder.take(finished)
+                recorder.take(finished)
             except Exception as error:  # boundary: the recorder
                 self._faults.note("the recorder of requests", error)
         count_finished(finished)
 
     def throttle_ended(self, request: TimedRequest) -> None:
         """Record the end of a throttle; see :meth:`Recorder.throttle_ended`."""
-        if self._recorder is not None:
+        for recorder in self.recorders:
             try:
-                self._recorder.throttle_ended(request)
+                recorder.throttle_ended(request)
             except Exception as error:  # boundary: the recorder
                 self._faults.note("the recorder of requests", error)
 
     def closed(self, closed: ClosedConnection, connection: Connection) -> None:
         """Record a closed connection; see :meth:`Recorder.closed`."""
-        if self._recorder is not None:
+        for recorder in self.recorders:
             try:
-                self._recorder.closed(closed, connection)
+                recorder.closed(closed, connection)
             except Exception as error:  # boundary: the recorder
                 self._faults.note("the recorder of connections", error)

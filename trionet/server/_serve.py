@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 import trio
 
 from .._util._raising import raise_single_error
+from .._util._trio_task import check_trio
 from ..net._network import SYSTEM, Network
 from ..net.wire._endpoint import Endpoint, SecurityProtocol
 from ..net.wire._framing import Frame
@@ -90,10 +91,12 @@ async def serve(
         ConfigError: ``endpoints`` is empty, an endpoint or a limit is not allowed, a listener lacks
             the security that its protocol requires, or a setting names an unknown listener.
         OSError: an endpoint cannot be bound.
+        RuntimeError: trio does not run the calling task.
 
     Cancellation: closes all connections and listening sockets immediately; :meth:`Served.stop`
     sends all pending responses first.
     """
+    check_trio("servers")
 
     async def handle(request: Request) -> Response:
         result = await handler(request)

@@ -69,6 +69,7 @@ class SocketServer:
         closed_connections: the most recently closed connections.
         times: the times of requests to which no handler assigned a kind.
         pool: the memory for large requests; None for no limit.
+        recording: passes completed requests and closed connections to the recorder.
     """
 
     def __init__(
@@ -118,6 +119,7 @@ class SocketServer:
         self._network = network
         self._log = _PrefixedLog(logger, {"prefix": f"[SocketServer broker {config.node_id}]"})
         self.faults: LoopFaults = LoopFaults(self._log)
+        self.recording: Recording = Recording(recorder, self.faults)
         self._shared = Shared(
             request_channel=self.request_channel,
             handler=handler,
@@ -127,7 +129,7 @@ class SocketServer:
             times=self.times,
             log=self._log,
             faults=self.faults,
-            recording=Recording(recorder, self.faults),
+            recording=self.recording,
         )
         self._listeners: dict[str, Acceptor] = {}
         self._running: list[Processor] = []  # including those that are closing their channels

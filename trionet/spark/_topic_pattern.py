@@ -58,6 +58,9 @@ _GROUP_NAME: Final = re.compile(r"\(\?<([a-zA-Z][a-zA-Z0-9]*)>")
 _BACK_REFERENCE: Final = re.compile(r"\\k<([a-zA-Z][a-zA-Z0-9]*)>")
 _CODE_POINT: Final = re.compile(r"\\x\{([0-9a-fA-F]+)\}")
 _FLAGS: Final = re.compile(r"\(\?([a-zA-Z]*)(-[a-zA-Z]+)?[:)]")
+_COUNT: Final = r"\{\d+(?:,\d*)?\}"
+#: A quantifier, and the counts after it. In Java they count the nothing between the two.
+_REPEATED: Final = re.compile(rf"((?:[*+?]|{_COUNT})[?+]?)(?:{_COUNT}[?+]?)+")
 
 _ESCAPES: Final = MappingProxyType({r"\z": r"\Z", r"\e": r"\x1b", r"\R": r"[\r\n\x0b\f]"})
 _VERTICAL: Final = r"\n\x0b\f\r"
@@ -113,6 +116,8 @@ class _Translation:
                 self._open_class()
             elif self._pattern.startswith("(?", self._at):
                 self._group()
+            elif found := self._match(_REPEATED):
+                self._put(found[1], len(found[0]))
             else:
                 self._copy(1)
         return "".join(self._translated)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from .._util._imports import lazy_exports
 
 if TYPE_CHECKING:
+    from ._asyncio_waits import AsyncioWaits as AsyncioWaits
     from ._controls import BrokerControl as BrokerControl
     from ._controls import ConnectionView as ConnectionView
     from ._controls import control as control
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from .memory._stream import MemoryStream as MemoryStream
 
 _HOMES = {
+    "_asyncio_waits": "AsyncioWaits",
     "_wire_peer": "BlockingRawPeer RawPeer open_raw_peer raw_peer",
     "_controls": "BrokerControl ConnectionView control",
     "_operations": "GroupMember GroupView TransactionView",
@@ -50,6 +52,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "AsyncioWaits",
     "BlockingRawPeer",
     "BrokerControl",
     "ConnectionView",

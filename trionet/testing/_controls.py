@@ -13,23 +13,20 @@ from operator import itemgetter
 
 import attrs
 
-from .._util._text import counted
 from ..broker import Broker
-from ..broker.log import Log
 from ..server._connection import Connection
 from . import _operations as operations
+from ._conditions import Conditions, logs_of
 from ._internals import InLoop, NodeInternals, call_directly, internals_of
-from ._names import transaction_state
 from ._operations import (
-    Condition,
     GroupView,
     TransactionView,
     group_view,
-    transaction_view,
     transaction_views,
 )
 from ._records import Record, Seed, records_in
 from ._seen_requests import SeenRequest, Which, api_keys_of
+from .faults._fault_section import FaultSection
 from .faults._faults import Apis, Faults
 from .faults._interception import Interception
 
@@ -73,7 +70,9 @@ class Controls:
         self._internals = internals_of(broker)
         self._in_loop = in_loop
         self._interception = Interception(self._internals)
+        self._conditions = Conditions(self._internals, self._interception.seen)
         self.faults: Faults = Faults(self._interception, in_loop)
+        FaultSection(self._interception, in_loop).register()
 
     # The broker's contents.
 
@@ -98,20 +97,8 @@ class Controls:
         return [record.value for record in self.records(topic, partition)]
 
     def _records(self, topic: str, partition: int | None) -> list[Record]:
-        return [record for log in self._logs(topic, partition) for record in records_in(log)]
-
-    def _logs(self, topic: str, partition: int | None) -> list[Log]:
-        state = self._internals.nodes[0].state
-        known = state.topics.get(topic)
-        if known is None:
-            names = ", ".join(sorted(each.name for each in state.topics)) or "none"
-            raise LookupError(f"topic {topic} does not exist; topics: {names}")
-        if partition is not None and not 0 <= partition < known.partitions:
-            there = counted(known.partitions, "partition")
-            raise LookupError(f"partition {partition} does not exist; topic {topic} has {there}")
-        indexes = range(known.partitions) if partition is None else [partition]
-        logs = (state.get_log(topic, index) for index in indexes)
-        return [log for log in logs if log is not None]
+        logs = logs_of(self._internals, topic, partition)
+        return [record for log in logs for record in records_in(log)]
 
     def group(self, id: str) -> GroupView:
         """Return a consumer group's current state, members and committed offsets."""
@@ -221,96 +208,6 @@ class Controls:
 
         self._in_loop(expire)
 
-    # Conditions to wait for.
-
-    def _enough_records(
-        self, topic: str, count: int, partition: int | None
-    ) -> Condition[list[Record]]:
-        last: list[tuple[Log, int]] = []
-
-        def logs() -> list[Log]:
-            known = self._internals.cluster.topics.get(topic)
-            return self._logs(topic, partition) if known is not None else []
-
-        def records() -> list[Record]:
-            return [record for log in logs() for record in records_in(log)]
-
-        def poll() -> list[Record] | None:
-            nonlocal last
-            # Decoding is slow: records are decoded only if there may be enough, and only once.
-            if count > sum(log.high_watermark - log.start_offset for log in logs()):
-                return None
-            current = [(log, log.high_watermark) for log in logs()]
-            if current and current == last:
-                return None
-            last = current
-            found = records()
-            return found if len(found) >= count else None
-
-        return Condition(
-            f"{counted(count, 'record')} in {topic}", poll, lambda: f"found {len(records())}"
-        )
-
-    def _enough_requests(
-        self, apis: Apis, count: int, topic: str | None
-    ) -> Condition[list[SeenRequest]]:
-        which = Which(api_keys=api_keys_of(apis), topic=topic)
-        found: list[SeenRequest] = []
-        beginning = position = self._interception.seen.beginning
-
-        def poll() -> list[SeenRequest] | None:
-            nonlocal beginning, position
-            seen = self._interception.seen
-            if beginning != seen.beginning:  # requests were forgotten meanwhile
-                beginning = seen.beginning
-                found.clear()
-            found.extend(each for each in seen.since(position) if which.matches(each))
-            position = seen.total
-            return found if len(found) >= count else None
-
-        return Condition(
-            f"{counted(count, 'request')} of {apis or 'any API'}",
-            poll,
-            lambda: f"received {len(found)}",
-        )
-
-    def _group_in_state(self, id: str, state: str, members: int | None) -> Condition[GroupView]:
-        def poll() -> GroupView | None:
-            found = group_view(self._internals, id)
-            is_there = found.state == state and members in (None, len(found.members))
-            return found if is_there else None
-
-        with_members = "" if members is None else f" with {counted(members, 'member')}"
-        return Condition(
-            f"group {id} in state {state}{with_members}",
-            poll,
-            lambda: f"current state: {group_view(self._internals, id)}",
-        )
-
-    def _committed(self, id: str, topic: str, partition: int, offset: int) -> Condition[GroupView]:
-        def poll() -> GroupView | None:
-            found = group_view(self._internals, id)
-            return found if found.offsets.get((topic, partition), -1) >= offset else None
-
-        return Condition(
-            f"offset {offset} of {topic}-{partition} committed by group {id}",
-            poll,
-            lambda: f"committed offsets: {group_view(self._internals, id).offsets}",
-        )
-
-    def _transaction_in_state(self, id: str, state: str) -> Condition[TransactionView]:
-        wanted = transaction_state(state)
-
-        def poll() -> TransactionView | None:
-            found = transaction_view(self._internals, id)
-            return found if found.state == wanted else None
-
-        return Condition(
-            f"transactional id {id} in state {state}",
-            poll,
-            lambda: f"current state: {transaction_view(self._internals, id)}",
-        )
-
 
 def _connection(
     node: NodeInternals, id: str, connection: Connection, principal: str
@@ -362,9 +259,10 @@ class BrokerControl(Controls):
         Args:
             topic: the name of the topic.
             records: the records; each is a value, a tuple of a key and a value, or a dict with
-                any of ``partition``, ``key``, ``value``, ``headers`` and ``timestamp``. The key
-                determines the partition, as in Kafka's own producer; records without a key are
-                distributed round-robin.
+                any of ``partition``, ``key``, ``value``, ``headers`` and ``timestamp``, as in a
+                line of :meth:`load`, where keys and values may also be JSON. The key determines the
+                partition, as in Kafka's own producer; records without a key are distributed
+                round-robin.
 
         Returns:
             The appended records, ordered by partition and offset.
@@ -420,7 +318,9 @@ class BrokerControl(Controls):
 
         Safe to cancel: waiting has no side effects.
         """
-        return await operations.wait(self._internals, self._enough_records(topic, count, partition))
+        return await operations.wait(
+            self._internals, self._conditions.enough_records(topic, count, partition)
+        )
 
     async def wait_for_requests(
         self, apis: Apis = None, count: int = 1, *, topic: str | None = None
@@ -437,7 +337,9 @@ class BrokerControl(Controls):
 
         Safe to cancel: waiting has no side effects.
         """
-        return await operations.wait(self._internals, self._enough_requests(apis, count, topic))
+        return await operations.wait(
+            self._internals, self._conditions.enough_requests(apis, count, topic)
+        )
 
     async def wait_for_group(
         self, id: str, state: str = "Stable", *, members: int | None = None
@@ -446,12 +348,17 @@ class BrokerControl(Controls):
 
         Args:
             id: the group id; the group need not exist yet.
-            state: the state, by Kafka's name.
+            state: the state, by Kafka's name; ``Dead`` if there is no group.
             members: the exact number of members; None for any number.
+
+        Raises:
+            ValueError: there is no such state.
 
         Safe to cancel: waiting has no side effects.
         """
-        return await operations.wait(self._internals, self._group_in_state(id, state, members))
+        return await operations.wait(
+            self._internals, self._conditions.group_in_state(id, state, members)
+        )
 
     async def wait_for_offset(
         self, group: str, topic: str, offset: int, *, partition: int = 0
@@ -467,7 +374,7 @@ class BrokerControl(Controls):
         Safe to cancel: waiting has no side effects.
         """
         return await operations.wait(
-            self._internals, self._committed(group, topic, partition, offset)
+            self._internals, self._conditions.committed(group, topic, partition, offset)
         )
 
     async def wait_for_transaction(self, id: str, state: str) -> TransactionView:
@@ -482,7 +389,9 @@ class BrokerControl(Controls):
 
         Safe to cancel: waiting has no side effects.
         """
-        return await operations.wait(self._internals, self._transaction_in_state(id, state))
+        return await operations.wait(
+            self._internals, self._conditions.transaction_in_state(id, state)
+        )
 
 
 def control(broker: Broker) -> BrokerControl:

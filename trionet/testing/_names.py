@@ -11,9 +11,10 @@ Kafka's messages share a structure: a list of items, each with a ``name``, ``top
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, Final
 
+from ..broker.groups._group import GroupState
 from ..broker.transactions._transaction import TransactionState
 from ..protocol import error_codes
 from ..protocol._wire import NO_UUID, Message
@@ -32,6 +33,7 @@ NO_TRANSACTION: Final = "Dead"
 """The state of a transactional id that does not exist."""
 
 TRANSACTION_STATES: Final = (*(state.value for state in TransactionState), NO_TRANSACTION)
+GROUP_STATES: Final = tuple(state.value for state in GroupState)
 
 # Former names of errors in Kafka and its clients.
 _OLDER_NAMES: Final = {
@@ -87,19 +89,46 @@ def transaction_state(state: str) -> str:
     Raises:
         ValueError: there is no such state.
     """
-    if state not in TRANSACTION_STATES:
+    return one_of("state", state, TRANSACTION_STATES)
+
+
+def group_state(state: str) -> str:
+    """Return the name of a consumer group's state; ``Dead`` is that of a group which is not there.
+
+    Raises:
+        ValueError: there is no such state.
+    """
+    return one_of("state", state, GROUP_STATES)
+
+
+def one_of(what: str, name: str, known: Collection[str]) -> str:
+    """Return a name that must be a known one.
+
+    Args:
+        what: what the name stands for, for the error message.
+        name: the name.
+        known: the names that are allowed.
+
+    Raises:
+        ValueError: the name is unknown; the message suggests the closest one, and lists all.
+    """
+    if name not in known:
         raise ValueError(
-            f"unknown state {state!r}{_suggestion(state, TRANSACTION_STATES)};"
-            f" allowed: {', '.join(TRANSACTION_STATES)}"
+            f"unknown {what} {name!r}{_suggestion(name, known)}; allowed: {', '.join(known)}"
         )
-    return state
+    return name
 
 
 def _suggestion(name: str, known: Iterable[str]) -> str:
-    folded = {each.lower().replace("_", ""): each for each in known}
-    wanted = str(name).lower().replace("_", "")
+    folded = {_folded(each): each for each in known}
+    wanted = _folded(str(name))
     found = difflib.get_close_matches(wanted, folded, n=1, cutoff=_NEAR)
     return f"; did you mean {folded[found[0]]}?" if found else ""
+
+
+def _folded(name: str) -> str:
+    """The name as it is compared, without case and separators."""
+    return name.lower().replace("_", "").replace("-", "")
 
 
 TopicName = Callable[[bytes], str | None]

@@ -12,6 +12,7 @@ import trio
 from ..broker.groups._group import GroupState
 from ..broker.groups._members import Member
 from ..broker.log import Log
+from ..broker.run._new_topics import create_topic as create_topic_in
 from ..broker.run._upkeep import apply_retention as apply_retention_of
 from ..broker.transactions._transaction import Transaction, TransactionState
 from ..errors import ApiError, WireFormatError
@@ -29,51 +30,6 @@ from ._records import (
     new_record,
     read_records,
 )
-
-Topics = Mapping[str, int | Mapping[str, object] | None] | Iterable[str]
-"""Names; or a dict that maps each name to a number of partitions or to a dict of ``partitions`` and
-topic configs, with underscores instead of dots."""
-
-NewTopics = dict[str, tuple[int | None, dict[str, object]]]
-"""Each topic's number of partitions and topic configs, keyed by name."""
-
-
-def parse_topics(topics: Topics | None) -> NewTopics:
-    """Parse the ``topics`` argument of :func:`trionet.testing.broker`.
-
-    Raises:
-        TypeError: ``topics`` is invalid.
-    """
-    if topics is None:
-        return {}
-    if isinstance(topics, Mapping):
-        return {_name(name): _topic(name, value) for name, value in topics.items()}
-    if isinstance(topics, str) or not isinstance(topics, Iterable):
-        raise _wrong(topics)
-    return {_name(name): (None, {}) for name in topics}
-
-
-def _topic(name: str, value: object) -> tuple[int | None, dict[str, object]]:
-    if isinstance(value, Mapping):
-        settings = dict(value)
-        return _topic(name, settings.pop("partitions", None))[0], settings
-    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
-        return value, {}
-    raise _wrong({name: value})
-
-
-def _name(name: object) -> str:
-    if isinstance(name, str):
-        return name
-    raise _wrong(name)
-
-
-def _wrong(topics: object) -> TypeError:
-    return TypeError(
-        f"invalid topics={topics!r}; expected a list of names, or a dict that maps each name to a"
-        ' number of partitions, such as {"orders": 3}, or to a dict of topic configs'
-    )
-
 
 _decode = MESSAGES[0][0]
 _VERSION_BYTES = 2
@@ -265,15 +221,7 @@ async def create_topic(
     inside: BrokerInternals, name: str, partitions: int | None, configs: Mapping[str, object]
 ) -> None:
     """Create a topic; the keys of configs may have underscores instead of dots."""
-    await inside.cluster.create_topic(
-        name,
-        partitions=-1 if partitions is None else partitions,
-        configs=tuple((key.replace("_", "."), _setting(value)) for key, value in configs.items()),
-    )
-
-
-def _setting(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    await create_topic_in(inside.cluster, name, partitions, configs)
 
 
 async def delete_topic(inside: BrokerInternals, name: str) -> None:
@@ -286,7 +234,7 @@ async def delete_topic(inside: BrokerInternals, name: str) -> None:
 
 async def seed(inside: BrokerInternals, topic: str, records: Iterable[Seed]) -> list[Record]:
     """Append records to a topic, creating it if needed. Returns the appended records."""
-    return await _store(inside, topic, [new_record(each) for each in records])
+    return await _store(inside, topic, [new_record(each, topic) for each in records])
 
 
 async def load(inside: BrokerInternals, path: str | os.PathLike[str]) -> dict[str, list[Record]]:

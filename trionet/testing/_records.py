@@ -1,9 +1,10 @@
 """Records as plain values, for reading topics and appending to them, and files of records.
 
-Each line of a JSON Lines file is an object with ``topic`` and any of ``partition``, ``key``,
-``value``, ``headers`` and ``timestamp`` (ms since the epoch). A key or value is a string, null,
-other JSON, which is stored as JSON text, or ``{"base64": "..."}`` for bytes that are not text.
-Headers are an object or a list of pairs. The output of ``kcat -C -J`` is also accepted.
+A record to append is an object of any of ``partition``, ``key``, ``value``, ``headers`` and
+``timestamp`` (ms since the epoch), in Python as in each line of a JSON Lines file, where the object
+has a ``topic``, too. A key or value is a string, null, other JSON, which is stored as JSON text, or
+``{"base64": "..."}`` for bytes that are not text. Headers are an object or a list of pairs. The
+output of ``kcat -C -J`` is also accepted.
 """
 
 from __future__ import annotations
@@ -31,7 +32,14 @@ _BATCH_BYTES_MAX: Final = 256 * 1024
 Text = str | bytes | None
 """A key or a value; a str is encoded as UTF-8, None is null."""
 
+Json = str | int | float | dict[str, Any] | list[Any] | None
+"""A key or a value; what is not a str is stored as JSON text, but ``{"base64": "..."}`` as the
+bytes that it encodes."""
+
 _FIELDS = ("partition", "key", "value", "headers", "timestamp")
+# kcat's names of fields, and fields that are ignored.
+_KCAT_NAMES = {"payload": "value", "ts": "timestamp"}
+_KCAT_EXTRA = ("offset", "tstype", "broker", "key_schema_id", "value_schema_id")
 
 
 class Record(NamedTuple):
@@ -64,17 +72,18 @@ class NewRecord(NamedTuple):
     timestamp: int | None = None
 
 
-Seed = Text | tuple[Text, Text] | Mapping[str, object] | Record
+Seed = Text | tuple[Text | Json, Text | Json] | Mapping[str, object] | Record
 """A record given by a test: a value; a key and a value; or a dict with any of ``partition``,
-``key``, ``value``, ``headers`` and ``timestamp``."""
+``key``, ``value``, ``headers`` and ``timestamp``. Keys and values in a tuple or a dict may be
+JSON."""
 
 
-def new_record(seed: Seed) -> NewRecord:
-    """Convert a record given by a test to a :class:`NewRecord`.
+def new_record(seed: Seed, topic: str) -> NewRecord:
+    """Convert a record given by a test for a topic to a :class:`NewRecord`.
 
     Raises:
         TypeError: the value is not a record, or a field has the wrong type.
-        ValueError: a field is unknown.
+        ValueError: a field is unknown, has an invalid value, or names another topic.
     """
     if isinstance(seed, Record):
         return NewRecord(seed.key, seed.value, seed.headers, seed.partition, seed.timestamp)
@@ -83,23 +92,33 @@ def new_record(seed: Seed) -> NewRecord:
     if isinstance(seed, tuple) and len(seed) == 2:
         return NewRecord(_bytes(seed[0], "key"), _bytes(seed[1], "value"))
     if isinstance(seed, Mapping):
-        return _from_fields(seed)
+        named, record = _from_fields(seed)
+        if named not in (None, topic):
+            raise ValueError(f"the record is for topic {named!r}, not {topic!r}: {seed!r}")
+        return record
     raise TypeError(
         f"invalid record {seed!r}; expected a value, a tuple of a key and a value, or a dict of"
-        f" {', '.join(_FIELDS)}; keys and values are str, bytes or None"
+        f" {', '.join(_FIELDS)}; a value alone is str, bytes or None"
     )
 
 
-def _from_fields(fields: Mapping[str, object]) -> NewRecord:
-    unknown = fields.keys() - set(_FIELDS)
-    if unknown:
-        raise ValueError(f"unknown fields {sorted(unknown)}; allowed: {', '.join(_FIELDS)}")
-    return NewRecord(
-        _bytes(fields.get("key"), "key"),
-        _bytes(fields.get("value"), "value"),
-        _headers(fields.get("headers")),
-        _number(fields.get("partition"), "partition"),
-        _number(fields.get("timestamp"), "timestamp"),
+def _from_fields(fields: Mapping[str, object]) -> tuple[object, NewRecord]:
+    """Return the topic, None if there is none, and the record."""
+    named = {_KCAT_NAMES.get(name, name): value for name, value in fields.items()}
+    topic = named.pop("topic", None)
+    for name in _KCAT_EXTRA:
+        named.pop(name, None)
+    if unknown := named.keys() - set(_FIELDS):
+        raise ValueError(
+            f"unknown fields {sorted(map(str, unknown))}; allowed: {', '.join(_FIELDS)}; a dict is"
+            ' stored as JSON where it is the value, as in {"value": {...}}'
+        )
+    return topic, NewRecord(
+        _bytes(named.get("key"), "key"),
+        _bytes(named.get("value"), "value"),
+        _headers(named.get("headers")),
+        _number(named.get("partition"), "partition"),
+        _number(named.get("timestamp"), "timestamp"),
     )
 
 
@@ -108,7 +127,14 @@ def _bytes(value: object, field: str) -> bytes | None:
         return value.encode()
     if value is None or isinstance(value, bytes):
         return value
-    raise TypeError(f"invalid {field} {value!r}; expected str, bytes or None")
+    if not isinstance(value, int | float | list | dict):
+        raise TypeError(f"invalid {field} {value!r}; expected str, bytes, None or JSON")
+    try:
+        if isinstance(value, dict) and value.keys() == {"base64"}:
+            return base64.b64decode(value["base64"], validate=True)
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"invalid {field} {value!r}: {error}") from error
 
 
 def _number(value: object, field: str) -> int | None:
@@ -119,6 +145,10 @@ def _number(value: object, field: str) -> int | None:
 
 def _headers(value: object) -> tuple[tuple[str, bytes | None], ...]:
     pairs = value.items() if isinstance(value, Mapping) else value or ()
+    if isinstance(pairs, list) and all(isinstance(each, str) for each in pairs):
+        if len(pairs) % 2:
+            raise ValueError(f"invalid headers {pairs!r}; expected names and values in turn")
+        pairs = zip(pairs[::2], pairs[1::2], strict=True)  # as kcat prints them
     headers = []
     for pair in pairs if isinstance(pairs, Iterable) else (pairs,):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not isinstance(pair[0], str):
@@ -246,11 +276,6 @@ def records_in(log: Log) -> list[Record]:
     return found
 
 
-# kcat's names of fields, and fields that are ignored.
-_KCAT_NAMES = {"payload": "value", "ts": "timestamp"}
-_KCAT_EXTRA = ("offset", "tstype", "broker", "key_schema_id", "value_schema_id")
-
-
 def read_records(path: str | os.PathLike[str]) -> dict[str, list[NewRecord]]:
     """Return the records in a file, grouped by topic.
 
@@ -273,33 +298,7 @@ def read_records(path: str | os.PathLike[str]) -> dict[str, list[NewRecord]]:
 def _record(fields: object) -> tuple[str, NewRecord]:
     if not isinstance(fields, dict):
         raise TypeError("not a JSON object")
-    named: dict[str, Any] = {
-        _KCAT_NAMES.get(str(name), str(name)): value for name, value in fields.items()
-    }
-    topic = named.pop("topic", None)
+    topic, record = _from_fields(fields)
     if not isinstance(topic, str):
         raise TypeError("topic is missing or not a string")
-    for name in _KCAT_EXTRA:
-        named.pop(name, None)
-    for name in ("key", "value"):
-        if name in named:
-            named[name] = _json_value(named[name])
-    if isinstance(named.get("headers"), Mapping):
-        named["headers"] = {name: _json_value(value) for name, value in named["headers"].items()}
-    elif isinstance(named.get("headers"), list):
-        named["headers"] = _pairs(named["headers"])
-    return topic, new_record(named)
-
-
-def _pairs(headers: list[Any]) -> list[Any]:
-    if all(isinstance(each, str) for each in headers):  # kcat's: alternating names and values
-        return list(zip(headers[::2], headers[1::2], strict=True))
-    return [[each[0], _json_value(each[1])] for each in headers]
-
-
-def _json_value(value: object) -> str | bytes | None:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, dict) and value.keys() == {"base64"}:
-        return base64.b64decode(value["base64"], validate=True)
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return topic, record

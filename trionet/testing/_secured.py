@@ -16,9 +16,11 @@ import trio
 
 from ..errors import ConfigError
 from ..net.sasl._scram import HASHES, ScramCredential, salted
+from ._client_timings import Kind, timings
 from ._internals import BrokerInternals
+from ._names import one_of
 
-CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka")
+CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka", "java")
 
 
 @attrs.frozen(kw_only=True)
@@ -45,17 +47,21 @@ class ClientSecurity:
         return "PLAINTEXT" if self.sasl_mechanism is None else "SASL_PLAINTEXT"
 
 
-def client_config(client: str, bootstrap_servers: str, security: ClientSecurity) -> dict[str, Any]:
-    """Return the connection settings for a client library.
+def client_config(
+    client: str, bootstrap_servers: str, security: ClientSecurity, kind: Kind | None = None
+) -> dict[str, Any]:
+    """Return the connection settings for a client library, and short timings if a kind is given.
 
     Raises:
-        ValueError: the library is not one of :data:`CLIENTS`.
+        ValueError: the library is not one of :data:`CLIENTS`, or there is no such kind.
     """
-    if client not in CLIENTS:
-        raise ValueError(f"unknown client {client!r}; allowed: {', '.join(CLIENTS)}")
+    one_of("client", client, CLIENTS)
+    short = {} if kind is None else timings(client, kind)
     if client == "confluent-kafka":
-        return _for_librdkafka(bootstrap_servers, security)
-    return _for_python(bootstrap_servers, security)
+        return _for_librdkafka(bootstrap_servers, security) | short
+    if client == "java":
+        return _for_java(bootstrap_servers, security) | short
+    return _for_python(bootstrap_servers, security) | short
 
 
 def _for_librdkafka(bootstrap_servers: str, security: ClientSecurity) -> dict[str, Any]:
@@ -68,6 +74,24 @@ def _for_librdkafka(bootstrap_servers: str, security: ClientSecurity) -> dict[st
         config["sasl.mechanism"] = security.sasl_mechanism
         config["sasl.username"] = security.username or ""
         config["sasl.password"] = security.password or ""
+    return config
+
+
+def _for_java(bootstrap_servers: str, security: ClientSecurity) -> dict[str, Any]:
+    """Return the settings for the Java client, which trionet's own clients accept as well."""
+    config = {"bootstrap.servers": bootstrap_servers}
+    if security.protocol != "PLAINTEXT":
+        config["security.protocol"] = security.protocol
+    if security.ca_pem is not None:
+        config["ssl.truststore.type"] = "PEM"
+        config["ssl.truststore.certificates"] = security.ca_pem
+    if security.sasl_mechanism is not None:
+        module = "plain.Plain" if security.sasl_mechanism == "PLAIN" else "scram.Scram"
+        config["sasl.mechanism"] = security.sasl_mechanism
+        config["sasl.jaas.config"] = (
+            f"org.apache.kafka.common.security.{module}LoginModule required"
+            f' username="{security.username}" password="{security.password}";'
+        )
     return config
 
 

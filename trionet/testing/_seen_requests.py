@@ -266,6 +266,16 @@ class Fault:
     _is_reported: bool = False
 
     @property
+    def action(self) -> str:
+        """What is done to the requests, in words."""
+        return self._action
+
+    @property
+    def times(self) -> int | None:
+        """The number of requests to apply the fault to; None for all until it is removed."""
+        return self._times
+
+    @property
     def is_over(self) -> bool:
         """Whether the fault has been removed, has failed, expired or been used up."""
         return (

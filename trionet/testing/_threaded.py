@@ -20,92 +20,30 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import Any, TypeVar
 
-import attrs
 import trio
 
 from ..broker import Broker, BrokerStatistics, LastCleaning, open_broker
-from ..errors import LocalProtocolError
+from ..broker.config._broker_config import check_settings
+from ..broker.run._new_topics import Topics
 from ..metrics._log_ring import LogRing
 from . import _operations as operations
+from ._asyncio_waits import WAIT_SECONDS, AsyncioWaits, check_blocks_no_loop
+from ._broker_loop import BrokerLoop
+from ._client_timings import Kind
 from ._controls import Controls
 from ._internals import internals_of
-from ._operations import GroupView, NewTopics, Topics, TransactionView, parse_topics
+from ._operations import GroupView, TransactionView
 from ._records import Record, Seed
-from ._secured import ClientSecurity, Security, add_users, client_config, security_of
+from ._secured import ClientSecurity, add_users, client_config, security_of
 from ._seen_requests import SeenRequest
 from .faults._faults import Apis
 
 T = TypeVar("T")
-
-# The default timeout of waits.
-WAIT_SECONDS = 10.0
-
-ENDED = (
-    "the broker has stopped, because its with block or the test that uses its fixture has ended;"
-    " inspect it before then"
-)
-
-
-@attrs.frozen
-class _Loop:
-    """A handle to the broker's loop for other threads."""
-
-    token: trio.lowlevel.TrioToken
-    nursery: trio.Nursery
-    ended: Future[None]
-    thread: int
-
-    def call(self, function: Callable[[], T], /) -> T:
-        if threading.get_ident() == self.thread:  # in ``when``, or a function of ``response``
-            return function()
-        future: Future[T] = Future()
-
-        def run() -> None:
-            try:
-                future.set_result(function())
-            except Exception as error:  # boundary: an error of the caller must not stop the broker
-                future.set_exception(error)
-
-        self._soon(run)
-        return self._result(future)
-
-    def run(self, function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
-        if threading.get_ident() == self.thread:
-            raise LocalProtocolError(
-                "this call waits for the broker, so it cannot be made in the broker's own thread:"
-                " neither in when= nor in a function that creates a response"
-            )
-        future: Future[T] = Future()
-
-        async def run() -> None:
-            await trio.lowlevel.checkpoint()
-            try:
-                future.set_result(await function(*arguments))
-            except Exception as error:  # boundary: as in call
-                future.set_exception(error)
-
-        self._soon(partial(self.nursery.start_soon, run))
-        return self._result(future)
-
-    def _soon(self, function: Callable[[], object]) -> None:
-        try:
-            self.token.run_sync_soon(function)
-        except trio.RunFinishedError:
-            raise trio.RunFinishedError(ENDED) from None
-
-    def _result(self, future: Future[T]) -> T:
-        # A loop that crashes never runs the function.
-        futures: list[Future[Any]] = [future, self.ended]
-        wait(futures, return_when=FIRST_COMPLETED)
-        if not future.done():
-            raise trio.RunFinishedError(ENDED)
-        return future.result()
 
 
 class ThreadedBroker(Controls):
@@ -119,10 +57,12 @@ class ThreadedBroker(Controls):
         bootstrap_servers: the address for clients to connect to, such as ``"127.0.0.1:50123"``.
         cluster_id: the cluster id that clients see.
         security: the trust anchor and credentials that clients need.
+        asyncio: the waits, for a test that uses asyncio: ``await broker.asyncio.wait_for_records``
+            and so on. The blocking ones raise an error where they would block a running loop.
     """
 
     def __init__(
-        self, broker: Broker, loop: _Loop, security: ClientSecurity, logged: LogRing
+        self, broker: Broker, loop: BrokerLoop, security: ClientSecurity, logged: LogRing
     ) -> None:
         super().__init__(broker, loop.call)
         self._broker = broker
@@ -131,6 +71,7 @@ class ThreadedBroker(Controls):
         self.bootstrap_servers: str = broker.bootstrap_servers
         self.cluster_id: str = broker.cluster_id
         self.security = security
+        self.asyncio: AsyncioWaits = AsyncioWaits(self._internals, self._conditions, loop)
 
     def statistics(self) -> BrokerStatistics:
         """Return counters and current values of the broker."""
@@ -217,16 +158,20 @@ class ThreadedBroker(Controls):
         """
         self._loop.run(self._broker.start, node)
 
-    def client_config(self, client: str) -> dict[str, Any]:
+    def client_config(self, client: str, kind: Kind | None = None) -> dict[str, Any]:
         """Return the connection settings for a client library.
 
         Args:
-            client: the library: ``confluent-kafka``, ``kafka-python`` or ``aiokafka``.
+            client: the library: ``confluent-kafka``, ``kafka-python``, ``aiokafka`` or ``java``;
+                the latter are Kafka's own keys.
+            kind: ``producer``, ``consumer`` or ``admin``, to include timings for tests: short
+                backoffs, heartbeats, sessions and intervals, so that retries and rebalances take
+                milliseconds. By default, the client's own timings are left as they are.
 
         Raises:
-            ValueError: the library is unknown.
+            ValueError: the library or the kind is unknown.
         """
-        return client_config(client, self.bootstrap_servers, self.security)
+        return client_config(client, self.bootstrap_servers, self.security, kind)
 
     def create_topic(self, name: str, partitions: int | None = None, **configs: object) -> None:
         """Create a topic. ``configs`` are topic configs, with underscores instead of dots.
@@ -250,7 +195,8 @@ class ThreadedBroker(Controls):
         Args:
             topic: the name of the topic.
             records: the records; each is a value, a tuple of a key and a value, or a dict with
-                any of ``partition``, ``key``, ``value``, ``headers`` and ``timestamp``.
+                any of ``partition``, ``key``, ``value``, ``headers`` and ``timestamp``, as in a
+                line of :meth:`load`, where keys and values may also be JSON.
 
         Raises:
             ApiError: the broker rejected a batch; earlier batches were appended.
@@ -304,10 +250,11 @@ class ThreadedBroker(Controls):
             seconds: the timeout, in seconds.
 
         Raises:
+            LocalProtocolError: an event loop runs in this thread; see :attr:`asyncio`.
             TimeoutError: the timeout expired; the message describes the current state.
             LookupError: the topic exists, but the partition does not.
         """
-        return self._wait(self._enough_records(topic, count, partition), seconds)
+        return self._wait(self._conditions.enough_records(topic, count, partition), seconds)
 
     def wait_for_requests(
         self,
@@ -326,10 +273,11 @@ class ThreadedBroker(Controls):
             seconds: the timeout, in seconds.
 
         Raises:
+            LocalProtocolError: an event loop runs in this thread; see :attr:`asyncio`.
             ValueError: an API is unknown.
             TimeoutError: the timeout expired; the message describes the current state.
         """
-        return self._wait(self._enough_requests(apis, count, topic), seconds)
+        return self._wait(self._conditions.enough_requests(apis, count, topic), seconds)
 
     def wait_for_group(
         self,
@@ -343,14 +291,16 @@ class ThreadedBroker(Controls):
 
         Args:
             id: the group id; the group need not exist yet.
-            state: the state, by Kafka's name.
+            state: the state, by Kafka's name; ``Dead`` if there is no group.
             members: the exact number of members; None for any number.
             seconds: the timeout, in seconds.
 
         Raises:
+            LocalProtocolError: an event loop runs in this thread; see :attr:`asyncio`.
+            ValueError: there is no such state.
             TimeoutError: the timeout expired; the message describes the current state.
         """
-        return self._wait(self._group_in_state(id, state, members), seconds)
+        return self._wait(self._conditions.group_in_state(id, state, members), seconds)
 
     def wait_for_offset(
         self,
@@ -371,9 +321,10 @@ class ThreadedBroker(Controls):
             seconds: the timeout, in seconds.
 
         Raises:
+            LocalProtocolError: an event loop runs in this thread; see :attr:`asyncio`.
             TimeoutError: the timeout expired; the message describes the current state.
         """
-        return self._wait(self._committed(group, topic, partition, offset), seconds)
+        return self._wait(self._conditions.committed(group, topic, partition, offset), seconds)
 
     def wait_for_transaction(
         self, id: str, state: str, *, seconds: float = WAIT_SECONDS
@@ -386,12 +337,15 @@ class ThreadedBroker(Controls):
             seconds: the timeout, in seconds.
 
         Raises:
+            LocalProtocolError: an event loop runs in this thread; see :attr:`asyncio`.
             ValueError: there is no such state.
             TimeoutError: the timeout expired; the message describes the current state.
         """
-        return self._wait(self._transaction_in_state(id, state), seconds)
+        return self._wait(self._conditions.transaction_in_state(id, state), seconds)
 
     def _wait(self, condition: operations.Condition[T], seconds: float) -> T:
+        if not self._loop.is_here:
+            check_blocks_no_loop()
         found: T = self._loop.run(operations.wait_with_timeout, self._internals, condition, seconds)
         return found
 
@@ -428,8 +382,7 @@ def broker(
     Args:
         settings: Kafka's broker settings, by their dotted keys.
         brokers: the number of nodes, which share the same data.
-        topics: the topics to create at startup: a list of names, or a dict that maps each name
-            to a number of partitions or to a dict of ``partitions`` and topic configs.
+        topics: the topics to create at startup; see :func:`trionet.open_broker`.
         tls: whether the listener uses TLS, with a generated certificate.
         sasl: the mechanism with which clients must authenticate: ``PLAIN``, ``SCRAM-SHA-256`` or
             ``SCRAM-SHA-512``.
@@ -440,9 +393,9 @@ def broker(
         ConfigError: a setting is unknown, or its value is not allowed.
         OSError: a listener cannot be bound, or the data directory cannot be used.
         ApiError: a topic cannot be created.
-        TypeError: ``topics`` is invalid.
+        TypeError: ``settings`` or ``topics`` is of the wrong kind.
     """
-    new_topics = parse_topics(topics)
+    check_settings(settings)
     security = security_of(tls=tls, sasl=sasl)
     started: Future[tuple[ThreadedBroker, Callable[[], None]]] = Future()
     given_up: Future[None] = Future()  # done when the caller no longer waits for the start
@@ -462,12 +415,12 @@ def broker(
             given_up.add_done_callback(cancel)
             security.check({**(settings or {}), **keywords})
             merged = {**security.settings, **(settings or {}), **keywords}
-            async with open_broker(merged, brokers=brokers) as running:
-                await _prepare(running, new_topics, security)
+            async with open_broker(merged, brokers=brokers, topics=topics) as running:
+                await add_users(internals_of(running), security.client)
                 async with trio.open_nursery() as nursery:
-                    loop = _Loop(token, nursery, ended, threading.get_ident())
+                    loop = BrokerLoop(token, nursery, ended, threading.get_ident())
                     threaded = ThreadedBroker(running, loop, security.client, logged)
-                    # The caller may use the broker from here on; `_Loop` needs the open nursery.
+                    # The caller may use the broker from here on; the loop needs the open nursery.
                     started.set_result((threaded, lambda: token.run_sync_soon(stop.set)))
                     await stop.wait()
                     nursery.cancel_scope.cancel(reason="the broker is stopping")
@@ -518,13 +471,6 @@ def _errors_reported(threaded: ThreadedBroker) -> Iterator[None]:
         threaded.faults.explain(error)
         raise
     threaded.faults.raise_errors()
-
-
-async def _prepare(running: Broker, topics: NewTopics, security: Security) -> None:
-    inside = internals_of(running)
-    await add_users(inside, security.client)
-    for name, (partitions, configs) in topics.items():
-        await operations.create_topic(inside, name, partitions, configs)
 
 
 @contextmanager

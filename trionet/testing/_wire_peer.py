@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 
 import trio
 
+from .._util._trio_task import check_trio
 from ..protocol._codec import ApiVersionCodec, api_key_of, lookup, schema_versions
 from ..protocol._header import decode_response_header, encode_request_header, frame
 from ..protocol._wire import Chunk, Message
@@ -244,9 +245,11 @@ async def open_raw_peer(address: str, client_id: str | None = CLIENT_ID) -> Asyn
 
     Raises:
         OSError: the connection cannot be established.
+        RuntimeError: trio does not run the calling task.
 
     Cancellation: the connection is closed immediately.
     """
+    check_trio("clients", "a program without trio uses trionet.testing.raw_peer()")
     stream = await trio.open_tcp_stream(*host_and_port(address))
     async with stream:
         yield RawPeer(stream, client_id)

@@ -6,6 +6,7 @@ import socket
 import time
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -27,7 +28,7 @@ from support.calls import (
 )
 from support.client import connect
 from support.leaks import nothing_left_behind
-from trionet import Broker, ConfigError, open_broker
+from trionet import ApiError, Broker, ConfigError, open_broker
 from trionet.net.wire._close_reason import CloseReason
 from trionet.protocol import error_codes
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
@@ -80,6 +81,61 @@ async def test_settings_without_effect_are_named_once_at_the_start(
 
     assert 1 == caplog.text.count("settings without effect on a single node: num.replica.fetchers")
     assert 1 == caplog.text.count("not applied by this version: log.preallocate=true")
+
+
+async def test_topics_are_there_from_the_start() -> None:
+    topics = {"orders": 3, "audit": {"partitions": 2, "retention_ms": 1000}, "tea": None}
+    async with open_broker(topics=topics, num_partitions=4) as broker:
+        made = {each.name: each for each in broker._cluster.topics}
+
+        assert {"orders": 3, "audit": 2, "tea": 4} == {
+            name: each.partitions for name, each in made.items()
+        }
+        assert {"retention.ms": "1000"} == dict(made["audit"].configs)
+
+
+async def test_topics_are_on_all_brokers() -> None:
+    async with open_broker(brokers=3, topics=["orders"], num_partitions=3) as broker:
+        leaders = {broker.leader("orders", number) for number in range(3)}
+
+        assert set(broker.node_ids) == leaders
+
+
+async def test_a_topic_of_an_earlier_start_stays_as_it_is(tmp_path: Path) -> None:
+    for count in (2, 5):
+        async with open_broker(log_dirs=tmp_path, topics={"orders": count}) as broker:
+            [orders] = broker._cluster.topics
+
+            assert 2 == orders.partitions
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error", "text"),
+    [
+        ({"topics": "orders"}, TypeError, "invalid topics='orders'; expected a list of names"),
+        ({"topics": {"orders": "3"}}, TypeError, "expected a list of names, or a dict that maps"),
+        ({"topics": {"orders": 0}}, ApiError, "partition count 0 is not allowed"),
+        ({"topics": {"a": {"retention_m": 1}}}, ApiError, "the closest match is retention.ms"),
+        ({"topic": ["orders"]}, ConfigError, "topic: unknown key; the closest match is topics"),
+        ({"broker": 3}, ConfigError, "broker: unknown key; the closest match is brokers"),
+    ],
+)
+async def test_what_is_wrong_with_topics_is_said(
+    keywords: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        async with open_broker(**keywords):
+            pass
+
+
+@pytest.mark.parametrize("settings", ["orders", ["orders"]])
+async def test_topics_are_no_settings(settings: Any) -> None:
+    with pytest.raises(
+        TypeError,
+        match=r"expected settings as the first argument, .*; the topics to create are the keyword",
+    ):
+        async with open_broker(settings):
+            pass
 
 
 async def test_every_listener_is_served() -> None:

@@ -332,13 +332,6 @@ def test_the_token_does_not_show() -> None:
     assert TOKEN not in repr(settings)
 
 
-def test_without_h11_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "h11", None)
-
-    with pytest.raises(ConfigError, match=r"pip install trionet\[metrics\]"):
-        read(metrics_listener="http://127.0.0.1:0")
-
-
 def test_the_windows_of_rates_are_kafkas_settings() -> None:
     settings = read(metrics_num_samples=3, metrics_sample_window_ms=10_000)
 

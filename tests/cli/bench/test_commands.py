@@ -155,7 +155,7 @@ def test_fewer_records_than_were_asked_for_are_reported(
         (["produce", "orders", "--payload-file", "/nowhere"], 2, "No such file"),
         (["produce", "orders", "-X", "acks=2"], 2, "acks"),
         (["echo", "127.0.0.1"], 2, "HOST:PORT: invalid server '127.0.0.1'; expected host:port"),
-        (["echo", "127.0.0.1:1"], 1, "connection refused"),
+        (["echo", "127.0.0.1:1"], 1, "nothing listens at 127.0.0.1:1 (connection refused)"),
         (["echo", "127.0.0.1:1", "--serve", "127.0.0.1:0"], 2, "--serve cannot be combined"),
     ],
 )

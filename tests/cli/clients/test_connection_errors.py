@@ -19,7 +19,8 @@ import trustme
 import trionet
 from support.command_runs import Run
 from trionet.cli.clients import _admin as with_admin
-from trionet.cli.clients._admin import timeout_error
+from trionet.cli.clients import _first_response
+from trionet.cli.clients._first_response import timeout_error
 
 
 @attrs.frozen
@@ -34,6 +35,9 @@ class Waiting:
 
     def connection_problem(self) -> str:
         return self.problem
+
+    def connection_refusal(self) -> str:
+        return ""
 
 
 def said_of(client: Waiting) -> str:
@@ -63,7 +67,8 @@ COMMANDS = [("topics", "list"), ("consume", "t"), ("produce", "t"), ("dashboard"
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_a_wrong_password_is_reported_once(run: Run, words: tuple[str, ...]) -> None:
-    with trionet.testing.broker(sasl="PLAIN") as broker:
+    # The dashboard would read all that it prints from the local socket, where no password is asked.
+    with trionet.testing.broker(sasl="PLAIN", metrics_local_enable=False) as broker:
         settings = ["security.protocol=SASL_PLAINTEXT", "sasl.mechanism=PLAIN"]
         settings += ["sasl.username=tester", "sasl.password=wrong"]
         options = [word for setting in settings for word in ("-X", setting)]
@@ -131,8 +136,67 @@ def test_they_say_what_is_missing(
     assert f"({silent}: {cause})" in done.err
 
 
-def test_a_port_that_accepts_none_is_a_wrong_address(run: Run) -> None:
-    done = run("topics", "list", "-b", "127.0.0.1:1")
+WAIT = "-X default.api.timeout.ms=60000"
 
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (("topics", "list"), WAIT),
+        (("topics", "create", "t"), WAIT),
+        (("groups", "list"), WAIT),
+        (("groups", "describe", "g", "--watch"), WAIT),
+        (("configs", "describe", "topic", "t"), WAIT),
+        (("cluster", "describe"), WAIT),
+        (("transactions", "list"), WAIT),
+        (("produce", "t"), "-m 60"),
+        (("produce", "t", "--transactional-id", "x"), "-m 60"),
+        (("consume", "t"), "-m 60"),
+        (("consume", "t", "-e"), "-m 60"),
+        (("consume", "^t"), "-m 60"),
+        (("consume", "t", "-G", "g"), "-m 60"),
+        (("bench", "produce", "t"), ""),
+        (("bench", "consume", "t"), ""),
+    ],
+    ids=" ".join,
+)
+def test_a_port_where_nothing_listens_is_named_as_typed_in_one_line(
+    run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], advice: str
+) -> None:
+    monkeypatch.setattr(_first_response, "REFUSED_SECONDS", 0.3)
+
+    done = run(*words, "-b", "localhost:1", stdin="a\n")
+
+    [line] = done.err.splitlines()
+    assert (1, "") == (done.status, done.out)
+    assert line.startswith(f"trionet {words[0]}")
+    assert ": nothing listens at localhost:1 (connection refused); gave up after 0.3 s (-b" in line
+    assert line.endswith(f", {advice} waits longer)" if advice else "(-b sets the address)")
+
+
+def test_a_name_that_does_not_resolve_is_named_in_one_line(run: Run) -> None:
+    done = run("topics", "list", "-b", "kafka.invalid")
+
+    [line] = done.err.splitlines()
     assert 1 == done.status
-    assert "(127.0.0.1:1: connection refused)" in done.err
+    assert "no bootstrap broker could be reached (kafka.invalid:9092: name does not res" in line
+
+
+def test_a_limit_in_a_file_is_no_wish_to_wait_where_nothing_listens(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(_first_response, "REFUSED_SECONDS", 0.3)
+    file = tmp_path / "client.properties"
+    file.write_text("default.api.timeout.ms=60000\n")
+
+    done = run("topics", "list", "-b", "127.0.0.1:1", "-F", str(file))
+
+    assert "nothing listens at 127.0.0.1:1" in done.err
+
+
+def test_a_limit_on_the_command_line_is_one(run: Run) -> None:
+    limit = ["-X", "default.api.timeout.ms=300"]
+
+    done = run("topics", "list", "-b", "127.0.0.1:1", *limit)
+
+    assert "the call did not succeed within default.api.timeout.ms (0.3 s)" in done.err

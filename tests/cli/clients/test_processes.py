@@ -87,7 +87,7 @@ def test_without_a_broker_it_says_so_and_ends() -> None:
 
 def test_ctrl_c_ends_a_command_that_waits() -> None:
     process = subprocess.Popen(
-        [*COMMAND, "topics", "list", *NOBODY],
+        [*COMMAND, "topics", "list", *NOBODY, "-X", "default.api.timeout.ms=60000"],
         env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

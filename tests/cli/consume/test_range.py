@@ -4,26 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from support.cli_records import batch_of
-from trionet.cli.consume._range import (
-    Bounds,
-    Ends,
-    From,
-    Place,
-    Span,
-    offset_at,
-    outside,
-    part,
-    partitions,
-    reset_of,
-    span,
-)
+from trionet.cli.consume._range import Span, outside, part, partitions, reset_of, span
 from trionet.client._topic_partition import TopicPartition
+from trionet.client.consumer._range import BEGINNING, END, Bounds, From, Place
 from trionet.errors import ConfigError
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -31,8 +19,6 @@ NOW_MS = 1772366400000
 HOUR = 3_600_000
 DAY = 24 * HOUR
 MAY = 1714521600000  # the first of it, in 2024
-BEGINNING = Place(From.BEGINNING)
-END = Place(From.END)
 
 
 def offset(number: int) -> Place:
@@ -103,29 +89,6 @@ def test_any_text_is_a_span_or_an_error(text: str) -> None:
         pass
 
 
-@pytest.mark.parametrize(
-    ("place", "found"),
-    [
-        (BEGINNING, 20),
-        (Place(From.BEGINNING, 5), 25),
-        (Place(From.BEGINNING, 500), 50),
-        (END, 50),
-        (Place(From.END, 5), 45),
-        (Place(From.END, 500), 20),
-        (offset(30), 30),
-        (offset(3), 20),
-        (offset(300), 50),
-        (time(0), 33),
-    ],
-)
-def test_a_place_is_an_offset_within_the_log(place: Place, found: int) -> None:
-    assert found == offset_at(place, 20, 50, 33)
-
-
-def test_a_time_after_all_records_is_the_end() -> None:
-    assert 50 == offset_at(time(0), 20, 50, None)
-
-
 def test_partitions_are_numbers_and_ranges() -> None:
     assert {0, 3, 4, 5} == partitions("0,3-5")
 
@@ -137,49 +100,6 @@ def test_what_are_no_partitions_is_reported(text: str) -> None:
 
 
 FIRST = TopicPartition("orders", 3)
-SECOND = TopicPartition("orders", 4)
-
-
-def test_partitions_with_nothing_to_read_have_come_to_their_end() -> None:
-    ends = Ends.of({FIRST: Bounds(5, 5, 9), SECOND: Bounds(5, 6, 9)})
-
-    assert ends is not None
-    assert {SECOND: 6} == ends.left
-
-
-def test_without_an_end_there_is_none() -> None:
-    assert Ends.of({FIRST: Bounds(5, None, 9)}) is None
-
-
-def test_records_beyond_the_end_are_not_wanted() -> None:
-    ends = Ends({FIRST: 12})
-
-    assert 2 == ends.count(batch_of([(None, b"")] * 5, first=10))
-    assert {} == ends.left
-    assert 0 == ends.count(batch_of([(None, b"")] * 5, first=15))
-
-
-def test_the_end_is_reached_with_the_last_record_before_it() -> None:
-    ends = Ends({FIRST: 12})
-
-    assert 1 == ends.count(batch_of([(None, b"")], first=10))
-    assert {FIRST: 12} == ends.left
-    assert 1 == ends.count(batch_of([(None, b"")], first=11))
-    assert {} == ends.left
-
-
-def test_offsets_may_be_missing_around_the_end() -> None:
-    batch = attrs.evolve(batch_of([(None, b"")] * 3), offsets=[5, 9, 14])
-
-    assert 2 == Ends({FIRST: 12}).count(batch)
-
-
-def test_the_end_may_be_reached_without_a_record() -> None:
-    ends = Ends({FIRST: 12, SECOND: 12})
-
-    ends.look({FIRST: 12, SECOND: None}.get)
-
-    assert {SECOND: 12} == ends.left
 
 
 def test_a_part_of_a_batch() -> None:
@@ -193,11 +113,11 @@ def test_a_part_of_a_batch() -> None:
 def test_an_offset_that_is_not_there_is_reported() -> None:
     span = Span(Place(From.OFFSET, 3))
 
-    told = outside(span, FIRST, Bounds(20, None, 50), 20)
+    told = outside(span, FIRST, Bounds(20, None, 20, 50))
 
     assert "orders [3]: offset 3 is out of range (20 to 50); starting at 20" == told
-    assert outside(span, FIRST, Bounds(3, None, 50), 0) is None
-    assert outside(Span(Place(From.END, 3)), FIRST, Bounds(20, None, 50), 20) is None
+    assert outside(span, FIRST, Bounds(3, None, 0, 50)) is None
+    assert outside(Span(Place(From.END, 3)), FIRST, Bounds(20, None, 20, 50)) is None
 
 
 def test_a_group_begins_at_either_end_or_where_it_was() -> None:

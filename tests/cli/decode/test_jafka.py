@@ -18,6 +18,13 @@ from trionet.cli.decode._output import document, entry_lines
 from trionet.cli.decode._sources import Kind, source_of
 from trionet.cli.main import main
 from trionet.jafka._codec import (
+    encode_count,
+    encode_offsets,
+    encode_request,
+    encode_response,
+    response_head,
+)
+from trionet.jafka._requests import (
     CreaterRequest,
     DeleterRequest,
     FetchRequest,
@@ -26,11 +33,6 @@ from trionet.jafka._codec import (
     MultiProducerRequest,
     OffsetRequest,
     ProducerRequest,
-    encode_count,
-    encode_offsets,
-    encode_request,
-    encode_response,
-    response_head,
 )
 
 DEMO = entry(b"demo")

@@ -142,6 +142,7 @@ def _literals(hint: object) -> tuple[object, ...]:
         ("linger.mss", "linger.mss: unknown key; the closest match is linger.ms"),
         ("linger_mss", "linger.mss: unknown key; the closest match is linger.ms"),
         ("quality", "quality: unknown key"),
+        ("topic", "topic: unknown key; a topic is the first argument of send()"),
         (
             "queue.buffering.max.ms",
             "queue.buffering.max.ms is librdkafka's name; use Kafka's: linger.ms",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -163,6 +165,60 @@ async def test_a_consumer_that_is_closed_says_so(autojump_clock: MockClock) -> N
             consumer.subscribe("t")
         with pytest.raises(trio.ClosedResourceError):
             consumer.assign([T0])
+
+
+async def result_of(method: Callable[..., Any], *arguments: Any) -> Any:
+    """Of a method that may be async."""
+    found = method(*arguments)
+    return await found if inspect.isawaitable(found) else found
+
+
+ITERABLE = r"expected an iterable such as \[TopicPartition\(.*\)\], not"
+NO_PARTITION = r"invalid partition .*: expected TopicPartition\(topic, number\)"
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments", "text"),
+    [
+        ("subscribe", [5], "invalid topics 5: expected a topic name, such as 'orders', names, .*"),
+        ("subscribe", [b"t"], "invalid topics b't': expected a topic name"),
+        ("subscribe", [T0], "invalid topics .*: expected a topic name"),
+        ("subscribe", [[b"t"]], "topic must be str, not bytes: b't'"),
+        ("assign", ["t"], f"{ITERABLE} 't'"),
+        ("assign", [5], f"{ITERABLE} 5"),
+        ("assign", [T0], f"{ITERABLE} a single partition"),
+        ("assign", [["t"]], NO_PARTITION),
+        ("assign", [["to"]], NO_PARTITION),
+        ("assign", [[("t", "0")]], r"the number in \('t', '0'\) must be int, not str: '0'"),
+        ("pause", ["t"], NO_PARTITION),
+        ("pause", [[T0]], r"each partition is an argument of its own; write a \* before \[Topic"),
+        ("resume", [5], NO_PARTITION),
+        ("resume", [{T0}], "each partition is an argument of its own"),
+        ("seek", ["t", 0], NO_PARTITION),
+        ("seek", [T0, "0"], "offset must be int, not str: '0'"),
+        ("seek", [T0, 0, None], "leader_epoch must be int, not NoneType: None"),
+        ("seek_to_beginning", ["t"], NO_PARTITION),
+        ("seek_to_end", [[T0]], "each partition is an argument of its own"),
+        ("position", ["t"], NO_PARTITION),
+        ("lag", [[T0]], NO_PARTITION),
+        ("commit", [[T0]], "expected offsets such as .* not .TopicPartition"),
+        ("commit", [{T0: "5"}], "offset must be int, not str: '5'"),
+        ("committed", ["t"], f"{ITERABLE} 't'"),
+        ("offsets_for_times", [[T0]], "expected timestamps such as"),
+        ("offsets_for_times", [{T0: 1.5}], "a timestamp must be int, not float: 1.5"),
+        ("beginning_offsets", [T0], f"{ITERABLE} a single partition"),
+        ("end_offsets", ["t"], f"{ITERABLE} 't'"),
+        ("partitions_of", [["t"]], r"topic must be str, not list: \['t'\]"),
+    ],
+)
+async def test_who_names_nonsense_is_told_what_to_write(
+    autojump_clock: MockClock, call: str, arguments: list[Any], text: str
+) -> None:
+    network = MemoryNetwork()
+    async with open_consumer("host:1", MEMBER, network=network) as consumer:
+        method = getattr(consumer, call)
+        with pytest.raises(TypeError, match=text):
+            await result_of(method, *arguments)
 
 
 # What is there no more.

@@ -7,9 +7,10 @@ import trio
 from trio.testing import MockClock
 
 from support.scripted_logs import Logs
+from trionet import open_broker, open_producer
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer._open_consumer import open_consumer
-from trionet.errors import CallTimedOutError
+from trionet.errors import CallTimedOutError, DisconnectedError
 from trionet.testing import MemoryNetwork
 
 T0 = TopicPartition("t", 0)
@@ -23,10 +24,14 @@ async def test_loop_that_never_reached_a_broker_ends_with_the_cause(
     """Waiting for ever would hide a wrong address or protocol."""
     async with open_consumer(NOWHERE, network=network) as consumer:
         consumer.assign([T0])
-        with pytest.raises(CallTimedOutError, match=CAUSE):
+        with pytest.raises(CallTimedOutError, match=CAUSE) as raised:
             await anext(aiter(consumer))
 
         assert 60 == pytest.approx(trio.current_time())
+        cause = raised.value.__cause__
+        assert "could not connect to 10.0.0.9:9092 (bootstrap): connection refused" == str(cause)
+        assert isinstance(cause, DisconnectedError)
+        assert isinstance(cause.__cause__, ConnectionRefusedError)
         with pytest.raises(CallTimedOutError, match=CAUSE):  # and it may be tried again
             await consumer.next_batch()
         assert 120 == pytest.approx(trio.current_time())
@@ -83,3 +88,24 @@ async def test_topic_that_does_not_exist_is_waited_for(
             await anext(aiter(consumer))
 
         assert waiting.cancelled_caught
+
+
+async def test_group_whose_brokers_have_gone_is_left_soon(
+    network: MemoryNetwork, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its program says why the last commit is missing, instead of seeming to hang."""
+    address = "10.0.0.5:9092"
+    async with open_consumer(
+        address, network=network, group_id="g", topics="t", auto_offset_reset="earliest"
+    ) as consumer:
+        async with open_broker({"listeners": f"PLAINTEXT://{address}"}, network=network):
+            async with open_producer(address, network=network) as producer:
+                await producer.send("t", b"one")
+            await anext(aiter(consumer))
+        left_at = trio.current_time()
+
+    assert 5 == pytest.approx(trio.current_time() - left_at, abs=0.1)
+    assert (
+        "group g: the offsets of the last records were not committed, so they will be read again:"
+        " no bootstrap broker could be reached (10.0.0.5:9092: connection refused)"
+    ) in caplog.messages

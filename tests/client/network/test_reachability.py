@@ -23,13 +23,15 @@ import trio
 from trio.testing import MockClock
 
 import trionet
+from support.scripted_node import Hangup, ScriptedNode
 from support.secured_clients import tls_listener
 from support.tls import authority
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.network._cluster import COORDINATOR_ID_BASE, Cluster, Node
 from trionet.client.network._open_client import open_network_client
 from trionet.client.network._reachability import Reachability
-from trionet.errors import CallTimedOutError, TrionetError
+from trionet.errors import AuthenticationError, CallTimedOutError, TrionetError
+from trionet.testing import MemoryNetwork
 
 SERVERS = Cluster.bootstrap([("one", 9092), ("two", 9092)])
 ONE, TWO = SERVERS.nodes.values()
@@ -165,19 +167,76 @@ def test_a_broker_that_left_the_cluster_is_forgotten(reachability: Reachability)
     assert "" == reachability.problem(KNOWN)
 
 
+# What the system said, and a refusal by all.
+
+ECONNREFUSED = ConnectionRefusedError(111, "Connection refused")
+
+
+def test_an_error_has_what_the_system_said_as_its_cause(reachability: Reachability) -> None:
+    error = reachability.failed(ONE, REFUSED, ECONNREFUSED)
+
+    assert "could not connect to one:9092 (bootstrap): connection refused" == str(error)
+    assert ECONNREFUSED is error.__cause__
+    assert error is reachability.error(SERVERS)
+
+
+def test_nothing_listens_where_all_bootstrap_servers_refuse(reachability: Reachability) -> None:
+    reachability.failed(ONE, REFUSED, ECONNREFUSED)
+    assert "" == reachability.refusal(SERVERS)  # the other may still respond
+    reachability.failed(TWO, REFUSED, ECONNREFUSED)
+
+    expected = "nothing listens at one:9092 or two:9092 (connection refused)"
+    assert expected == reachability.refusal(SERVERS)
+
+
+def test_silence_is_no_refusal(reachability: Reachability) -> None:
+    reachability.failed(ONE, REFUSED, ECONNREFUSED)
+    reachability.silent(TWO, "no response to the TCP connect within 2 s")
+
+    assert "" == reachability.refusal(SERVERS)
+
+
+def test_refusals_of_several_kinds_are_named_each(reachability: Reachability) -> None:
+    reachability.failed(ONE, REFUSED, ECONNREFUSED)
+    unknown = socket.gaierror(socket.EAI_NONAME, "unknown")
+    reachability.failed(TWO, "name does not resolve (unknown)", unknown)
+
+    assert reachability.problem(SERVERS) == reachability.refusal(SERVERS)
+
+
+def test_rejected_credentials_are_a_refusal(reachability: Reachability) -> None:
+    for each in (ONE, TWO):
+        reachability.failed(each, "invalid password", AuthenticationError("invalid password"))
+
+    assert reachability.problem(SERVERS) == reachability.refusal(SERVERS) != ""
+
+
+@pytest.mark.parametrize("because", [None, socket.gaierror(socket.EAI_AGAIN, "try again")])
+def test_what_a_starting_container_looks_like_is_no_refusal(
+    reachability: Reachability, because: OSError | None
+) -> None:
+    reachability.failed(ONE, REFUSED, ECONNREFUSED)
+    reachability.failed(TWO, "the connection was closed, or its name is not known yet", because)
+
+    assert "" == reachability.refusal(SERVERS)
+
+
+def test_a_broker_that_refuses_is_not_where_the_client_begins(reachability: Reachability) -> None:
+    reachability.failed(BROKER, REFUSED, ECONNREFUSED)
+
+    assert "" == reachability.refusal(KNOWN)
+    assert "" == reachability.refusal(SERVERS)
+
+
 # Waits.
 
 
-def a_problem() -> str:
-    return "nothing works"
-
-
-def no_problem() -> str:
-    return ""
+def bootstrap() -> Cluster:
+    return SERVERS
 
 
 async def wait(reachability: Reachability) -> None:
-    with reachability.until_reached(60, a_problem):
+    with reachability.until_reached(60, bootstrap):
         await trio.sleep_forever()
 
 
@@ -186,15 +245,18 @@ async def test_a_wait_ends_if_no_broker_was_ever_reached(
 ) -> None:
     """A bootstrap server is not yet a broker of the cluster."""
     reachability.reached(ONE)
-    with pytest.raises(CallTimedOutError, match="= 60000: nothing works"):
+    failure = reachability.failed(TWO, REFUSED)
+    with pytest.raises(CallTimedOutError, match=r"= 60000: no bootstrap broker .* two") as raised:
         await wait(reachability)
 
     assert 60 == trio.current_time()
+    assert failure is raised.value.__cause__
 
 
 async def test_short_waits_add_up_and_begin_anew_after_the_error(
     autojump_clock: MockClock, reachability: Reachability
 ) -> None:
+    reachability.failed(ONE, REFUSED)
     for expected in (60, 120):
         while trio.current_time() < expected - 7:
             with trio.move_on_after(7):
@@ -208,15 +270,17 @@ async def test_short_waits_add_up_and_begin_anew_after_the_error(
 async def test_a_wait_goes_on_once_a_broker_was_reached(
     autojump_clock: MockClock, reachability: Reachability
 ) -> None:
+    reachability.failed(ONE, REFUSED)
+
     async def respond() -> None:
         await trio.sleep(59)
         reachability.reached(BROKER)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(respond)
-        with reachability.until_reached(60, a_problem):
+        with reachability.until_reached(60, bootstrap):
             await trio.sleep(1000)
-        with reachability.until_reached(60, a_problem):
+        with reachability.until_reached(60, bootstrap):
             await trio.sleep(1000)
 
 
@@ -224,7 +288,7 @@ async def test_a_wait_with_nothing_wrong_is_begun_again(
     autojump_clock: MockClock, reachability: Reachability
 ) -> None:
     """As for a topic that does not exist yet: its caller loops."""
-    with reachability.until_reached(60, no_problem):
+    with reachability.until_reached(60, bootstrap):
         await trio.sleep(1000)
 
     assert 60 == trio.current_time()
@@ -414,10 +478,10 @@ CALLS: list[Callable[[Trouble], Awaitable[None]]] = [
 ]
 
 
-async def error_of(call: Callable[[Trouble], Awaitable[None]], trouble: Trouble) -> str:
+async def error_of(call: Callable[[Trouble], Awaitable[None]], trouble: Trouble) -> TrionetError:
     with pytest.raises(TrionetError) as raised:
         await call(trouble)
-    return str(raised.value)
+    return raised.value
 
 
 @pytest.mark.parametrize("cause", CAUSES)
@@ -425,7 +489,7 @@ async def test_errors_and_the_log_name_host_port_and_cause(
     cause: Callable[[], AbstractAsyncContextManager[Trouble]], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Each client logs it once, however often it tries."""
-    errors: dict[str, str] = {}
+    errors: dict[str, TrionetError] = {}
 
     async def note(call: Callable[[Trouble], Awaitable[None]], trouble: Trouble) -> None:
         errors[call.__name__] = await error_of(call, trouble)
@@ -435,8 +499,9 @@ async def test_errors_and_the_log_name_host_port_and_cause(
             nursery.start_soon(note, call, trouble)
 
     for error in errors.values():
-        assert trouble.address in error
-        assert trouble.cause in error
+        for each in (error, error.__cause__):
+            assert trouble.address in str(each)
+            assert trouble.cause in str(each)
     warnings = [
         each.getMessage()
         for each in caplog.records
@@ -478,3 +543,26 @@ async def test_connection_that_ends_before_the_response_to_api_versions_is_a_war
     assert logging.WARNING == record.levelno
     assert f"could not connect to 127.0.0.1:{port} (bootstrap): " in record.getMessage()
     assert cause in record.getMessage()
+
+
+async def test_broker_that_has_responded_before_and_stops_is_not_set_up_otherwise(
+    network: MemoryNetwork, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """While it stops, it may accept a connection that it closes at once."""
+    node = ScriptedNode(network)
+    async with (
+        node.listening(),
+        open_network_client(node.address, network=network) as client,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(client.run)
+        await client.until_updated()
+        node.replies["ApiVersions"] = lambda _: Hangup()
+        await node.seen[-1].stream.aclose()
+        while not caplog.text:
+            await client.until_polled()
+        nursery.cancel_scope.cancel()
+
+    assert ["could not connect to 10.0.0.1:9092 (node 1): the peer closed the connection"] == (
+        caplog.messages
+    )

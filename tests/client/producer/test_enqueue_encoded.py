@@ -13,18 +13,22 @@ from trionet.errors import LocalProtocolError, MetadataTimeoutError
 from trionet.protocol import error_codes
 from trionet.protocol.records import _implementation as implementation
 from trionet.protocol.records._types import EncodedRecords
+from trionet.testing import MemoryNetwork
 
 VALUES = [b"%04d" % number + b"x" * 96 for number in range(1000)]
 
 
-def encoded(values: list[bytes], count: int = 100) -> list[EncodedRecords]:
-    """The values, so many in each batch."""
+def encoded(
+    values: list[bytes], partition: int | None = 0
+) -> list[tuple[int | None, EncodedRecords]]:
+    """The values, a hundred in each batch, and the partition."""
+    count = 100
     batches = []
     for start in range(0, len(values), count):
         builder = implementation.writer.BatchBuilder()
         for each in values[start : start + count]:
             builder.append(0, None, each, [("h", each[:4])])
-        batches.append(EncodedRecords(b"".join(builder.chunks()), builder.count))
+        batches.append((partition, EncodedRecords(b"".join(builder.chunks()), builder.count)))
     return batches
 
 
@@ -35,7 +39,7 @@ async def test_records_are_written_whole_and_with_the_time_of_the_call(codec: st
         open_producer(broker.bootstrap_servers, {"compression.type": codec}) as producer,
         open_consumer(broker.bootstrap_servers, {"auto.offset.reset": "earliest"}) as consumer,
     ):
-        deliveries = await producer._enqueue_encoded("t", encoded(VALUES), partition=0)
+        deliveries = await producer._enqueue_encoded("t", encoded(VALUES))
         await producer.flush()
         consumer.assign([TopicPartition("t", 0)])
         records = [await anext(consumer) for _ in VALUES]
@@ -55,7 +59,7 @@ async def test_records_of_other_calls_keep_their_places(
         for start in range(0, len(VALUES), 250):
             await producer.enqueue_batch("t", VALUES[start : start + 50], partition=0)
             part = VALUES[start + 50 : start + 249]
-            await producer._enqueue_encoded("t", encoded(part), partition=0)
+            await producer._enqueue_encoded("t", encoded(part))
             _ = await producer.enqueue("t", VALUES[start + 249], partition=0)
 
     assert VALUES == leaders.values()
@@ -66,7 +70,7 @@ async def test_more_than_the_memory_holds_goes_by_and_by(
 ) -> None:
     settings = attrs.evolve(AT_ONCE, buffer_bytes=25_000)
     async with leaders.producer(settings) as producer:
-        deliveries = await producer._enqueue_encoded("t", encoded(VALUES), partition=0)
+        deliveries = await producer._enqueue_encoded("t", encoded(VALUES))
 
     assert VALUES == leaders.values()
     assert list(range(len(VALUES))) == deliveries.offsets()
@@ -77,7 +81,7 @@ async def test_batches_without_a_partition_are_spread() -> None:
         open_broker(num_partitions=3) as broker,
         open_producer(broker.bootstrap_servers, {"batch.size": "12000"}) as producer,
     ):
-        deliveries = await producer._enqueue_encoded("t", encoded(VALUES))
+        deliveries = await producer._enqueue_encoded("t", encoded(VALUES, None))
         await producer.flush()
 
     starts = range(0, len(VALUES), 100)
@@ -86,12 +90,26 @@ async def test_batches_without_a_partition_are_spread() -> None:
     assert 1 < len(set.union(*parts))
 
 
+async def test_a_request_has_a_batch_of_each_partition(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    """Not one batch each, which costs a broker and the producer as many requests."""
+    leaders = Leaders(network, topics={"t": 3})
+    batches = [each for partition in range(3) for each in encoded(VALUES, partition)]
+    async with leaders.producer(AT_ONCE) as producer:
+        await producer._enqueue_encoded("t", batches)
+
+    assert {("t", 0): VALUES, ("t", 1): VALUES, ("t", 2): VALUES} == leaders.log
+    requests = [each for each in leaders.nodes[1].seen if each.name == "Produce"]
+    assert [3] * 10 == [len(each.body.topic_data[0].partition_data) for each in requests]
+
+
 async def test_a_batch_that_a_leader_finds_too_large_is_split(
     autojump_clock: MockClock, leaders: Leaders
 ) -> None:
     leaders.answers = [refusal(error_codes.MESSAGE_TOO_LARGE)]
     async with leaders.producer(AT_ONCE) as producer:
-        deliveries = await producer._enqueue_encoded("t", encoded(VALUES[:100]), partition=0)
+        deliveries = await producer._enqueue_encoded("t", encoded(VALUES[:100]))
 
     assert VALUES[:100] == leaders.values()
     assert list(range(100)) == deliveries.offsets()
@@ -103,7 +121,7 @@ async def test_of_a_call_with_a_batch_too_large_nothing_is_written(
     batches = [*encoded(VALUES[:10]), *encoded([b"x" * 2_000_000])]
     async with leaders.producer(AT_ONCE) as producer:
         with pytest.raises(RecordTooLargeError, match=r"max\.request\.size"):
-            await producer._enqueue_encoded("t", batches, partition=0)
+            await producer._enqueue_encoded("t", batches)
 
     assert [] == leaders.values()
 
@@ -113,7 +131,7 @@ async def test_a_topic_that_does_not_exist_is_waited_for(
 ) -> None:
     async with leaders.producer(AT_ONCE) as producer:
         with pytest.raises(MetadataTimeoutError, match="none"):
-            await producer._enqueue_encoded("none", encoded(VALUES[:10]))
+            await producer._enqueue_encoded("none", encoded(VALUES[:10], None))
 
 
 async def test_records_that_are_not_sent_are_withdrawn_when_the_call_is_cancelled(
@@ -122,7 +140,7 @@ async def test_records_that_are_not_sent_are_withdrawn_when_the_call_is_cancelle
     settings = attrs.evolve(AT_ONCE, buffer_bytes=25_000, linger_seconds=5)
     async with leaders.producer(settings) as producer:
         with trio.move_on_after(0) as scope:
-            await producer._enqueue_encoded("t", encoded(VALUES), partition=0)
+            await producer._enqueue_encoded("t", encoded(VALUES))
         assert scope.cancelled_caught
         _ = await producer.enqueue("t", b"last", partition=0)
 
@@ -139,8 +157,8 @@ async def test_outside_of_a_transaction_nothing_is_written() -> None:
         open_producer(broker.bootstrap_servers, config) as producer,
     ):
         with pytest.raises(LocalProtocolError):
-            await producer._enqueue_encoded("t", encoded(VALUES), partition=0)
+            await producer._enqueue_encoded("t", encoded(VALUES))
         async with producer.transaction():
-            deliveries = await producer._enqueue_encoded("t", encoded(VALUES), partition=0)
+            deliveries = await producer._enqueue_encoded("t", encoded(VALUES))
 
     assert list(range(len(VALUES))) == deliveries.offsets()

@@ -14,18 +14,15 @@ from trionet import MetadataTimeoutError, UndeliveredError, open_producer
 from trionet.errors import LocalProtocolError
 from trionet.testing import MemoryNetwork
 
-# Compiled code looks at the types of most arguments itself, and says so in its own words.
-COMPILED = "object expected; got"
-
 Case = tuple[Any, type[Exception], str]
 
 FIELDS: list[Case] = [
-    ({"topic": 7}, TypeError, f"topic must be str, not int|{COMPILED}"),
-    ({"topic": b"t"}, TypeError, f"topic must be str, not bytes|{COMPILED}"),
+    ({"topic": 7}, TypeError, "topic must be str, not int"),
+    ({"topic": b"t"}, TypeError, "topic must be str, not bytes"),
     ({"topic": "x" * 250}, ValueError, "250 characters; at most 249 are allowed"),
     ({"topic": "\ud800"}, ValueError, r"'\\ud800', cannot be encoded as UTF-8"),
-    ({"partition": "0"}, TypeError, f"partition must be int or None, not str|{COMPILED}"),
-    ({"partition": 0.0}, TypeError, f"partition must be int or None, not float|{COMPILED}"),
+    ({"partition": "0"}, TypeError, "partition must be int or None, not str"),
+    ({"partition": 0.0}, TypeError, "partition must be int or None, not float"),
     ({"partition": -1}, ValueError, "partition must be 0 or more, or None, not -1"),
 ]
 HEADERS: list[Case] = [
@@ -45,14 +42,12 @@ HEADERS: list[Case] = [
 OF_ONE: list[Case] = [
     *FIELDS,
     *[({"headers": headers}, error, f"the headers.* {text}") for headers, error, text in HEADERS],
-    (
-        {"value": "text"},
-        TypeError,
-        f"the value must be bytes or None, not str; .*encode|{COMPILED}",
-    ),
-    ({"key": 7}, TypeError, f"the key must be bytes or None, not int|{COMPILED}"),
-    ({"timestamp": "1"}, TypeError, f"the timestamp must be int, .* not str|{COMPILED}"),
-    ({"timestamp": 1.5}, TypeError, f"the timestamp must be int, .* not float|{COMPILED}"),
+    ({"value": "text"}, TypeError, r"the value must be bytes or None, not str; .*\.encode\(\)"),
+    ({"value": {"a": 1}}, TypeError, "the value must be bytes or None, not dict"),
+    ({"key": "text"}, TypeError, r"the key must be bytes or None, not str; .*\.encode\(\)"),
+    ({"key": 7}, TypeError, "the key must be bytes or None, not int"),
+    ({"timestamp": "1"}, TypeError, "the timestamp must be int, .* not str"),
+    ({"timestamp": 1.5}, TypeError, "the timestamp must be int, .* not float"),
     ({"timestamp": -1}, ValueError, "the timestamp must be 0 or more, .* not -1"),
 ]
 OF_MANY: list[Case] = [
@@ -95,6 +90,17 @@ async def test_record_that_cannot_be_is_refused_and_harms_no_other(
         assert before.is_done
 
     assert [b"first", b"before", b"last"] == leaders.values()
+
+
+@pytest.mark.parametrize("kind", [bytearray, memoryview])
+async def test_what_is_like_bytes_is_as_good(
+    kind: type, autojump_clock: MockClock, leaders: Leaders
+) -> None:
+    async with leaders.producer(AT_ONCE) as producer:
+        await producer.send("t", kind(b"first"), key=kind(b"k"))
+        await (await producer.enqueue("t", kind(b"last")))
+
+    assert [b"first", b"last"] == leaders.values()
 
 
 @pytest.mark.parametrize(("fields", "error", "text"), OF_MANY)

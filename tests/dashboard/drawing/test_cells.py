@@ -11,13 +11,11 @@ from trionet.dashboard.drawing._cells import (
     UNICODE,
     Glyphs,
     bar,
-    columns_chart,
     fit,
     fit_sanitized,
     heat,
     sanitized,
     shares,
-    sparkline,
 )
 
 GLYPHS = pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
@@ -71,20 +69,6 @@ def test_what_is_cut_ends_with_an_ellipsis() -> None:
     assert "  ab" == fit("ab", 4, right=True)
 
 
-def test_a_sparkline_has_the_newest_at_the_right() -> None:
-    assert "   ▁▂▅█" == sparkline([0, 1, 4, 7], 7)
-    assert "▅█" == sparkline([0, 1, 4, 7], 2)
-    assert "_:.#" == sparkline([0, 2, 0.01, 7], 4, ASCII)
-    assert "▁ █" == sparkline([0, None, 1], 3)
-    assert "    " == sparkline([], 4)
-    assert "" == sparkline([1], 0)
-
-
-@given(st.lists(st.none() | st.floats(0, 1e12), max_size=50), st.integers(0, 30))
-def test_a_sparkline_is_as_wide_as_it_should_be(values: list[float | None], width: int) -> None:
-    assert width == len(sparkline(values, width))
-
-
 @pytest.mark.parametrize(
     ("fraction", "shown"),
     [(0, "░░░░"), (0.001, "█░░░"), (0.5, "██░░"), (1, "████"), (7, "████"), (-1, "░░░░")],
@@ -106,11 +90,6 @@ def test_shares_have_the_width_in_all(parts: list[float], width: int) -> None:
 
     assert (width if sum(parts) > 0 else 0) == sum(found)
     assert all(each >= 0 for each in found)
-
-
-def test_a_chart_of_columns_stands_on_its_last_line() -> None:
-    assert ["  █", "▁▄█"] == [line.replace("▂", "▁") for line in columns_chart([0.1, 4, 16], 2)]
-    assert ["   ", "   "] == columns_chart([0, 0, 0], 2)
 
 
 def test_a_heat_strip_is_denser_where_there_is_more() -> None:

@@ -3,14 +3,18 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Callable
 from xml.etree import ElementTree
 
 import attrs
+import pytest
 
 from support.dashboard_model import HOSTILE_NAMES, busy_model, full_model
+from trionet.dashboard.drawing import _palette as palette
 from trionet.dashboard.drawing._cells import UNICODE, Frame
 from trionet.dashboard.drawing._export import as_csv, as_html, as_json, as_svg, as_text
 from trionet.dashboard.drawing._table import Column, Table
+from trionet.dashboard.drawing._themes import LOOKS, THEMES
 from trionet.dashboard.ui._screen import draw
 from trionet.dashboard.ui._ui import Ui
 from trionet.dashboard.views import all_views
@@ -75,3 +79,14 @@ def test_a_text_has_no_blanks_at_its_ends() -> None:
     assert all(line == line.rstrip() for line in text.split("\n"))
     assert text.endswith("\n")
     assert not text.endswith("\n\n")
+
+
+@pytest.mark.parametrize("name", THEMES)
+@pytest.mark.parametrize("picture", [as_svg, as_html])
+def test_a_picture_has_the_colours_of_its_theme(
+    picture: Callable[[Frame, str], str], name: str
+) -> None:
+    text = picture(frame(), name)
+
+    found = {theme: LOOKS[theme].texts[palette.KEY] in text for theme in THEMES}
+    assert {theme: theme == name for theme in THEMES} == found

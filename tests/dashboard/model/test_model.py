@@ -9,9 +9,13 @@ import pytest
 
 from trionet.dashboard.model import _snapshot as readings
 from trionet.dashboard.model._model import Model
-from trionet.dashboard.model._rows import GroupRow, MemberRow, QuotaRow, Section
+from trionet.dashboard.model._rows import GroupRow, MemberRow, QuotaRow
+from trionet.dashboard.model._section import Section
 from trionet.dashboard.model._snapshot import BrokerSnapshot
 from trionet.metrics._request_times import PHASES
+
+#: The counts of channels.
+CHANNELS = ("total", "examined", "muted", "staged", "with_staged")
 
 
 def about(requests: int = 0, errors: int = 0, **others: Any) -> dict[str, Any]:
@@ -45,6 +49,7 @@ def about(requests: int = 0, errors: int = 0, **others: Any) -> dict[str, Any]:
             "connections_closed": requests,
         },
         "processors": [processor],
+        "channels": {**dict.fromkeys(CHANNELS, 3), "phases": {"idle": 2, "remote": 1}},
         "quotas": [],
         "apis": [
             {
@@ -156,6 +161,7 @@ DEPENDENT = {
         "connections_closed",
     },
     "apis": {"errors"},
+    "channels": {"muted", "staged"},
     "closed": set[str](),
     "quotas": set[str](),
 }
@@ -244,6 +250,20 @@ def test_a_row_of_a_newer_broker_is_read_as_far_as_it_is_known() -> None:
     model.replace_rows("connections", rows, 1, 1.0)
 
     assert "idle" == model.connections[3].phase
+
+
+def test_a_connection_has_rates_since_the_look_before() -> None:
+    model = Model()
+    for age, requests, received in ((10.0, 100, 1_000), (12.0, 150, 1_600)):
+        row = {**CONNECTION, "age_seconds": age, "requests": requests}
+        row |= {"bytes_received": received, "bytes_sent": 0}
+        rows = model.make_rows("connections", [row])
+        model.replace_rows("connections", rows, 1, age)
+
+    found = model.connections[3]
+    assert (25.0, 300.0) == (found.request_rate, found.byte_rate)
+    rows = model.make_rows("connections", [{**CONNECTION, "id": "another", "age_seconds": 13.0}])
+    assert None is rows[3].request_rate
 
 
 INSIDE = {

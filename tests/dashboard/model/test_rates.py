@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from trionet.dashboard.model._figures import History, Rate
+from trionet.dashboard.model._figures import History, Rate, SteppedHistory
 from trionet.dashboard.model._rates import WINDOW_SECONDS, ApiTimes, quantile, spread
 from trionet.metrics._request_times import PHASES
 
@@ -167,3 +167,19 @@ def test_a_count_or_a_clock_that_began_anew_has_no_rate_until_the_next_look(
 
     assert None is rate.update(at, count)
     assert 7 == rate.update(at + 1, count + 7)
+
+
+def test_a_stepped_history_has_a_value_per_interval_however_often_one_looks() -> None:
+    history = SteppedHistory(5.0, 2)
+    for at, value in ((1.0, 3), (2.0, 8), (4.0, 5), (11.0, 1)):
+        history.add(at, value)
+
+    assert [(0.0, 8), (5.0, 5), (10.0, 1)] == list(history)
+
+
+def test_a_stepped_history_has_a_gap_where_nobody_looked_for_long() -> None:
+    history = SteppedHistory(5.0, 2)
+    history.add(1.0, 3)
+    history.add(41.0, 4)
+
+    assert [3, 3, 3, None, 4] == history.values()

@@ -16,6 +16,7 @@ from trionet import open_admin, open_broker, open_consumer, open_producer
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin import NewTopic
 from trionet.dashboard.model._model import Model
+from trionet.dashboard.sources import _cluster_source, _topic_reader
 from trionet.dashboard.sources._cluster_source import ClusterSource
 from trionet.dashboard.sources._group_reader import GROUPS_PER_STEP
 from trionet.dashboard.sources._topic_reader import PARTITIONS_PER_RESPONSE
@@ -227,7 +228,29 @@ async def test_that_a_cluster_is_gone_is_seen_where_nothing_of_it_is_shown() -> 
     assert "cluster" in model.failing
 
 
-async def test_how_fast_topics_grow_is_not_known_while_it_is_not_shown() -> None:
+async def test_how_fast_topics_grow_is_recorded_while_it_is_not_shown() -> None:
+    async with (
+        open_broker() as broker,
+        open_admin(broker.bootstrap_servers) as admin,
+        open_producer(broker.bootstrap_servers) as producer,
+    ):
+        await admin.create_topics(["t"])
+        source = ClusterSource(broker.bootstrap_servers)
+        async with watching(source) as watched:
+            source.focus("groups")
+            await watched.until(lambda model: model.topics["t"].rate == 0)
+            await producer.send("t", b"one")
+            model = await watched.until(lambda model: model.topics["t"].rate)
+
+        history = model.topics["t"].history
+        assert history is not None
+        assert (history.last or 0) > 0
+
+
+async def test_of_many_partitions_how_fast_they_grow_is_only_known_while_it_is_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_topic_reader, "RECORDED_PARTITIONS_MAX", 0)
     async with open_broker() as broker, open_admin(broker.bootstrap_servers) as admin:
         await admin.create_topics(["t"])
         source = ClusterSource(broker.bootstrap_servers)
@@ -252,7 +275,9 @@ async def test_the_settings_of_what_is_gone_are_an_alarm_as_long_as_they_are_loo
             await watched.until(lambda model: not model.alarms)
 
 
-async def test_the_lag_of_all_groups_is_reported_or_not_known() -> None:
+async def test_the_lag_of_all_groups_is_reported_whatever_is_shown_unless_they_are_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with open_broker() as broker, open_admin(broker.bootstrap_servers) as admin:
         await admin.create_topics(["t"])
         for group in ("a", "b"):
@@ -266,6 +291,10 @@ async def test_the_lag_of_all_groups_is_reported_or_not_known() -> None:
             await producer.send("t", b"x")
             await watched.until(lambda model: model.figures.get("lag") == 2)
             source.focus("connections")
+            await producer.send("t", b"y")
+            model = await watched.until(lambda model: model.figures.get("lag") == 4)
+            assert 2 == model.groups["a"].lag
+            monkeypatch.setattr(_cluster_source, "SUMMED_GROUPS_MAX", 0)
             await watched.until(lambda model: "lag" not in model.figures)
 
 

@@ -27,7 +27,9 @@ from trionet.dashboard.sources._network_source import (
     MetricsListenerReader,
     MetricsPagesError,
     NetworkSource,
+    NoSuchListError,
 )
+from trionet.testing import control
 
 
 @asynccontextmanager
@@ -53,6 +55,19 @@ async def busy_broker() -> AsyncIterator[tuple[InProcessReader, MetricsListenerR
         ) as consumer:
             await consumer.next_batch()
             yield InProcessReader(metrics), MetricsListenerReader(http)
+
+
+@asynccontextmanager
+async def measured_with_token() -> AsyncIterator[
+    tuple[Broker, InProcessReader, MetricsListenerReader]
+]:
+    """Both tellers of a broker that may be changed through its metrics listener."""
+    token = "sixteen-characters-at-least"
+    settings = {"metrics_listener": "http://127.0.0.1:0", "metrics_listener_token": token}
+    async with open_broker(**settings) as broker:  # type: ignore[arg-type] # both are text
+        assert broker.metrics is not None
+        async with HttpClient(f"{broker.metrics.url}", token=token) as http:
+            yield broker, InProcessReader(broker.metrics), MetricsListenerReader(http)
 
 
 def limits(told: BrokerSnapshot) -> list[dict[str, Any]]:
@@ -90,7 +105,15 @@ async def test_models_of_both_show_the_same() -> None:
         assert list(here.figures) == list(there.figures)
 
 
-@pytest.mark.parametrize("section", sorted(set(LISTS.values())))
+async def test_both_report_the_tasks_of_the_loop() -> None:
+    async with busy_broker() as (near, far):
+        for reader in (near, far):
+            rows, total = await reader.rows("tasks")
+            assert total == len(rows)
+            assert {"<init>", "socket-server", "node 1"} <= {row["name"] for row in rows}
+
+
+@pytest.mark.parametrize("section", sorted({*LISTS.values()} - {"tasks", "faults"}))
 async def test_lists_of_both_are_the_same(section: str) -> None:
     async with busy_broker() as (near, far):
         rows, total = await near.rows(section)
@@ -111,6 +134,7 @@ GOES_ON = {
     "mute_state",
     "is_muted",
     "epoch",
+    "positions",
 }
 
 
@@ -171,6 +195,7 @@ async def test_a_list_is_only_read_while_it_is_looked_at() -> None:
             model, news = Model(), trio.Event()
             source = NetworkSource(InProcessReader(metrics), "the broker")
             source.interval_seconds = 0.02
+            source.focus("log")
 
             def changed() -> None:
                 if len(model.connections) == 1:
@@ -187,7 +212,85 @@ async def test_a_list_is_only_read_while_it_is_looked_at() -> None:
                 nursery.cancel_scope.cancel()
 
 
-class _SlowTeller:
+async def test_both_report_the_requests_of_a_connection() -> None:
+    async with busy_broker() as (near, far):
+        [id, *_] = [row["id"] for row in (await near.rows("connections"))[0] if row["client_id"]]
+        await near.requests(id, 10)
+        assert await far.requests(id, 10) == []
+        with trio.fail_after(10):
+            while not (rows := await near.requests(id, 10)):  # noqa: ASYNC110 - there is no event
+                await trio.sleep(0.01)
+        assert rows[-1] in await far.requests(id, 100)
+
+
+async def test_the_requests_of_a_connection_arrive_while_they_are_shown() -> None:
+    async with open_broker() as broker, connect(broker.bootstrap_servers) as client:
+        await create_topic(client, "t")
+        with broker.watch() as metrics:
+            reader = InProcessReader(metrics)
+            [connection] = (await reader.rows("connections"))[0]
+            source = NetworkSource(reader, "the broker")
+            source.interval_seconds = 0.02
+            source.focus("requests", connection["id"])
+            async with watching(source) as watched:
+                model = await watched.until(lambda model: model.requests.updated_at is not None)
+                await append(client, b"one", b"two")
+                await watched.until(lambda model: len(model.requests) >= 2)
+                newest, oldest, *_ = model.requests.values()
+                assert ("Produce", "Produce") == (newest.api, oldest.api)
+                assert newest.number > oldest.number
+
+                assert await reader.close_connection(connection["id"])
+                await watched.until(lambda model: bool(model.closed))
+                assert "LOCAL_CLOSE" == next(iter(model.closed.values())).reason
+                source.focus("requests", "another")
+                await watched.until(lambda model: model.requests_of == "another")
+                assert 0 == len(model.requests)
+
+
+async def test_faults_are_injected_and_removed_by_both() -> None:
+    async with measured_with_token() as (broker, near, far):
+        with pytest.raises(NoSuchListError):
+            await near.rows("faults")
+        with pytest.raises(NoSuchListError):
+            await far.rows("faults")
+        with pytest.raises(MetricsPagesError, match="not under test"):
+            await far.order("/faults/inject", {"fault": "hold"})
+        control(broker)
+
+        await near.order("/faults/inject", {"fault": "hold", "apis": "Fetch"})
+        await far.order("/faults/inject", {"fault": "delay 0.5", "apis": "Produce"})
+        rows, total = await far.rows("faults")
+        assert (2, ["delay for 0.5 s", "hold"]) == (total, [row["action"] for row in rows])
+        await far.order("/faults/remove", {"number": "1"})
+        assert "removed" == (await near.rows("faults"))[0][1]["state"]
+        for reader in (near, far):
+            with pytest.raises(MetricsPagesError, match="is not a fault"):
+                await reader.order("/faults/inject", {"fault": "x"})
+
+
+async def test_that_a_broker_is_not_under_test_is_said_where_faults_are_shown() -> None:
+    async with open_broker() as broker:
+        with broker.watch() as metrics:
+            source = NetworkSource(InProcessReader(metrics), "the broker")
+            source.focus("faults")
+            async with watching(source) as watched:
+                model = await watched.until(lambda model: model.faults.missing is not None)
+                assert "this broker is not under test" in f"{model.faults.missing}"
+                assert {} == model.alarms
+                control(broker)
+                await watched.until(lambda model: model.faults.updated_at is not None)
+                assert None is model.faults.missing
+
+
+class _Teller:
+    """Tells of no connection what it requests."""
+
+    async def requests(self, connection: str, count_max: int) -> Sequence[Mapping[str, Any]]:
+        raise NotImplementedError
+
+
+class _SlowTeller(_Teller):
     """Tells of a broker; its list of connections is long, and takes its time."""
 
     def __init__(self, metrics: BrokerMetrics) -> None:
@@ -207,7 +310,7 @@ class _SlowTeller:
         return [{**row, "number": number} for number in range(5000)], 5000
 
 
-class _WithoutLists:
+class _WithoutLists(_Teller):
     """Tells of a broker, and of its lists something else."""
 
     def __init__(self, metrics: BrokerMetrics, rows: Any) -> None:
@@ -248,7 +351,7 @@ async def test_a_list_that_cannot_be_read_takes_nothing_else_with_it(
                 assert None is model.connections.failure
 
 
-class _Odd:
+class _Odd(_Teller):
     """Tells of a broker what it is given."""
 
     def __init__(self, about: dict[str, Any]) -> None:
@@ -259,7 +362,9 @@ class _Odd:
         return BrokerSnapshot(1.0, self.about, {})
 
     async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
-        raise AssertionError(section)
+        assert section == "connections"
+        await trio.lowlevel.checkpoint()
+        return [], 0
 
 
 @pytest.mark.parametrize("about", [{"listeners": None}, {"totals": {"requests": "many"}}], ids=str)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -16,10 +15,9 @@ from trionet import Broker, open_admin, open_broker, open_jafka_broker, open_jaf
 from trionet.broker.transactions._transaction import NO_IDENTITY
 from trionet.dashboard.sources._actions import ActionError
 from trionet.dashboard.sources._jafka_source import NOT_KAFKA
+from trionet.dashboard.sources._local_source import NO_METRICS, NoLocalSocketError
 from trionet.dashboard.sources._open_source import (
-    NO_METRICS,
     NO_PLAINTEXT_LISTENER,
-    NO_TASKS,
     open_remote,
     watch_broker,
 )
@@ -30,19 +28,18 @@ TOKEN = "sixteen-characters-at-least"
 
 async def test_without_metrics_it_is_said_what_the_protocol_does_not_report() -> None:
     async with (
-        open_broker() as broker,
+        open_broker(metrics_local_enable=False) as broker,
         open_remote(broker.bootstrap_servers) as source,
         watching(source) as watched,
     ):
-        model = await watched.until(lambda model: model.brokers.updated_at)
+        model = await watched.until(lambda m: m.brokers.updated_at and m.apis.missing)
 
-        network = (model.apis, model.connections, model.closed, model.processors, model.log)
+        network = (model.apis, model.connections, model.processors, model.log, model.tasks)
         assert {NO_METRICS} == {section.missing for section in network}
-        assert NO_TASKS == model.tasks.missing
-        assert (broker.bootstrap_servers, broker.cluster_id) == attrgetter("source", "cluster_id")(
-            model.about
-        )
-        with pytest.raises(ActionError, match="to close connections"):
+        about = model.about
+        assert (broker.bootstrap_servers, "Kafka protocol") == (about.source, about.via)
+        assert broker.cluster_id == about.cluster_id
+        with pytest.raises(NoLocalSocketError, match="not available over the Kafka protocol"):
             await source.actions.close_connection("any")
         assert {} == model.alarms
 

@@ -48,9 +48,9 @@ def test_another_height_or_an_unknown_screen_is_drawn_whole() -> None:
 @pytest.mark.parametrize(
     ("colors", "codes"),
     [
-        (ColorSystem.TRUECOLOR, "1;38;2;213;94;0"),
-        (ColorSystem.EIGHT_BIT, "1;38;5;166"),
-        (ColorSystem.STANDARD, "1;33"),
+        (ColorSystem.TRUECOLOR, "1;38;2;255;155;125"),
+        (ColorSystem.EIGHT_BIT, "1;38;5;210"),
+        (ColorSystem.STANDARD, "1;91"),
         (None, "1"),
     ],
 )

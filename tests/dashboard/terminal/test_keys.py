@@ -10,14 +10,17 @@ from trionet.dashboard.terminal._keys import (
     ESCAPE_SECONDS,
     PASTE_BYTES_MAX,
     PASTE_SECONDS,
+    Attributes,
+    Background,
     Event,
     Key,
     KeyDecoder,
     Mouse,
     Paste,
+    Reply,
 )
 
-SEQUENCES: dict[bytes, list[Event]] = {
+SEQUENCES: dict[bytes, list[Event | Reply]] = {
     b"a": [Key("a")],
     b"jk": [Key("j"), Key("k")],
     "é€😀".encode(): [Key("é"), Key("€"), Key("😀")],
@@ -60,7 +63,13 @@ SEQUENCES: dict[bytes, list[Event]] = {
     b"\x1b[200~two\nlines\x1b[A\x1b[201~q": [Paste("two\nlines\x1b[A"), Key("q")],
     # What nobody knows is passed over, and what follows is not.
     b"\x1b[99~a": [Key("a")],
-    b"\x1b[?1;2cb": [Key("b")],
+    b"\x1b[?1;2xb": [Key("b")],
+    b"\x1b]52;c;YQ==\x07b": [Key("b")],
+    # Replies: the background in one to four digits, and the attributes.
+    b"\x1b]11;rgb:ffff/8000/0000\x1b\\": [Background((255, 127, 0))],
+    b"\x1b]11;rgb:1e/1E/2e\x07q": [Background((30, 30, 46)), Key("q")],
+    b"\x1b]11;rgba:f/f/f/f\x1b\\\x1b[?62;4c": [Background((255, 255, 255)), Attributes()],
+    b"\x1b]x": [Key("alt-]"), Key("x")],
     b"\x1b[12\x1b[A": [Key("up")],
     b"\x1b[<0;1M\x1bOQ": [Key("f2")],
     b"\xffc": [Key("c")],
@@ -68,7 +77,7 @@ SEQUENCES: dict[bytes, list[Event]] = {
 }
 
 
-def fed(*pieces: bytes) -> list[Event]:
+def fed(*pieces: bytes) -> list[Event | Reply]:
     decoder = KeyDecoder()
     events = [event for piece in pieces for event in decoder.feed(piece)]
     assert decoder.wait_seconds is None

@@ -55,7 +55,7 @@ def wait_for_size(screen: Terminal, columns: int, lines: int) -> None:
 
     def fills(text: str) -> bool:
         shown = text.split("\n")
-        return len(shown[0]) == columns - 1 and shown[lines - 1].startswith(f" {FOOT}")
+        return len(shown[0]) == columns - 1 and shown[lines - 1].endswith(FOOT)
 
     screen.wait_until(fills, f"a frame of {columns} x {lines}")
 

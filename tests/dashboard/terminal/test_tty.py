@@ -11,9 +11,12 @@ from contextlib import contextmanager
 import pytest
 import trio
 import trio.testing
+from rich.color import ColorSystem
 from rich.console import Console
 
-from trionet.dashboard.terminal._ansi import color_system
+from trionet.dashboard.drawing._cells import ASCII, FINE, UNICODE, Glyphs
+from trionet.dashboard.drawing._themes import DARK, LIGHT
+from trionet.dashboard.terminal._ansi import color_system, presumed_theme, terminal_glyphs
 from trionet.dashboard.terminal._tty import ERRORS_MAX, Tty, hold_terminal_logging
 
 TERMS = ("xterm", "xterm-256color", "XTERM-256COLOR", "xterm-kitty", "screen-16color", "tmux", "")
@@ -40,6 +43,36 @@ def test_it_has_none_where_they_are_not_wanted(monkeypatch: pytest.MonkeyPatch) 
     assert color_system() is None
 
 
+@pytest.mark.parametrize(
+    ("colors", "locale", "glyphs"),
+    [
+        (ColorSystem.TRUECOLOR, "C.UTF-8", FINE),
+        (ColorSystem.EIGHT_BIT, "C.UTF-8", UNICODE),
+        (None, "C.UTF-8", UNICODE),
+        (ColorSystem.TRUECOLOR, "C", ASCII),
+    ],
+)
+def test_charts_are_fine_where_colours_and_characters_are(
+    colors: ColorSystem | None, locale: str, glyphs: Glyphs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LC_ALL", locale)
+
+    assert glyphs is terminal_glyphs(colors)
+    assert ASCII is terminal_glyphs(colors, is_ascii=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "theme"),
+    [("15;0", DARK), ("0;15", LIGHT), ("0;default;7", LIGHT), ("7;8", DARK), ("", DARK)],
+)
+def test_until_the_background_is_known_a_variable_may_name_it(
+    value: str, theme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLORFGBG", value)
+
+    assert theme == presumed_theme()
+
+
 async def test_keys_come_again_after_it_was_suspended_behind_a_shell() -> None:
     master, slave = os.openpty()
     tty = Tty(os.ttyname(slave))
@@ -64,6 +97,34 @@ async def test_keys_come_again_after_it_was_suspended_behind_a_shell() -> None:
         os.close(master)
 
     assert b"q" == found
+
+
+async def test_a_terminal_that_never_replies_is_left_while_keys_are_read(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    master, slave = os.openpty()
+    tty = Tty(os.ttyname(slave))
+    try:
+        tty.enter()
+        tty.use_mouse(True)
+        tty.ask()
+        await tty.send(b"a frame")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(tty.read)
+            await trio.testing.wait_all_tasks_blocked()
+            os.read(master, 1000)
+
+            await tty.leave()
+
+            nursery.cancel_scope.cancel()
+        left = os.read(master, 1000)
+    finally:
+        tty.close()
+        os.close(slave)
+        os.close(master)
+
+    assert b"\x1b[?1000l" in left
+    assert left.endswith(b"\x1b[?1049l")
 
 
 logger = logging.getLogger("trionet.client")

@@ -12,9 +12,11 @@ from support import frames
 from support.dashboard_model import HOSTILE_NAMES, busy_model, filled, full_model
 from trionet.dashboard.drawing._cells import ASCII, UNICODE, Frame, Glyphs
 from trionet.dashboard.drawing._export import as_text
+from trionet.dashboard.model._about import About
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.model._rows import TopicRow
 from trionet.dashboard.terminal._keys import Key
+from trionet.dashboard.ui._bars import general_hints
 from trionet.dashboard.ui._key_handler import KeyHandler
 from trionet.dashboard.ui._screen import draw, failed_frame
 from trionet.dashboard.ui._ui import Ui
@@ -101,8 +103,10 @@ def test_names_keys_and_helps_of_views_are_their_own() -> None:
     assert len(views) == len({view.name for view in views})
     assert len(views) == len({view.key for view in views})
     assert all(len(view.key) == 1 for view in views)
+    general = {key for key, _ in general_hints(ui("2"))} | {"q", "?", "m", "x", "g", "j", "k"}
     for view in views:
         assert view.help
+        assert not general & {view.key, *(link.key for link in view.links)}
         keys = [action.key for action in view.actions]
         assert len(keys) == len(set(keys))
         assert all(key.isupper() for key in keys)
@@ -158,6 +162,22 @@ def test_the_header_shows_pauses_and_missing_news() -> None:
     assert shown(ui(), model, stale=2.9).split("\n")[0].endswith(" live")
     assert shown(ui(), model, stale=75).split("\n")[0].endswith(" ! no data for 1m 15s")
     assert shown(ui("p"), model, stale=75).split("\n")[0].endswith(" PAUSED: p resumes")
+
+
+def test_the_header_is_live_only_once_there_was_a_response() -> None:
+    model = Model()
+    model.about = About(source="127.0.0.1:9092")
+
+    assert header(model, 60.0).endswith(" connecting")
+    model.responded_at = 60.0
+    assert header(model, 60.0).endswith(" live")
+
+
+def test_the_header_says_how_the_broker_is_read() -> None:
+    model = busy_model()
+    model.about = attrs.evolve(model.about, source="127.0.0.1:9092", via="local socket")
+
+    assert " 127.0.0.1:9092 (local socket) " in header(model, 60.0)
 
 
 def test_the_header_is_not_live_while_something_cannot_be_read() -> None:
@@ -320,10 +340,153 @@ def test_a_filter_that_finds_nothing_says_so() -> None:
     assert "No row matches 'nobody'." in text
 
 
-def test_where_there_is_no_room_tabs_are_keys() -> None:
-    line = shown(ui("2"), busy_model(), (60, 15)).split("\n")[1]
+@pytest.mark.parametrize(
+    ("width", "tabs"),
+    [
+        (
+            200,
+            (
+                " 1 overview   2 connections   3 apis  4 processors  5 topics  6 groups  7 quotas"
+                "  8 closes  9 pipeline  0 log  t trio  b brokers  e sessions  n transactions"
+                "  u faults"
+            ),
+        ),
+        (
+            120,
+            (
+                " 1 home  2 connections  3 apis 4 procs 5 topics 6 groups 7 quotas 8 closes 9 spark"
+                " 0 log t trio b nodes e n u . more"
+            ),
+        ),
+        (80, " 1 home  2 connections  3 apis 4 procs 5 topics 6 7 8 9 0 t b e n u . more"),
+        (60, " 1 home  2 connections  3 4 5 6 7 8 9 0 t b e n u . more"),
+    ],
+)
+def test_tabs_shrink_but_are_never_cut(width: int, tabs: str) -> None:
+    assert tabs == shown(ui("2"), busy_model(), (width, 24)).split("\n")[1]
 
-    assert line.startswith(" 1  2 connections  3  4 ")
+
+def test_more_tabs_than_a_line_has_room_for_are_in_the_list_of_all() -> None:
+    class Page(View):
+        help = title = "A page."
+
+    pages = [
+        type(f"Page{number}", (Page,), {"name": f"page-{number}", "key": chr(0x100 + number)})()
+        for number in range(40)
+    ]
+
+    line = shown(Ui(pages, "page-39"), busy_model(), (60, 24)).split("\n")[1]
+
+    assert line.startswith(" Ā ā Ă")
+    assert line.endswith(" ħ page-39  . more")
+
+
+@pytest.mark.parametrize(
+    ("width", "own"),
+    [
+        (
+            140,
+            (
+                "enter partitions  f records  c configs  C create a topic  D delete a topic"
+                "  N add partitions  P produce a record"
+            ),
+        ),
+        (100, "enter partitions  f records  c configs  C create  D delete  N add  P produce"),
+        (80, "enter partitions  f records  c configs  C create  D  N  P"),
+        (60, "enter partitions  f  c  C  D  N  P"),
+    ],
+)
+def test_hints_shrink_but_are_never_cut(width: int, own: str) -> None:
+    model = busy_model()
+    model.topics.replace({"orders": filled(TopicRow, "orders")}, 60.0)
+
+    foot = shown(ui("5"), model, (width, 24)).split("\n")[23]
+
+    assert foot.startswith(f" {own}  ")
+    assert foot.endswith("? help  q quit")
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+def test_a_view_says_what_enter_opens(view: type[View]) -> None:
+    found = ui(*([] if view.name == "overview" else [view.key]))
+    draw(found, full_model("orders"), 120, 40, UNICODE)
+
+    row = found.current.selected
+
+    assert bool(view.opens) == (row is not None and found.current.view.opened(row) is not None)
+
+
+def test_details_of_the_chosen_row_are_where_there_is_room() -> None:
+    model = busy_model()
+
+    below = shown(ui("2"), model, (120, 40)).split("\n")
+    beside = shown(ui("2"), model, (200, 60)).split("\n")
+    small = shown(ui("2"), model, (80, 24))
+
+    [at] = [number for number, line in enumerate(below) if "── 127.0.0.1:40000 ──" in line]
+    assert 20 < at
+    assert any("software          librdkafka 2.6.0" in line for line in below[at:])
+    assert "│── 127.0.0.1:40000 ──" in beside[3]
+    assert any(line.endswith("MUTED") for line in beside)
+    assert "librdkafka" not in small
+    assert "── 127" not in shown(ui("2", "w"), model, (120, 40))
+
+
+def test_the_help_has_two_columns_where_there_is_room_and_is_never_cut() -> None:
+    wide = shown(ui("?"), busy_model(), (120, 40)).split("\n")
+    narrow = shown(ui("?"), busy_model(), (80, 60)).split("\n")
+
+    assert wide[3].startswith("── Overview ──")
+    assert " ── Keys ──" in wide[3]
+    assert "── Keys ──" not in narrow[3]
+    for lines in (wide, narrow):
+        assert "…" not in "".join(lines)
+        assert any("shift and drag  select text; without" in line for line in lines)
+        assert lines[-2].startswith(" esc close  j down  k up")
+
+
+def test_details_follow_the_cursor() -> None:
+    model = busy_model()
+    found = ui("2")
+    draw(found, model, 120, 40, UNICODE)
+
+    KeyHandler(found).press(Key("j"), model)
+
+    assert "── 127.0.0.1:40001 ──" in shown(found, model)
+
+
+def test_details_take_no_more_room_than_they_need() -> None:
+    model = busy_model()
+    found = ui("2")
+    lines = shown(found, model).split("\n")
+
+    [at] = [number for number, line in enumerate(lines) if "── 127.0.0.1:40000 ──" in line]
+    # The last line above the hints is one of the details.
+    assert lines[37].strip()
+    assert at - 4 == found.current.height
+
+
+def test_details_are_frozen_with_the_screen() -> None:
+    model = busy_model()
+    found = ui("3")
+    before = shown(found, model)
+    KeyHandler(found).press(Key("p"), model)
+    model.apis.replace({}, 61.0)
+
+    after = shown(found, model)
+
+    assert before.split("\n")[1:] == after.split("\n")[1:]
+
+
+def test_all_that_matters_is_on_a_small_overview() -> None:
+    model = full_model("orders")
+    model.figures.put("topics", 60.0, 3)
+    model.figures.put("lag", 60.0, 12)
+
+    text = shown(ui(), model, (80, 24))
+
+    for word in ("requests", "loop idle", "group lag", "topics 3", "Muted and staged", "Produce"):
+        assert word in text
 
 
 def test_a_long_command_is_typed_with_its_end_in_sight() -> None:
@@ -353,6 +516,10 @@ def test_before_the_first_response_it_says_what_it_waits_for(view: str) -> None:
     found = Ui(all_views(), view)
 
     assert "Waiting for far.example:9092" in shown(found, model)
+
+    if view != "overview":
+        model.responded_at = 1.0
+        assert "Reading from far.example:9092" in shown(found, model)
 
     model.topics.replace({}, 1.0)
     model.groups.replace({}, 1.0)

@@ -24,6 +24,7 @@ from trionet.dashboard.ui._view import (
     Quit,
     Redraw,
     UseMouse,
+    UseTheme,
     View,
 )
 
@@ -62,6 +63,7 @@ class Fruits(View):
     key = "1"
     title = "Fruits"
     help = "What grows."
+    opens = "fruit"
     actions: Sequence[Action] = (BUY, EAT, SELL)
     rows: Sequence[Fruit] = (Fruit("apple", 3), Fruit("banana", 2), Fruit("cherry", 1))
 
@@ -251,6 +253,7 @@ def test_how_often_it_looks(player: Player) -> None:
         ("refresh nan", "! refresh: usage: SECONDS, from 0.2 to 60"),
         ("export", "! export: usage: FILE, with the extension .svg, .html, .txt, .json, .csv"),
         ("export a.png", "! export: usage: FILE, with the extension .svg"),
+        ("theme blue", "! theme: usage: dark, light or auto"),
         ("mouse maybe", "! mouse: usage: on or off"),
         ("stones apple", "! stones: takes no arguments; to filter, use /apple"),
         ("buy 'x", "! buy 'x: No closing quotation"),
@@ -265,7 +268,7 @@ def test_a_command_that_is_wrong_says_what_is_right(
 
     assert player.foot.startswith(said[:76])
     player.press("j")
-    assert player.foot.startswith("q quit")
+    assert player.foot.endswith("q quit")
 
 
 @pytest.mark.parametrize(
@@ -277,6 +280,8 @@ def test_a_command_that_is_wrong_says_what_is_right(
         ("export 'with blanks.csv'", Export("with blanks.csv")),
         ("mouse on", UseMouse(on=True)),
         ("mouse off", UseMouse(on=False)),
+        ("theme light", UseTheme("light")),
+        ("theme auto", UseTheme(None)),
         ("eat", Act(EAT, None, ())),
         ("", None),
     ],
@@ -389,6 +394,60 @@ def test_the_mouse_chooses_opens_sorts_and_switches(player: Player) -> None:
     player.send(Mouse("press", 2, 23))
     player.send(Mouse("press", 2, 1, button=2))
     assert "Stones" == player.ui.current.view.title
+
+
+def test_what_is_at_the_bottom_is_clicked_like_pressed(player: Player) -> None:
+    def click(text: str) -> Effect | None:
+        row, line = next(
+            (row, line)
+            for row, line in enumerate(player.screen.split("\n"))
+            if row > 1 and text in line
+        )
+        return player.send(Mouse("press", line.index(text), row))
+
+    assert Quit() == click("q quit")
+    click("enter fruit")
+    assert "Fruits → apple" in player.screen
+    click("esc back")
+    click("/ filter")
+    player.send(Mouse("press", 2, 1))  # a tab, whose key would be typed
+    player.press("esc")
+    assert not player.ui.current.filter
+    click("E eat")
+    assert Act(EAT, None, ()) == player.press("E")
+    player.press("B", "enter", "enter")
+    assert "Buy 3 apple?" in player.screen
+    assert Act(BUY, Fruit("apple", 3), ("3", "")) == click("y/N")
+
+
+def test_a_view_is_chosen_from_the_list_of_all(player: Player) -> None:
+    player.press(".", "j")
+    assert "2  Stones" in player.screen
+    player.press("enter")
+    assert "Stones" == player.ui.current.view.title
+
+    player.press(".", "1")
+    assert "Fruits" == player.ui.current.view.title
+
+    player.press(".", "k", "esc")
+    assert "Fruits" == player.ui.current.view.title
+    assert Mode.BROWSE is player.ui.mode
+    player.press(".")
+    row = next(n for n, line in enumerate(player.screen.split("\n")) if "2  Stones" in line)
+    player.send(Mouse("press", 40, row))
+    assert "Stones" == player.ui.current.view.title
+    player.press(".")
+    assert Quit() == player.press("q")
+
+
+def test_the_wheel_scrolls_what_is_seen(player: Player) -> None:
+    player.send(Mouse("wheel-down", 3, 10))
+    assert "cherry" == player.selected
+    player.press("?")
+    player.send(Mouse("wheel-down", 3, 10))
+    assert 3 == player.ui.help_top
+    player.send(Mouse("wheel-up", 3, 10))
+    assert 0 == player.ui.help_top
 
 
 def test_the_screen_is_drawn_anew(player: Player) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from support.shown import Shown, wanted_by
+from trionet.dashboard.model._group_past import MOVED_SECONDS
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.model._rows import GroupRow, LagRow, MemberRow
 from trionet.dashboard.ui._view import Act
@@ -44,20 +46,10 @@ def model() -> Model:
 def test_a_group_is_a_line(model: Model) -> None:
     shown = Shown(model, "groups")
 
-    assert [
-        "billing",
-        "Stable",
-        "3.0",
-        "s",
-        "1",
-        "7",
-        "12",
-        "classic",
-        "consumer",
-        "range",
-        "1",
-    ] == (shown.line("billing"))
-    assert ["reports", "Empty", "consumer", "consumer"] == shown.line("reports")
+    assert ["billing", "Stable", "3.0", "s", "1", "7", "12", "classic", "range"] == (
+        shown.line("billing")
+    )
+    assert ["reports", "Empty", "consumer"] == shown.line("reports")
     assert ("groups", None) == wanted_by(shown)
 
 
@@ -69,12 +61,111 @@ def test_enter_shows_how_far_it_is_and_v_who_is_in_it(model: Model) -> None:
     assert ["orders", "0", "93", "100", "7", "m-1", "5"] == shown.line("93")
     assert ["orders", "2", "50", "m-1", "0"] == shown.line("50")
     assert "generation 12" in shown.text
+    assert ["reader", "syncing", "7", "0", "2"] == shown.line("reader")
 
     shown.press("v")
     assert ("group", "billing") == wanted_by(shown)
     assert ["reader", "/10.0.0.7", "2", "orders", "0,2", "syncing", "40", "s", "yes", "m-1"] == (
         shown.line("reader")
     )
+
+
+def assigned(id: str, *numbers: int) -> MemberRow:
+    """A member of a group that reads one topic."""
+    return MemberRow(f"{id}-1234", None, id, "/10.0.0.7", tuple(("t", each) for each in numbers))
+
+
+def read(at: float, lag: int | None, *members: MemberRow, state: str = "Stable") -> GroupRow:
+    """What is read of a group at a time."""
+    lags = tuple(LagRow("t", number, 10, 0, 10 + (lag or 0), lag, None) for number in range(4))
+    return GroupRow(
+        "g", "classic", state, "consumer", lag=lag, detail=members, lags=lags, read_at=at
+    )
+
+
+def map_of(shown: Shown) -> list[list[str]]:
+    """The lines of the partition map, from its heading on."""
+    lines = [line.split() for line in shown.text.splitlines()]
+    begin = lines.index(["member", "lag", "t"])
+    return lines[begin + 1 : lines.index([], begin)]
+
+
+def test_the_map_shows_who_owns_which_partition() -> None:
+    model = Model()
+    model.update_groups({"g": read(1.0, 5, assigned("c-10", 2, 3), assigned("c-9", 0, 1))}, 1.0)
+    shown = Shown(model, "groups")
+    shown.press("enter")
+
+    assert [["c-9", "10", "0", "1", "·", "·"], ["c-10", "10", "·", "·", "2", "3"]] == map_of(shown)
+
+
+def test_what_has_moved_in_a_rebalance_is_marked_for_a_while() -> None:
+    model = Model()
+    model.update_groups({"g": read(1.0, 5, assigned("a", 0, 1, 2, 3))}, 1.0)
+    shown = Shown(model, "groups")
+    shown.press("enter")
+
+    model.update_groups({"g": read(2.0, 5, state="PreparingRebalance")}, 2.0)
+    assert [["no", "member", "20", "0", "1", "2", "3"]] == map_of(shown)
+    after = read(3.0, 5, assigned("a", 0, 1), assigned("b", 2, 3))
+    model.update_groups({"g": after}, 3.0)
+    assert [["a", "10", "0", "1", "·", "·"], ["b", "10", "·", "·", "+2", "+3"]] == map_of(shown)
+    model.update_groups({"g": attrs.evolve(after, read_at=3.0 + MOVED_SECONDS)}, 20.0)
+    assert ["b", "10", "·", "·", "2", "3"] == map_of(shown)[1]
+
+
+def test_a_map_that_is_too_wide_has_no_numbers() -> None:
+    model = Model()
+    row = read(1.0, None, assigned("a", *range(40)), assigned("b", *range(40, 80)))
+    model.update_groups({"g": row}, 1.0)
+    shown = Shown(model, "groups")
+    shown.press("enter")
+
+    first, second = map_of(shown)
+    assert ["█" * 40 + "·" * 40] == first[-1:]
+    assert ["·" * 40 + "█" * 40] == second[-1:]
+
+
+def test_lag_has_a_history_with_a_step_of_two_seconds() -> None:
+    model = Model()
+    for at, lag in ((0.0, 1), (1.0, 9), (1.5, 2), (4.5, 4)):
+        model.update_groups({"g": read(at, lag, assigned("a", 0, 1, 2, 3))}, at)
+
+    history = model.groups["g"].history
+    assert history is not None
+    assert [9.0, 2.0, 4.0] == history.values()
+
+
+def with_position(position: int) -> dict[str, object]:
+    return {
+        "id": "billing",
+        "state": "Stable",
+        "state_seconds": 3.0,
+        "generation": 12,
+        "protocol_type": "consumer",
+        "protocol": "range",
+        "members": [],
+        "positions": [["orders", 0, position]],
+    }
+
+
+def test_a_position_that_is_read_after_the_end_moves_the_end(model: Model) -> None:
+    for _ in range(2):
+        model.update_group_internals([with_position(110)], 2.0)
+    shown = Shown(model, "groups")
+
+    shown.press("enter")
+    assert ["orders", "0", "93", "110", "110", "17", "0", "m-1", "5"] == shown.line("93")
+    assert "lag 17  unread 0" in shown.text
+
+
+def test_the_position_is_beside_what_is_committed(model: Model) -> None:
+    model.update_group_internals([with_position(99)], 2.0)
+    shown = Shown(model, "groups")
+
+    shown.press("enter")
+    assert ["orders", "0", "93", "99", "100", "7", "1", "m-1", "5"] == shown.line("93")
+    assert "lag 7  unread 1" in shown.text
 
 
 def test_a_group_that_is_gone_is_said_so(model: Model) -> None:

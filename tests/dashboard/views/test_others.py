@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+
+import pytest
 
 from support.dashboard_model import busy_model
 from support.shown import Shown, wanted_by
-from trionet.dashboard.drawing._cells import ASCII, UNICODE, Frame, Pen
+from trionet.dashboard.drawing._cells import ASCII, FINE, UNICODE, Frame, Glyphs, Pen
 from trionet.dashboard.drawing._export import as_text
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.model._rows import (
@@ -18,9 +21,11 @@ from trionet.dashboard.model._rows import (
     GroupRow,
     PartitionRow,
     QuotaRow,
+    TaskRow,
     TopicRow,
 )
-from trionet.dashboard.views._apis import heat_lines
+from trionet.dashboard.views._apis import STEP_MS, heat_lines, histogram
+from trionet.metrics._rates import upper_of
 
 
 def filled() -> Model:
@@ -175,6 +180,28 @@ def test_the_newest_looks_are_those_that_there_is_room_for() -> None:
     ]
 
 
+@pytest.mark.parametrize("glyphs", [UNICODE, FINE], ids=["blocks", "dots"])
+@pytest.mark.parametrize("first", [0, 3, 20, 60])
+def test_a_distribution_without_gaps_is_drawn_without_gaps(first: int, glyphs: Glyphs) -> None:
+    """Of the shortest times a bucket is as wide as many columns."""
+    buckets = [(upper_of(bucket) * STEP_MS, 5) for bucket in range(first, first + 12)]
+
+    *_, foot, _axis = as_text(Frame(110, list(histogram(buckets, Pen(110, 20, glyphs))))).split(
+        "\n"
+    )[:-1]
+
+    assert " " not in foot.strip()
+
+
+def test_a_gap_in_a_distribution_is_one() -> None:
+    buckets = [(upper_of(bucket) * STEP_MS, 5) for bucket in (40, 41, 50, 51)]
+
+    lines = as_text(Frame(110, list(histogram(buckets, Pen(110, 20, UNICODE))))).split("\n")
+
+    assert 2 == len(lines[-3].split())
+    assert ["114 µs", "227 µs", "454 µs"] == re.split(r"\s{2,}", lines[-2].strip())
+
+
 def test_without_requests_there_is_a_sentence() -> None:
     assert ["no requests"] == [line.strip() for line in heat(None, {})]
 
@@ -186,3 +213,26 @@ def test_an_api_is_shown_with_its_phases_its_latencies_and_how_they_changed() ->
     assert "── Total time by read ──" in text
     assert "░" in text.partition("by read")[2]
     assert Shown(busy_model(), "apis", 120, 60, ASCII).press("enter").isascii()
+
+
+def test_tasks_are_drawn_as_a_tree_with_their_shares() -> None:
+    model = Model()
+    rows = {
+        number: TaskRow(
+            number, parent, 0, name, 1, 1, "Loop.run (m:7)", "sleep", 1.0, 9, 2.0, share, 4.0
+        )
+        for number, parent, name, share in (
+            (0, None, "root", 0.0),
+            (1, 0, "main", 0.5),
+            (2, 1, "first", 0.25),
+            (3, 1, "last", None),
+            (4, 0, "next", None),
+        )
+    }
+    model.replace_rows("tasks", rows, 5, 1.0)
+    shown = Shown(model, "trio")
+
+    names = [line[:20].rstrip() for line in shown.text.splitlines() if "Loop.run" in line]
+    assert ["root", "├ main", "│ ├ first", "│ └ last", "└ next"] == names
+    assert ["50", "%"] == shown.line("main")[2:4]
+    assert "sleep" in shown.line("first")

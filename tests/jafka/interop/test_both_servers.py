@@ -28,6 +28,14 @@ from support.jafka_exchange import (
 )
 from support.jafka_wire import entry
 from trionet.jafka._codec import (
+    encode_count,
+    encode_messages,
+    encode_offsets,
+    encode_request,
+    encode_response,
+    response_head,
+)
+from trionet.jafka._requests import (
     CreaterRequest,
     DeleterRequest,
     FetchRequest,
@@ -36,12 +44,6 @@ from trionet.jafka._codec import (
     MultiProducerRequest,
     OffsetRequest,
     ProducerRequest,
-    encode_count,
-    encode_messages,
-    encode_offsets,
-    encode_request,
-    encode_response,
-    response_head,
 )
 
 HELLO = encode_messages([b"hello", b"world!"])

@@ -10,7 +10,8 @@ import pytest
 from support.jafka import SERVERS
 from support.jafka_exchange import PACKED, end_of, produce, response_to
 from support.jafka_wire import entry
-from trionet.jafka._codec import CreaterRequest, FetchRequest, encode_count, encode_messages
+from trionet.jafka._codec import encode_count, encode_messages
+from trionet.jafka._requests import CreaterRequest, FetchRequest
 
 SETTINGS = {"num.partitions": "2", "log.file.size": "300"}
 TOPICS = ("orders", "with-dash", "\u4e2d\u6587 name")

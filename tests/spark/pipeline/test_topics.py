@@ -10,7 +10,7 @@ import trio
 import trionet
 from spark.pipeline.test_settings import settings
 from trionet.client.admin import ConfigResource, ConfigResourceType
-from trionet.errors import ConfigError
+from trionet.errors import ConfigError, DisconnectedError
 from trionet.spark.pipeline._job import RESULTS_CONFIGS, prepare_topics
 
 
@@ -75,3 +75,17 @@ async def test_what_is_there_of_a_topic_that_is_not_cannot_be_read() -> None:
 
         with pytest.raises(ConfigError, match=r"request\.log\.topic=requests"):
             await prepare_topics(job, goes_on, nothing)
+
+
+async def test_a_job_whose_brokers_refuse_it_ends_soon(autojump_clock: Any) -> None:
+    network = trionet.testing.MemoryNetwork()
+    job = settings(bootstrap_servers="10.0.0.9:9092")
+
+    with pytest.raises(DisconnectedError) as raised:
+        await prepare_topics(job, goes_on, nothing, network=network)
+
+    assert 2 == pytest.approx(trio.current_time())
+    assert (
+        "nothing listens at 10.0.0.9:9092 (connection refused); gave up after 2 s"
+        " (--bootstrap-server sets the address)"
+    ) == str(raised.value)

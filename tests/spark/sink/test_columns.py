@@ -6,6 +6,8 @@ The partitions of a column of keys are those that a producer finds for each.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -45,20 +47,29 @@ def parts_of(
     key_partitions: Callable[[str], int] = of_none,
 ) -> list[Rows]:
     """The parts of a batch; those that are encoded are decoded."""
-    parts = rows_of(batch, topic, key_partitions, BATCH_BYTES)
-    return [part if isinstance(part, Rows) else decoded(part) for part in parts]
+    parts: list[Rows] = []
+    for part in rows_of(batch, topic, key_partitions, BATCH_BYTES):
+        parts += [part] if isinstance(part, Rows) else decoded(part)
+    return parts
 
 
-def decoded(part: EncodedRows) -> Rows:
-    assert all(len(each.body) <= BATCH_BYTES for each in part.batches)
-    _, _, keys, values, headers = zip(*records_of(part.batches), strict=True)
-    return Rows(
-        part.topic,
-        part.partition,
-        [*values],
-        [*keys] if any(key is not None for key in keys) else None,
-        [*map(list, headers)] if any(headers) else None,
-    )
+def decoded(part: EncodedRows) -> list[Rows]:
+    """The rows of each partition."""
+    assert all(len(each.body) <= BATCH_BYTES for _, each in part.batches)
+    found: list[Rows] = []
+    for partition, batches in groupby(part.batches, itemgetter(0)):
+        _, _, keys, values, headers = zip(*records_of(each for _, each in batches), strict=True)
+        is_keyed, has_headers = any(key is not None for key in keys), any(headers)
+        found.append(
+            Rows(
+                part.topic,
+                partition,
+                [*values],
+                [*keys] if is_keyed else None,
+                [*map(list, headers)] if has_headers else None,
+            )
+        )
+    return found
 
 
 def batch_of(rows: Sequence[Row]) -> Batch:
@@ -253,7 +264,7 @@ def test_many_rows_of_a_partition_are_encoded(
 
     assert isinstance(part, EncodedRows)
     assert len(part.batches) > 1000 * 500 // BATCH_BYTES
-    rows = decoded(part)
+    [rows] = decoded(part)
     assert columns["value"] == rows.values
     assert (keys if with_keys else None) == rows.keys
     wanted = [[("h", each)] for each in keys]
@@ -352,5 +363,9 @@ def test_more_than_arrow_can_hold_in_a_column_is_encoded_in_halves(
 
     assert 2 == len(parts)
     assert [value for _, _, value in rows] == [
-        value for part in parts if isinstance(part, EncodedRows) for value in decoded(part).values
+        value
+        for part in parts
+        if isinstance(part, EncodedRows)
+        for rows in decoded(part)
+        for value in rows.values
     ]

@@ -8,7 +8,7 @@ the most similar known key.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from types import MappingProxyType
 
 from ...errors import ConfigError
@@ -113,7 +113,9 @@ class BrokerConfig:
         self.unknown_listener_keys = tuple(key for key in originals if _is_of_none(key, names))
 
     @classmethod
-    def from_settings(cls, settings: Mapping[str, object]) -> BrokerConfig:
+    def from_settings(
+        cls, settings: Mapping[str, object], arguments: Collection[str] = ()
+    ) -> BrokerConfig:
         """Validate settings and build a configuration.
 
         Args:
@@ -122,13 +124,15 @@ class BrokerConfig:
                 ``num_partitions=3``. Values are strings as in ``server.properties``, or Python
                 values (in milliseconds if the key ends in ``.ms``). ``None`` leaves the key unset.
                 If a key occurs in both spellings, the later value wins.
+            arguments: what the caller's user can pass beside settings, which the error about an
+                unknown key may suggest as well.
 
         Raises:
             ConfigError: a key is unknown, a value is not allowed, or settings conflict.
         """
         originals: dict[str, Value] = {}
         for name, raw in settings.items():
-            key, kind, _, rule = find_key(name)
+            key, kind, _, rule = find_key(name, arguments)
             value = parse_value(key, kind, rule, raw)
             originals.pop(key, None)
             if value is not None:
@@ -192,8 +196,25 @@ class BrokerConfig:
         return self._advertised[listener_name]
 
 
-def find_key(name: str) -> Row:
+def check_settings(settings: object) -> None:
+    """Check that the first argument of ``open_broker`` is settings, rather than topics.
+
+    Raises:
+        TypeError: it is neither a mapping nor None.
+    """
+    if settings is not None and not isinstance(settings, Mapping):
+        raise TypeError(
+            "expected settings as the first argument, such as {'num.partitions': 3}, not"
+            f" {settings!r}; the topics to create are the keyword topics"
+        )
+
+
+def find_key(name: str, arguments: Collection[str] = ()) -> Row:
     """Return the definition of a key, written with dots or with underscores.
+
+    Args:
+        name: the key.
+        arguments: further names that the error may suggest.
 
     Raises:
         ConfigError: the key is unknown; the message suggests the most similar key.
@@ -207,7 +228,7 @@ def find_key(name: str) -> Row:
         return _find_listener_key(key)
     if key.startswith(_REMOVED):
         raise ConfigError(f"{key}: this key was removed in Kafka 4; leave it out")
-    raise ConfigError(f"{key}: unknown key{nearest(key, BROKER_KEYS)}")
+    raise ConfigError(f"{key}: unknown key{nearest(key, (*BROKER_KEYS, *arguments))}")
 
 
 def is_not_applied(key: str) -> bool:

@@ -185,6 +185,7 @@ TRIONET_KEYS: tuple[Row, ...] = (
     ("max.incremental.fetch.session.cache.elements", INT, 250_000, FROM_1),
     ("metrics.listener", STRING, None, None),
     ("metrics.listener.token", PASSWORD, None, None),
+    ("metrics.local.enable", BOOLEAN, True, None),
     ("request.log.buffer.records", INT, 50_000, FROM_1),
     ("request.log.linger.ms", INT, 100, FROM_0),
     ("request.log.partitions", INT, 1, FROM_1),

@@ -4,7 +4,7 @@ The problem: most fetches wait, and a waiting fetch must cost almost nothing. A 
 block the event loop nor copy records, and a fetch of thousands of partitions must not block the
 event loop either.
 
-The choice: :class:`_Fetch`, which is structured like Produce, reads in the handler. If it reads
+The choice: :class:`Fetch`, which is structured like Produce, reads in the handler. If it reads
 fewer than ``min_bytes``, it becomes a delayed operation in the purgatory until enough records are
 appended or ``max_wait_ms`` has passed. Meanwhile it occupies no handler and no buffers, and it
 reads again when the operation completes. Records are file ranges, which are sent with ``sendfile``.
@@ -47,7 +47,7 @@ from ..api._call import Call
 from ..api._dispatch import serves
 from ..log import Log, LogRead
 from ..model._broker_state import BrokerState
-from ..model._fetch_sessions import FetchContext, FetchedPartition
+from ..model._fetch_sessions import Client, FetchContext, FetchedPartition, client_of
 from ..storage._record_conversion import to_message_set
 from ..storage._storage_errors import storage_errors
 from ._current_leader import CurrentLeaders, error_code_for, has_current_leader
@@ -87,10 +87,13 @@ async def handle_fetch(
     except ApiError as error:
         call.has_errors = True
         return FetchResponse(error_code=error.error_code)
+    session = context.session
+    if session is not None and not context.is_incremental:
+        session.client = client_of(call.client_id, call.request.peer_address)
     log_topic = broker.request_log_topic
     if log_topic is not None and log_topic.is_read_by(context):
         call.request.is_left_out = True
-    fetch = _Fetch(broker, request, call, context)
+    fetch = Fetch(broker, request, call, context)
     if fetch.is_long:
         call.continue_as_long_call(fetch.read_in_steps)
         return None
@@ -311,7 +314,7 @@ class _Reader:
         return data.high_watermark
 
 
-class _Fetch:
+class Fetch:
     """A Fetch call: its results and, if it must wait for records, the delayed operation.
 
     Attributes:
@@ -336,6 +339,16 @@ class _Fetch:
         self._context = context
         self.reader = _Reader(broker, request, call)
         self._bytes_missing = 0
+
+    @property
+    def client(self) -> Client:
+        """The client that fetches."""
+        return client_of(self._call.client_id, self._call.request.peer_address)
+
+    @property
+    def partitions(self) -> list[FetchedPartition]:
+        """The partitions to fetch, each with the offset from which."""
+        return self._context.partitions
 
     @property
     def must_wait(self) -> bool:

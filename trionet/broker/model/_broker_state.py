@@ -7,7 +7,8 @@ It does not depend on the network, except for the advertised addresses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import attrs
 import trio
@@ -73,6 +74,8 @@ class BrokerState:
         conversions: the counts of converted records.
         records_without_key: the number of records without a key that compacted topics rejected.
         request_log_topic: the topic of the request log; None if requests are not logged to a topic.
+        streams, orders: further lists and actions for the metrics listener, by name and by path;
+            for packages above this one, such as that of fault injection.
     """
 
     def __init__(self, cluster: Cluster, settings: DynamicConfig) -> None:
@@ -108,6 +111,8 @@ class BrokerState:
         self.has_replicas: bool = len(cluster.leadership.nodes) > 1
         self.is_in_memory: bool = cluster.is_in_memory
         self.request_log_topic: RequestLogTopic | None = None
+        self.streams: dict[str, Callable[[Mapping[str, str]], Any]] = {}
+        self.orders: dict[str, Callable[[Mapping[str, str]], object]] = {}
         self.registration: BrokerRegistration = BrokerRegistration(
             self.node_id, self.rack, self.groups
         )

@@ -51,6 +51,14 @@ _EPOCH_MAX = 2**31 - 1
 
 # Partitions are identified by topic name up to version 12, and by topic id from 13 on.
 PartitionKey = tuple[str | bytes, int]
+# A client id, which is empty for null and at most so long, and the IP address of the client.
+Client = tuple[str, str]
+CLIENT_ID_CHARS_MAX: Final = 256
+
+
+def client_of(client_id: str | None, peer_address: str) -> Client:
+    """Return what is kept of a client, which chooses its id, of up to 32 KiB."""
+    return (client_id or "")[:CLIENT_ID_CHARS_MAX], peer_address
 
 
 class FetchedPartition:
@@ -92,9 +100,13 @@ class FetchedPartition:
 
 
 class FetchSession:
-    """The partitions of one consumer, in the order in which they are served."""
+    """The partitions of one consumer, in the order in which they are served.
 
-    __slots__ = ("created", "epoch", "id", "last_used", "partitions", "uses_topic_ids")
+    Attributes:
+        client: the client that began the session.
+    """
+
+    __slots__ = ("client", "created", "epoch", "id", "last_used", "partitions", "uses_topic_ids")
 
     def __init__(self, id: int, uses_topic_ids: bool, now: float) -> None:
         self.id: int = id
@@ -102,6 +114,7 @@ class FetchSession:
         self.uses_topic_ids: bool = uses_topic_ids
         self.created: float = now
         self.last_used: float = now
+        self.client: Client = ("", "")
         self.partitions: OrderedDict[PartitionKey, FetchedPartition] = OrderedDict()
 
     def served(self, key: PartitionKey) -> None:

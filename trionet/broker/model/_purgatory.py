@@ -84,6 +84,11 @@ class Purgatory:
     def __len__(self) -> int:
         return len(self._keys) + len(self._due)
 
+    @property
+    def waiting(self) -> list[DelayedOperation]:
+        """The operations that have neither been satisfied nor reached their deadline; a copy."""
+        return list(self._keys)
+
     def add(self, operation: DelayedOperation, keys: Iterable[Hashable], deadline: float) -> None:
         """Hold an operation until it is satisfied or ``deadline`` (on trio's clock) is reached.
 

@@ -19,8 +19,9 @@ import attrs
 import trio
 
 from ..._util._raising import raise_single_error
+from ..._util._trio_task import check_trio
 from ...errors import ConfigError
-from ...metrics._log_ring import LogRing
+from ...metrics._log_ring import BackgroundLogRing, LogRing
 from ...metrics._loop import LoopMonitor, LoopStatistics
 from ...net._network import SYSTEM, Network
 from ...net._principal import PrincipalBuilder
@@ -28,7 +29,7 @@ from ...net.wire._endpoint import Endpoint, SecurityProtocol
 from ...server._server_statistics import ServerStatistics, combined
 from ...server._socket_server import SocketServer
 from ..api._dispatch import Apis
-from ..config._broker_config import BrokerConfig
+from ..config._broker_config import BrokerConfig, check_settings
 from ..config._dynamic_config_store import BrokerConfigs, report_settings
 from ..log import Directory, MemoryDirectory, open_log_folder
 from ..log.compaction._cleaner import LastCleaning
@@ -46,6 +47,7 @@ from ..telemetry._request_log_writer import (
 )
 from ..telemetry._request_recorder import RequestRecorder
 from ._broker_keywords import BrokerKeywords
+from ._new_topics import Topics, create_missing, parse_topics
 from ._node import Node, node_configs
 from ._reconfiguration import SHARED_KEYS, LogReconfiguration
 from ._served_apis import served_apis
@@ -63,6 +65,12 @@ _DEFAULTS = {
     "auto.create.topics.ready.at.once": True,
     "group.initial.rebalance.delay.ms": 0,
 }
+# What open_broker takes beside settings, for the error about a misspelled keyword.
+_ARGUMENTS = ("brokers", "topics", "principal_builder", "network", "disk")
+_WITHOUT_TRIO = (
+    "a program without trio uses trionet.testing.broker(), whose broker has a thread of its own, or"
+    " the command trionet broker"
+)
 # How long a graceful stop waits for pending responses to be sent.
 STOP_GRACE_SECONDS = 5.0
 # The maximum of the default replication factor.
@@ -427,7 +435,7 @@ class Broker:
         if metrics is not None:
             yield metrics
             return
-        with _recent_log_lines() if log is None else nullcontext(log) as lines:
+        with _recent_log_lines(LogRing()) if log is None else nullcontext(log) as lines:
             yield self._nodes[self._state.node_id].create_metrics(lines)
 
     def __repr__(self) -> str:
@@ -440,6 +448,7 @@ async def open_broker(
     /,
     *,
     brokers: int = 1,
+    topics: Topics | None = None,
     principal_builder: PrincipalBuilder | None = None,
     network: Network = SYSTEM,
     disk: Disk = SYSTEM_DISK,
@@ -455,6 +464,9 @@ async def open_broker(
         brokers: the number of nodes, which share the data and have consecutive ids starting at
             ``node.id``. Each node's ports are one higher than the previous node's, unless a port is
             0. By default, new topics have one replica per node, but at most three.
+        topics: the topics to create before the broker accepts connections: a list of names, or a
+            dict that maps each name to a number of partitions or to a dict of ``partitions`` and
+            topic configs. A topic that the data directory has already is left as it is.
         principal_builder: builds principals from the authenticated identities of peers, instead of
             ``ssl.principal.mapping.rules``.
         network: the source of connections, time and randomness; pass a
@@ -467,6 +479,9 @@ async def open_broker(
         ConfigError: a setting is unknown, has an invalid value or is not allowed in virtual time,
             or the data directory is in use.
         OSError: a listener cannot be bound, or the data directory cannot be used.
+        ApiError: a topic cannot be created.
+        TypeError: ``settings`` or ``topics`` is of the wrong kind.
+        RuntimeError: trio does not run the calling task.
 
     On exit, the broker takes at most 5 s to send pending responses. Then it closes all sockets and
     files and marks the logs as cleanly stopped. No tasks remain.
@@ -476,8 +491,11 @@ async def open_broker(
     Acknowledged records are not lost. If cancelled during startup, the function returns once the
     logs that are being opened are open.
     """
+    check_trio("brokers", _WITHOUT_TRIO)
+    new_topics = parse_topics(topics)
+    check_settings(settings)
     given = {**_DEFAULTS, **(settings or {}), **keywords}
-    config = _with_replicas(BrokerConfig.from_settings(given), brokers)
+    config = _with_replicas(BrokerConfig.from_settings(given, _ARGUMENTS), brokers)
     configs = node_configs(config, brokers)
     for each in configs:
         _check_metrics(each)
@@ -485,11 +503,14 @@ async def open_broker(
         if network.is_virtual:
             _check_virtual(each, disk)
     with raise_single_error() as caller, ExitStack() as last:
-        log = last.enter_context(_recent_log_lines()) if config["metrics.listener"] else None
+        log = None
+        if _serves_metrics(config, network):
+            log = last.enter_context(_recent_log_lines(BackgroundLogRing()))
         report_settings(config, nodes=brokers)
         async with AsyncExitStack() as stack:
             cluster, states, recorders = await _open_cluster(configs, stack, network, disk)
             last.callback(cluster.release_logs)
+            await create_missing(cluster, new_topics)
             monitor = stack.enter_context(LoopMonitor())
             nodes = [
                 Node(
@@ -517,6 +538,11 @@ def _with_replicas(config: BrokerConfig, brokers: int) -> BrokerConfig:
     if brokers == 1 or key in config.originals:
         return config
     return BrokerConfig({**config.originals, key: min(brokers, REPLICATION_FACTOR_MAX)})
+
+
+def _serves_metrics(config: BrokerConfig, network: Network) -> bool:
+    is_local = bool(config["metrics.local.enable"]) and not network.is_virtual
+    return is_local or bool(config["metrics.listener"])
 
 
 def _check_metrics(config: BrokerConfig) -> None:
@@ -547,9 +573,9 @@ def _check_virtual(config: BrokerConfig, disk: Disk) -> None:
 
 
 @contextmanager
-def _recent_log_lines() -> Iterator[LogRing]:
+def _recent_log_lines(ring: LogRing) -> Iterator[LogRing]:
     """Retain the recent lines that are logged while the context is active."""
-    ring, root = LogRing(), logging.getLogger("trionet")
+    root = logging.getLogger("trionet")
     root.addHandler(ring)
     try:
         yield ring

@@ -87,6 +87,7 @@ class BrokerKeywords(TypedDict, total=False):
     message_max_bytes: int
     metrics_listener: str
     metrics_listener_token: str | Password
+    metrics_local_enable: bool
     metrics_num_samples: int
     metrics_sample_window_ms: int
     min_insync_replicas: int

@@ -22,6 +22,7 @@ from ...net.wire._endpoint import PORT_MAX, Endpoint, SecurityProtocol
 from ...protocol._config_types import Value
 from ...server._closed_connections import ClosedConnection
 from ...server._socket_server import SocketServer
+from ...server.metrics._local_listener import open_local_sockets, serve_locally
 from ..api._dispatch import Apis
 from ..config._broker_config import BrokerConfig
 from ..config._dynamic_config import ADDRESS_LIMITS, store_group
@@ -31,12 +32,17 @@ from ._reconfiguration import NodeReconfiguration
 from ._server_settings import log_connections_max, server_config
 
 if TYPE_CHECKING:
+    from ...server.metrics._metrics_listener import FindPage
     from ..security._listener_security import SecuredListener
     from ..security._scram_credentials import ScramCredentials
     from ..telemetry._broker_metrics import BrokerMetrics
 
 
 T = TypeVar("T")
+
+# The module of the metrics, loaded when they are needed: it takes 15 ms, and most brokers are not
+# monitored.
+_METRICS = "trionet.broker.telemetry._broker_metrics"
 
 logger = logging.getLogger("trionet.broker")
 
@@ -54,7 +60,7 @@ class Node:
     Args:
         principal_builder: builds principals, instead of ``ssl.principal.mapping.rules``.
         monitor: the monitor of the event loop.
-        log: the recent log lines for the metrics listener; None without a metrics listener.
+        log: the recent log lines to report; None if metrics are not served.
 
     Attributes:
         state: the state that the handlers of the node share.
@@ -97,6 +103,7 @@ class Node:
                         changes = await self._listen(nursery, serving)
                         last.callback(self.state.cluster.configs.unregister, changes)
                         await self._start_metrics(nursery)
+                        self._serve_locally(nursery, last)
                         task_status.started()
                     nursery.cancel_scope.cancel(reason="the node has stopped")
         finally:
@@ -242,10 +249,32 @@ class Node:
     async def _start_metrics(self, nursery: trio.Nursery) -> None:
         """Start collecting and serving metrics, if there is a metrics listener."""
         await trio.lowlevel.checkpoint()
-        if self._log is None:
+        if self._log is None or not self.state.config["metrics.listener"]:
             return
         self.metrics = self.create_metrics(self._log)
         await nursery.start(self.metrics.run, name="metrics")
+
+    def _serve_locally(self, nursery: trio.Nursery, stack: ExitStack) -> None:
+        """Serve metrics to this user's processes, if that is enabled; see :mod:`.._local_socket`.
+
+        Args:
+            nursery: the nursery of the tasks.
+            stack: closes the sockets.
+        """
+        log = self._log
+        if log is None or not self.state.config["metrics.local.enable"]:
+            return
+        sockets = stack.enter_context(open_local_sockets("kafka", self.endpoints))
+
+        def find_page() -> FindPage:
+            metrics = self.metrics
+            if metrics is None:
+                metrics = self.create_metrics(log)
+                nursery.start_soon(metrics.run, name="metrics")
+            return metrics.find_page()
+
+        if sockets:
+            nursery.start_soon(serve_locally, sockets, find_page, [_METRICS], name="local-metrics")
 
     def create_metrics(self, log: LogRing) -> BrokerMetrics:
         """Create the metrics of the running node.

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import ipaddress
 import logging
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from http import HTTPStatus
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import attrs
 import trio
@@ -27,15 +28,24 @@ from ...protocol._codec import ApiVersionCodec
 from ...protocol._config_types import Password
 from ...server._request_channel import Request
 from ...server._socket_server import SocketServer
-from ...server.metrics._server_metrics import server_collectors, server_sections, server_state
-from ...server.metrics._snapshot_sections import Section
+from ...server.metrics._server_metrics import (
+    server_collectors,
+    server_sections,
+    server_state,
+    server_streams,
+)
+from ...server.metrics._snapshot_sections import Section, Stream
 from ..config._broker_config import BrokerConfig
 from ..model._broker_state import BrokerState
 from ._cleaner_metrics import CLEANER_METRICS, collect_cleaner
+from ._fetch_positions import fetch_positions
 from ._request_recorder import RequestRecorder
 from ._snapshot_sections import fetch_sessions_section, groups_section
 from ._transaction_metrics import TRANSACTION_METRICS, collect_transactions
 from ._transaction_section import transactions_section
+
+if TYPE_CHECKING:
+    from ...server.metrics._metrics_listener import FindPage
 
 logger = logging.getLogger("trionet.broker")
 
@@ -142,6 +152,8 @@ class BrokerMetrics:
         registry: the registry of collectors; further collectors may be registered.
         log: the recent log lines to report.
         sections: the sections of ``/snapshot`` by name.
+        streams: the lists that are only made on request, by name.
+        orders: the actions by path.
         endpoint: the bound address of the metrics listener; None if it is not open.
         url: the base URL of the metrics listener, such as ``http://127.0.0.1:9404``; None if it is
             not open.
@@ -156,6 +168,8 @@ class BrokerMetrics:
     log: LogRing
     registry: Registry = attrs.field(factory=Registry, init=False)
     sections: Mapping[str, Section] = attrs.field(init=False)
+    streams: Mapping[str, Stream] = attrs.field(init=False)
+    orders: Mapping[str, Callable[[Mapping[str, str]], object]] = attrs.field(init=False)
     endpoint: Endpoint | None = attrs.field(default=None, init=False)
     url: str | None = attrs.field(default=None, init=False)
 
@@ -163,10 +177,15 @@ class BrokerMetrics:
         state, now = self._state, trio.current_time
         self.sections = {
             **server_sections(self._server, self.log, _name_of),
-            "groups": groups_section(state.groups.groups.values, now),
+            "groups": groups_section(
+                state.groups.groups.values, partial(fetch_positions, state), now
+            ),
             "transactions": transactions_section(state),
             "fetch_sessions": fetch_sessions_section(lambda: state.fetch_sessions.sessions, now),
         }
+        # Not merged, since a test may take control of the broker later.
+        self.streams = ChainMap(state.streams, server_streams(self._server, _name_of))
+        self.orders = ChainMap(state.orders, {"/connections/close": self._close_connection})
         self._produce_conversions = Meter(*PRODUCE_CONVERSIONS)
         self._fetch_conversions = Meter(*FETCH_CONVERSIONS)
         self._records_without_key = Meter(*RECORDS_WITHOUT_KEY)
@@ -210,10 +229,9 @@ class BrokerMetrics:
                 await trio.sleep(TICK_SECONDS)
 
     async def _serve(self, nursery: trio.Nursery, endpoint: Endpoint) -> None:
-        # Imported here, since they need h11, which is an optional dependency.
+        # Imported here, since a dashboard in this process needs neither.
         from ...server.metrics._http_exchange import HttpRules
         from ...server.metrics._metrics_listener import MetricsListener
-        from ...server.metrics._metrics_pages import MetricsPages
 
         tls = None
         if self._settings.is_secure:
@@ -225,18 +243,23 @@ class BrokerMetrics:
             secured.log_warnings()
             nursery.start_soon(secured.keep_fresh, name="metrics-certificates")
             tls = secured.tls
-        orders = {"/connections/close": self._close_connection}
-        pages = MetricsPages(self.snapshot, self.about, self.sections, orders)
         listener = MetricsListener(
-            pages.find,
-            endpoint,
+            self.find_page(),
             rules=HttpRules(token=self._settings.token, host=endpoint.host),
             tls=None if tls is None else lambda: tls.context,
         )
-        bound: Endpoint = await nursery.start(listener.run, name="metrics-listener")
+        bound: Endpoint = await nursery.start(listener.run, endpoint, name="metrics-listener")
         self.endpoint = bound
         self.url = f"{'http' if tls is None else 'https'}://{bound.address}"
         logger.info("metrics are at %s/metrics", self.url)
+
+    def find_page(self) -> FindPage:
+        """Return the function that finds the pages and the actions of these metrics."""
+        from ...server.metrics._metrics_pages import MetricsPages
+
+        return MetricsPages(
+            self.snapshot, self.about, self.sections, self.orders, self.streams
+        ).find
 
     def about(self) -> dict[str, object]:
         """Return the fields of ``/snapshot`` other than its sections and metrics."""
@@ -378,8 +401,7 @@ def metrics_settings(config: BrokerConfig) -> MetricsSettings:
 
     Raises:
         ConfigError: ``metrics.listener`` is not a valid URL, or other machines could reach it
-            without TLS and a token; the token is too short or has invalid characters; or h11 is not
-            installed.
+            without TLS and a token; or the token is too short or has invalid characters.
     """
     url = config["metrics.listener"]
     token = config["metrics.listener.token"]
@@ -420,17 +442,6 @@ def _check(endpoint: Endpoint, *, has_token: bool) -> None:
             " identify the broker's clients; use a loopback address such as 127.0.0.1, or https"
             " with metrics.listener.token"
         )
-    if not _is_installed("h11"):
-        raise ConfigError(
-            "metrics.listener requires h11; install it with: pip install trionet[metrics]"
-        )
-
-
-def _is_installed(name: str) -> bool:
-    try:
-        return importlib.util.find_spec(name) is not None
-    except ValueError:  # sys.modules has None for it, after an import that failed
-        return False
 
 
 def _is_loopback(host: str) -> bool:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import partial
 from typing import Generic, TypeVar
 
 from ...server.metrics._snapshot_sections import Row, Section, SectionPage
 from ..groups._group import Group, GroupState
 from ..groups._members import Member
 from ..model._fetch_sessions import FetchSession
+from ._fetch_positions import FetchPositions
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
@@ -36,14 +38,23 @@ class Numbers(Generic[K]):
         return [(number, key) for key, number in known.items()]
 
 
-def groups_section(groups: Callable[[], Iterable[Group]], clock: Callable[[], float]) -> Section:
+def groups_section(
+    groups: Callable[[], Iterable[Group]],
+    positions: Callable[[float], FetchPositions],
+    clock: Callable[[], float],
+) -> Section:
     """Return the section of classic groups and their members.
 
     Args:
         groups: returns the groups that the node coordinates.
+        positions: returns the positions of consumers at a time; called once for each page.
         clock: returns the current time on the event loop's clock, in seconds.
     """
-    return _section(lambda: {group.id: group for group in groups()}, _group_row, clock)
+    return _section(
+        lambda: {group.id: group for group in groups()},
+        lambda now: partial(_group_row, positions(now), now),
+        clock,
+    )
 
 
 def fetch_sessions_section(
@@ -55,30 +66,42 @@ def fetch_sessions_section(
         sessions: returns the cached sessions.
         clock: returns the current time on the event loop's clock, in seconds.
     """
-    return _section(lambda: {each.id: each for each in sessions()}, _session_row, clock)
+    return _section(
+        lambda: {each.id: each for each in sessions()},
+        lambda now: partial(_session_row, now),
+        clock,
+    )
 
 
 def _section(
-    items: Callable[[], Mapping[K, T]], row: Callable[[T, float], Row], clock: Callable[[], float]
+    items: Callable[[], Mapping[K, T]],
+    row_at: Callable[[float], Callable[[T], Row]],
+    clock: Callable[[], float],
 ) -> Section:
-    """Return the section of items by id, the newest first; ``row`` takes an item and the time."""
+    """Return the section of items by id, the newest first.
+
+    Args:
+        items: returns the items.
+        row_at: returns the function that converts the items of a page, given the time.
+        clock: returns the time.
+    """
     numbers: Numbers[K] = Numbers()
 
     def page(count_max: int, before: int | None) -> SectionPage:
-        now, by_id = clock(), items()
+        row, by_id = row_at(clock()), items()
         numbered = numbers.of(by_id)
         end = len(numbered)
         if before is not None:
             end = bisect_left(numbered, before, key=lambda item: item[0])
         shown = numbered[max(0, end - count_max) : end][::-1]
         return SectionPage(
-            len(by_id), [{"number": number, **row(by_id[id], now)} for number, id in shown]
+            len(by_id), [{"number": number, **row(by_id[id])} for number, id in shown]
         )
 
     return page
 
 
-def _group_row(group: Group, now: float) -> Row:
+def _group_row(positions: FetchPositions, now: float, group: Group) -> Row:
     leader = group.members.leader_id
     return {
         "id": group.id,
@@ -89,6 +112,7 @@ def _group_row(group: Group, now: float) -> Row:
         "protocol": group.protocol_name,
         "pending": len(group.members.pending),
         "members": [_member_row(member, group, leader, now) for member in group.members],
+        "positions": positions.of(group),
     }
 
 
@@ -118,9 +142,11 @@ def _phase(member: Member, group: Group) -> str:
     return "stable"
 
 
-def _session_row(session: FetchSession, now: float) -> Row:
+def _session_row(now: float, session: FetchSession) -> Row:
     return {
         "id": session.id,
+        "client_id": session.client[0],
+        "client_host": session.client[1],
         "epoch": session.epoch,
         "partitions": len(session.partitions),
         "uses_topic_ids": session.uses_topic_ids,

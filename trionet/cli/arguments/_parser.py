@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
 
 #: Adds one argument, or a few that belong together, to a parser or to a group of its arguments.
 Argument: TypeAlias = "Callable[[Any], object]"
@@ -13,10 +14,13 @@ Run: TypeAlias = "Callable[[argparse.Namespace], int]"
 
 
 class Parser(argparse.ArgumentParser):
-    """An ArgumentParser that accepts options between positional arguments.
+    """An ArgumentParser that accepts options between positional arguments, and helps more.
 
     In ``produce TOPIC -H a=b FILE``, argparse would set the optional FILE to its default
     on reaching ``-H`` and then reject the value that follows.
+
+    The help ends with examples. A command without its subcommand prints the help. An error shows
+    the usage of the subcommand that it is about, and the closest name to a misspelt one.
     """
 
     _is_retrying = False
@@ -24,16 +28,65 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # the overloads add nothing
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Parse the arguments, and retry with intermixed parsing if arguments are left over."""
+        """Parse the arguments, and retry with intermixed parsing if arguments are left over.
+
+        No argument is returned as unknown: argparse would have the outermost parser report it,
+        with the usage of that one.
+        """
+        if self._subparsers is not None and args is not None and not args:
+            # Still an error, with the status of one: a script may have lost a variable.
+            self.print_help(sys.stderr)
+            self.exit(2)
         found, rest = super().parse_known_args(args, namespace)
-        is_possible = self._subparsers is None and not self._is_retrying
-        if not rest or not is_possible or "--" in (args or ()) or _has_options(rest):
+        if not rest or self._is_retrying:
             return found, rest
-        self._is_retrying = True
-        try:
-            return self.parse_known_intermixed_args(args, namespace)
-        finally:
-            self._is_retrying = False
+        if self._subparsers is None and "--" not in (args or ()) and not _has_options(rest):
+            self._is_retrying = True
+            try:
+                found, rest = self.parse_known_intermixed_args(args, namespace)
+            finally:
+                self._is_retrying = False
+        if rest:
+            self.error(f"unrecognized arguments: {' '.join(rest)}{self._hint(rest)}")
+        return found, rest
+
+    def _hint(self, unknown: Sequence[str]) -> str:
+        names = [word.partition("=")[0] for word in unknown if word.startswith("--")]
+        if not names:
+            return ""
+        # Without the dashes, which would make all options alike.
+        options = [each[2:] for each in self._option_string_actions if each[:2] == "--"]
+        return _nearest(names[0][2:], options).replace(" is ", " is --")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        choices = action.choices
+        if choices is not None and value not in choices and isinstance(value, str):
+            what = "unknown command" if isinstance(action, _SubParsers) else "invalid choice:"
+            names = [str(each) for each in choices]
+            raise argparse.ArgumentError(
+                None if isinstance(action, _SubParsers) else action,
+                f"{what} {value!r}{_nearest(value, names)} (choose from {', '.join(names)})",
+            )
+        super()._check_value(action, value)
+
+    def format_help(self) -> str:
+        """Return the help text, which ends with examples."""
+        lines = "".join(f"  {line}\n" for line in examples(self.prog))
+        return super().format_help() + (f"\nexamples:\n{lines}" if lines else "")
+
+
+def examples(prog: str) -> list[str]:
+    """Return example command lines of a command, such as ``trionet topics list``."""
+    import tomllib
+    from pathlib import Path
+
+    path = Path(__file__).parents[1] / "examples.toml"
+    found = tomllib.loads(path.read_text("utf-8"))
+    lines: list[str] = found.get(prog.removeprefix("trionet").strip(), [])
+    return lines
+
+
+_SubParsers: Final = argparse._SubParsersAction  # noqa: SLF001 -- it has no public name
 
 
 def _has_options(words: Sequence[str]) -> bool:
@@ -68,6 +121,16 @@ def option(usage: str, help: str, **options: Any) -> Argument:
         options["metavar"] = metavar
     flags = spellings[0].split(", ")
     return lambda parser: parser.add_argument(*flags, help=help, **options)
+
+
+def log_level() -> Argument:
+    """Return the option of the commands that run a broker."""
+    return option(
+        "--log-level",
+        "lowest level that is logged (default: info)",
+        default="info",
+        choices=["debug", "info", "warning", "error"],
+    )
 
 
 def repeatable(usage: str, help: str, **options: Any) -> Argument:
@@ -179,3 +242,9 @@ class Subcommands:
             )
             subparser.set_defaults(run_subcommand=verb.run, prog=subparser.prog)
             verb.add_arguments(subparser)
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    from trionet.protocol._config_types import nearest  # only for errors
+
+    return nearest(word, known)

@@ -6,6 +6,7 @@ import math
 import random
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import attrs
@@ -18,11 +19,10 @@ from trionet.client.consumer import Consumer, ConsumerBatch, open_consumer
 from trionet.client.producer import Acknowledgement, Producer, open_producer
 from trionet.errors import CallTimedOutError, ConfigError, TrionetError
 
+from ..clients._first_response import REACH_SECONDS, first_response
 from ._results import Result, Tally
 from ._runs import Pace, Run
 
-#: The time limit for the topic's metadata. It is short because the address may be mistyped.
-REACH_SECONDS: Final = 10.0
 #: The limits on what one call enqueues if no rate is set: less than a millisecond of work.
 GROUP_RECORDS: Final = 500
 GROUP_BYTES: Final = 256 * 1024
@@ -158,7 +158,8 @@ class ProduceLoad:
 
     async def _reach(self, producer: Producer) -> None:
         with trio.move_on_after(REACH_SECONDS) as late:
-            await producer.key_partitions(self._topic)
+            ask = partial(producer.key_partitions, self._topic)
+            await first_response(producer, ask)
         if late.cancelled_caught:
             raise _no_metadata(self._topic, self._servers, producer)
 
@@ -359,7 +360,8 @@ class ConsumeLoad:
     async def _reach(self, consumer: Consumer) -> list[TopicPartition]:
         numbers: list[int] = []
         with trio.move_on_after(REACH_SECONDS) as late:
-            numbers = await consumer.partitions_of(self._topic)
+            ask = partial(consumer.partitions_of, self._topic)
+            numbers = await first_response(consumer, ask)
         if late.cancelled_caught:
             raise _no_metadata(self._topic, self._servers, consumer)
         if not numbers:

@@ -181,6 +181,8 @@ class EchoLoad:
 
     def _check(self, disconnected: list[Channel]) -> None:
         for channel in disconnected:
+            if isinstance(channel.connect_error, ConnectionRefusedError):
+                raise DisconnectedError(f"nothing listens at {self._target} (connection refused)")
             raise DisconnectedError(f"{self._target}: {_why(channel)}")
 
 

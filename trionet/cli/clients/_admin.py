@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
-
-from trionet.errors import CallTimedOutError
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ..arguments._parser import Run, argument, flag
 from ..arguments._values import matching, regex_argument
@@ -15,22 +14,21 @@ from ..terminal._output import add_format_arguments
 from ._connection import (
     CONTROLLERS,
     SERVERS,
+    Setting,
     add_connection_arguments,
-    client_settings,
     logging_to_stderr,
+    resolve_settings,
 )
+from ._first_response import REACH_SECONDS, first_response, timeout_error
 
 if TYPE_CHECKING:
-    from trionet.client._client_metrics import ClientStatistics
     from trionet.client.admin._admin import Admin
     from trionet.client.admin._topics import TopicDescription
     from trionet.errors import TrionetError
 
 
-#: The time limit for a first response from a broker, unless ``default.api.timeout.ms`` is set. It
-#: is short because the address may be mistyped.
-REACH_SECONDS: Final = 10.0
 _TIMEOUT: Final = "default.api.timeout.ms"
+_PATIENCE: Final = f"-X {_TIMEOUT}=60000"
 
 #: The last arguments of each command with an admin client.
 ADMIN_ARGUMENTS: Final = (add_format_arguments, add_connection_arguments)
@@ -79,61 +77,32 @@ def run_with_admin(arguments: Namespace, work: Work) -> int:
     import trio
 
     with logging_to_stderr(arguments):
-        return trio.run(_work, client_settings(arguments), work)
+        return trio.run(_work, resolve_settings(arguments), work)
 
 
-async def _work(settings: dict[str, str], work: Work) -> int:
-    import trio
-
+async def _work(resolved: dict[str, Setting], work: Work) -> int:
     from trionet._util._raising import raise_single_error
     from trionet.client.admin._admin import open_admin
 
+    settings = {each.key: each.value for each in resolved.values()}
+    limit = resolved.get(_TIMEOUT)
     servers = settings.pop(SERVERS, None)
     with raise_single_error():
         async with open_admin(servers, settings) as admin:
-            if _TIMEOUT not in settings:
-                with trio.move_on_after(REACH_SECONDS) as late:
-                    await admin.nodes()
-                if late.cancelled_caught:
-                    raise timeout_error(
-                        servers or settings[CONTROLLERS],
-                        REACH_SECONDS,
-                        admin,
-                        option=f"-X {_TIMEOUT}=60000",
-                    )
+            # A limit from a file may be for all programs that use it, and is no wish to wait.
+            if limit is None or limit.origin != "-X":
+                await _reach(admin, servers or settings[CONTROLLERS], is_limited=limit is None)
             return await work(admin)
 
 
-class Client(Protocol):
-    """An open producer, consumer or admin client."""
+async def _reach(admin: Admin, servers: str, *, is_limited: bool) -> None:
+    """Wait for a first response, at most :data:`REACH_SECONDS` if the wait ``is_limited``."""
+    import trio
 
-    def connection_problem(self) -> str: ...
-
-    def statistics(self) -> ClientStatistics: ...
-
-
-def is_connected(client: Client) -> bool:
-    """Return whether a broker has responded and no known broker is unreachable."""
-    return client.statistics()["response-total"] > 0 and not client.connection_problem()
-
-
-def timeout_error(
-    servers: str, seconds: float, client: Client, *, option: str
-) -> CallTimedOutError:
-    """Return the error for a command that timed out, with the cause if it is known.
-
-    Args:
-        servers: the bootstrap servers.
-        seconds: the time that the command waited.
-        client: the client that waited.
-        option: the option that raises the limit.
-    """
-    why = client.connection_problem()
-    if not why and is_connected(client):
-        why = f"{servers} responded earlier but no longer does, or a leader cannot be reached"
-    elif not why:
-        why = f"{servers} has not responded"
-    return CallTimedOutError(f"timed out after {seconds:g} s: {why}; raise the limit with {option}")
+    with trio.move_on_after(REACH_SECONDS if is_limited else math.inf) as late:
+        await first_response(admin, admin.nodes, option=_PATIENCE)
+    if late.cancelled_caught:
+        raise timeout_error(servers, REACH_SECONDS, admin, option=_PATIENCE)
 
 
 async def selected_names(arguments: Namespace, admin: Admin) -> list[str]:

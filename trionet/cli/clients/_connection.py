@@ -13,7 +13,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
 from trionet._util._text import single_line
 from trionet.errors import ConfigError
@@ -185,7 +185,7 @@ def logging_to_stderr(arguments: Namespace) -> Iterator[None]:
         return is_new
 
     log = logging.getLogger("trionet")
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Handler(sys.stderr)
     handler.setFormatter(_OneLine(f"{arguments.prog}: %(message)s"))
     handler.addFilter(is_new)
     level = log.level
@@ -196,6 +196,43 @@ def logging_to_stderr(arguments: Namespace) -> Iterator[None]:
     finally:
         log.setLevel(level)
         log.removeHandler(handler)
+
+
+class _Handler(logging.StreamHandler[TextIO]):
+    """Writes messages to standard error, or holds them back.
+
+    Attributes:
+        held: the messages held back; None to write them.
+    """
+
+    held: list[logging.LogRecord] | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self.held is None:
+            super().emit(record)
+        else:
+            self.held.append(record)
+
+
+@contextmanager
+def holding_log() -> Iterator[list[logging.LogRecord]]:
+    """Hold back what :func:`logging_to_stderr` would write, until the block ends.
+
+    Yields the messages held so far, which the block may discard.
+    """
+    held: list[logging.LogRecord] = []
+    handlers = [
+        each for each in logging.getLogger("trionet").handlers if isinstance(each, _Handler)
+    ]
+    for handler in handlers:
+        handler.held = held
+    try:
+        yield held
+    finally:
+        for handler in handlers:
+            handler.held = None
+            for record in held:
+                handler.emit(record)
 
 
 class _OneLine(logging.Formatter):

@@ -19,6 +19,7 @@ from ..clients._connection import (
     logging_to_stderr,
     resolve_settings,
 )
+from ..clients._first_response import REACH_SECONDS
 from ..records._options import (
     NEWLINE,
     add_record_arguments,
@@ -157,7 +158,8 @@ def _options(arguments: argparse.Namespace) -> ConsumeOptions:
         records_max=arguments.count,
         keeps_going=arguments.keep_going,
         render=_render(arguments),
-        timeout_seconds=arguments.timeout,
+        timeout_seconds=arguments.timeout or REACH_SECONDS,
+        waits=arguments.timeout is not None,
         shows_lag=arguments.lag,
         progress=Progress(records_total=arguments.count),
         shows_bar=shows_bar(arguments, is_typed=sys.stdout.isatty()),
@@ -190,8 +192,9 @@ def _settings(
 ) -> tuple[str, dict[str, object], dict[str, object]]:
     """Return the bootstrap servers, the consumer settings and the admin client settings."""
     from trionet.client.config._keys import ADMIN_KEYS, CONSUMER_KEYS
+    from trionet.client.consumer._range import From
 
-    from ._range import From, reset_of
+    from ._range import reset_of
 
     given = resolve_settings(arguments, CONSUMER_KEYS)
     settings: dict[str, object] = {key: each.value for key, each in given.items()}

@@ -3,47 +3,20 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
-import trio
 
-from trionet._util._text import counted
 from trionet.client._topic_partition import TopicPartition
-from trionet.errors import ConfigError, TrionetError
+from trionet.client.consumer._range import BEGINNING, END, Bounds, From, Place
+from trionet.errors import ConfigError
 
 from ..arguments._values import INT32_MAX, INT64_MAX, is_natural, parse_time
 
 if TYPE_CHECKING:
-    from trionet.client.consumer._consumer import Consumer
     from trionet.client.consumer.records._record import ConsumerBatch
-
-
-class From(Enum):
-    """The reference point of a place in a log."""
-
-    BEGINNING = auto()
-    END = auto()
-    OFFSET = auto()
-    TIME = auto()
-    STORED = auto()
-
-
-class Place(NamedTuple):
-    """A place in the log of each partition.
-
-    Attributes:
-        base: the reference point.
-        number: the distance from the beginning or back from the end, an offset, or a time in
-            milliseconds since the epoch, depending on ``base``.
-    """
-
-    base: From
-    number: int = 0
 
 
 class Span(NamedTuple):
@@ -71,11 +44,9 @@ _DURATION: Final = r"-?(?:\d+(?:ms|[smhdw]))+"
 _DATE: Final = r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"
 _TIME: Final = rf"now|{_DATE}|\d{{9,}}|{_DURATION}"
 
-_BEGINNING: Final = Place(From.BEGINNING)
-_END: Final = Place(From.END)
 _NAMES: Final = {
-    **dict.fromkeys(("beginning", "earliest", "smallest", "start", "oldest"), _BEGINNING),
-    **dict.fromkeys(("end", "latest", "largest", "newest"), _END),
+    **dict.fromkeys(("beginning", "earliest", "smallest", "start", "oldest"), BEGINNING),
+    **dict.fromkeys(("end", "latest", "largest", "newest"), END),
     "stored": Place(From.STORED),
 }
 _OFFSETS: Final = re.compile(r"(?P<start>\d+)?(?P<colon>:)?(?P<end>\d+|end)?")
@@ -99,7 +70,7 @@ def span(texts: Sequence[str], now: datetime) -> Span:
     Raises:
         ConfigError: a value is invalid, or the end is before the start.
     """
-    start: Place = _BEGINNING
+    start: Place = BEGINNING
     end: Place | None = None
     for text in texts:
         if text[:2] in {"s@", "e@"} and is_natural(text[2:], INT64_MAX):
@@ -129,7 +100,7 @@ def _span(text: str, now: datetime) -> Span:
         return Span(Place(From.BEGINNING, int(text[1:])))
     if found := _OFFSETS.fullmatch(text):
         if found["start"] or (found["colon"] and found["end"]):
-            start = Place(From.OFFSET, int(found["start"])) if found["start"] else _BEGINNING
+            start = Place(From.OFFSET, int(found["start"])) if found["start"] else BEGINNING
             return Span(start, _offset_end(found["end"]))
     elif (found := _TIMES.fullmatch(text)) and (found["start"] or found["end"]):
         return _between(found["start"], found["end"], now)
@@ -139,7 +110,7 @@ def _span(text: str, now: datetime) -> Span:
 def _offset_end(text: str | None) -> Place | None:
     if text is None:
         return None
-    return _END if text == "end" else Place(From.OFFSET, int(text))
+    return END if text == "end" else Place(From.OFFSET, int(text))
 
 
 def _between(first: str | None, second: str | None, now: datetime) -> Span:
@@ -148,14 +119,14 @@ def _between(first: str | None, second: str | None, now: datetime) -> Span:
     A duration counts back from now. As the end of a range with an absolute start, it counts forward
     from the start, unless it is negative.
     """
-    start = _BEGINNING
+    start = BEGINNING
     after: int | None = None
     if first is not None:
         start = Place(From.TIME, _time(first, now, None))
         after = None if _duration(first) is not None or first == "now" else start.number
     if second is None:
         return Span(start)
-    return Span(start, _END if second == "end" else Place(From.TIME, _time(second, now, after)))
+    return Span(start, END if second == "end" else Place(From.TIME, _time(second, now, after)))
 
 
 def _time(text: str, now: datetime, after: int | None) -> int:
@@ -172,26 +143,6 @@ def _duration(text: str) -> int | None:
     if re.fullmatch(_DURATION, text) is None:
         return None
     return sum(int(number) * _UNITS[unit] for number, unit in _PIECE.findall(text))
-
-
-def offset_at(place: Place, first: int, last: int, at_time: int | None) -> int:
-    """Return the offset of a place in one partition, clamped to its log.
-
-    Args:
-        place: the place, whose base must not be ``STORED``.
-        first: the log start offset.
-        last: the end offset.
-        at_time: for a time, the first offset at or after the time; None if there is none.
-    """
-    if place.base is From.TIME:
-        return last if at_time is None else at_time
-    if place.base is From.BEGINNING:
-        offset = first + place.number
-    elif place.base is From.END:
-        offset = last - place.number
-    else:
-        offset = place.number
-    return min(max(offset, first), last)
 
 
 def partitions(text: str) -> frozenset[int]:
@@ -215,150 +166,15 @@ def partitions(text: str) -> frozenset[int]:
 _PARTITIONS_MAX: Final = 1_000_000
 
 
-class NoSuchTopicError(TrionetError):
-    """Raised when a topic or one of its partitions does not exist."""
-
-
-class Bounds(NamedTuple):
-    """The range to read in one partition.
-
-    Attributes:
-        start: the first offset to read; None to start at the committed offset of the group.
-        end: the end of the range, exclusive; None if unbounded.
-        last: the end offset of the log.
-    """
-
-    start: int | None
-    end: int | None
-    last: int
-
-
-async def selected_partitions(
-    consumer: Consumer, topics: Sequence[str], numbers: Collection[int]
-) -> list[TopicPartition]:
-    """Return the partitions to read.
-
-    Args:
-        consumer: the client to use.
-        topics: the topics to read.
-        numbers: the partition numbers in each topic; empty for all.
-
-    Raises:
-        NoSuchTopicError: a topic or partition does not exist.
-    """
-    await trio.lowlevel.checkpoint()
-    found = []
-    for topic in topics:
-        existing = await consumer.partitions_of(topic)
-        if not existing:
-            raise NoSuchTopicError(f"topic {topic} does not exist")
-        if missing := set(numbers) - set(existing):
-            raise NoSuchTopicError(
-                f"partition {min(missing)} does not exist; topic {topic} has"
-                f" {counted(len(existing), 'partition')}"
-            )
-        selected = [each for each in existing if not numbers or each in numbers]
-        found += [TopicPartition(topic, each) for each in selected]
-    return found
-
-
-async def bounds(
-    consumer: Consumer, partitions: Sequence[TopicPartition], span: Span, *, stops: bool
-) -> dict[TopicPartition, Bounds]:
-    """Return the offsets of the requested range in each partition.
-
-    Args:
-        consumer: the client to use.
-        partitions: the partitions to read.
-        span: the requested range.
-        stops: whether to stop at the current end offsets if the range has no end.
-    """
-    firsts = await consumer.beginning_offsets(partitions)
-    lasts = await consumer.end_offsets(partitions)
-    end = Place(From.END) if span.end is None and stops else span.end
-    starts = await _offsets(consumer, span.start, firsts, lasts)
-    ends = await _offsets(consumer, end, firsts, lasts)
-    return {each: Bounds(starts.get(each), ends.get(each), lasts[each]) for each in partitions}
-
-
-async def _offsets(
-    consumer: Consumer,
-    place: Place | None,
-    firsts: dict[TopicPartition, int],
-    lasts: dict[TopicPartition, int],
-) -> dict[TopicPartition, int]:
-    """Return the offsets of a place, or an empty dict for None and for committed offsets."""
-    await trio.lowlevel.checkpoint()
-    if place is None or place.base is From.STORED:
-        return {}
-    at_times: dict[TopicPartition, int] = {}
-    if place.base is From.TIME:
-        found = await consumer.offsets_for_times(dict.fromkeys(firsts, place.number))
-        at_times = {each: at.offset for each, at in found.items() if at is not None}
-    return {
-        each: offset_at(place, first, lasts[each], at_times.get(each))
-        for each, first in firsts.items()
-    }
-
-
-def outside(span: Span, partition: TopicPartition, found: Bounds, first: int) -> str | None:
+def outside(span: Span, partition: TopicPartition, found: Bounds) -> str | None:
     """Return a warning if the requested offset is out of range, otherwise None."""
     requested = span.start.number
     if span.start.base is not From.OFFSET or requested == found.start:
         return None
     return (
-        f"{partition.topic} [{partition.partition}]: offset {requested} is out of range ({first} "
-        f"to {found.last}); starting at {found.start}"
+        f"{partition.topic} [{partition.partition}]: offset {requested} is out of range "
+        f"({found.first} to {found.last}); starting at {found.start}"
     )
-
-
-@attrs.define
-class Ends:
-    """The end offsets of the partitions that have not been read up to the end.
-
-    Attributes:
-        left: the end offsets, keyed by partition.
-    """
-
-    left: dict[TopicPartition, int]
-
-    @classmethod
-    def of(cls, found: dict[TopicPartition, Bounds]) -> Ends | None:
-        """Return the end offsets of a range, or None if the range is unbounded.
-
-        Partitions without any offset to read are omitted.
-        """
-        if all(each.end is None for each in found.values()):
-            return None
-        return cls(
-            {
-                partition: each.end
-                for partition, each in found.items()
-                if each.end is not None and (each.start is None or each.start < each.end)
-            }
-        )
-
-    def count(self, batch: ConsumerBatch) -> int:
-        """Return how many records of a batch precede the end, removing a partition at its end."""
-        partition = batch.topic_partition
-        end = self.left.get(partition)
-        if end is None:
-            return 0
-        count = bisect_left(batch.offsets, end)
-        if count < len(batch) or batch.offsets[-1] + 1 >= end:
-            del self.left[partition]
-        return count
-
-    def look(self, position: Callable[[TopicPartition], int | None]) -> None:
-        """Remove the partitions whose position has reached the end.
-
-        This is needed because the last offsets may belong to control records, which are not
-        returned.
-        """
-        for partition, end in list(self.left.items()):
-            at = position(partition)
-            if at is not None and at >= end:
-                del self.left[partition]
 
 
 def part(batch: ConsumerBatch, start: int, end: int) -> ConsumerBatch:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import attrs
 import trio
@@ -12,21 +13,23 @@ import trio
 from trionet._util._text import counted
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer._open_consumer import open_consumer
+from trionet.client.consumer._range import END, assign_range, existing_partitions, unknown_topic
 from trionet.errors import CallTimedOutError, CorruptRecordError, TrionetError
 
-from ..clients._admin import timeout_error
+from ..clients._first_response import Client, first_response, timeout_error
 from ..records._packing import PackError
 from ..terminal._pipes import widen, write_all
 from ..terminal._progress import Progress, run_showing
 from ..terminal._signals import Stop
-from ._range import Ends, From, NoSuchTopicError, Span, bounds, outside, part, selected_partitions
+from ._range import Span, outside, part
 
 if TYPE_CHECKING:
-    from trionet.client.admin._admin import Admin
     from trionet.client.consumer._consumer import Consumer
+    from trionet.client.consumer._range import Place
     from trionet.client.consumer.records._record import ConsumerBatch
 
 OUTPUT: Final = 1
+T = TypeVar("T")
 #: The interval at which an idle consumer checks whether the end has been reached.
 IDLE_SECONDS: Final = 0.05
 #: The time limit for a pending write after a signal.
@@ -51,6 +54,7 @@ class ConsumeOptions:
         keeps_going: whether to skip records that cannot be decoded.
         render: formats a batch of records.
         timeout_seconds: the time limit for the first response.
+        waits: whether to wait that long even if nothing listens there.
         shows_lag: whether to report the lag of each partition at the end.
         progress: the counts.
         shows_bar: whether to show progress as a bar (True) or as lines (False); None for neither.
@@ -71,6 +75,7 @@ class ConsumeOptions:
     keeps_going: bool
     render: Callable[[ConsumerBatch], bytes]
     timeout_seconds: float
+    waits: bool
     shows_lag: bool
     progress: Progress
     shows_bar: bool | None
@@ -123,7 +128,6 @@ class _Run:
         self._options = options
         self._stop = stop
         self._left = options.records_max
-        self._ends: Ends | None = None
         self._is_assigned = False
         self.failed = 0
 
@@ -174,15 +178,18 @@ class _Run:
         found: list[str] = []
         async with open_admin(options.servers, options.admin_settings) as admin:
             with trio.move_on_after(options.timeout_seconds) as late:
-                names = await admin.list_topics()
+                names = await self._first_response(admin, admin.list_topics)
                 found = [name for name in sorted(names) if any(p.fullmatch(name) for p in patterns)]
             if late.cancelled_caught:
                 raise self._timeout_error(admin)
         if not found and (options.stops or not options.group):
-            raise NoSuchTopicError(f"no topic matches {' or '.join(options.topics)}")
+            raise unknown_topic(f"no topic matches {' or '.join(options.topics)}")
         return options.topics if options.group else found
 
-    def _timeout_error(self, client: Admin | Consumer) -> CallTimedOutError:
+    async def _first_response(self, client: Client, ask: Callable[[], Awaitable[T]]) -> T:
+        return await first_response(client, ask, option="-m 60", waits=self._options.waits)
+
+    def _timeout_error(self, client: Client) -> CallTimedOutError:
         options = self._options
         return timeout_error(options.servers, options.timeout_seconds, client, option="-m")
 
@@ -197,34 +204,34 @@ class _Run:
             return  # already checked when the patterns were resolved
         missing: list[str] = []
         with trio.move_on_after(options.timeout_seconds) as late:
-            await trio.lowlevel.checkpoint()
-            missing = [topic for topic in topics if not await consumer.partitions_of(topic)]
+            missing = await self._first_response(consumer, partial(_missing, consumer, topics))
         if late.cancelled_caught:
             raise self._timeout_error(consumer)
         if missing and options.stops:
-            raise NoSuchTopicError(f"topic {missing[0]} does not exist")
+            raise unknown_topic(f"topic {missing[0]} does not exist")
 
     async def _assign(self, consumer: Consumer, topics: Sequence[str]) -> None:
         options = self._options
         with trio.move_on_after(options.timeout_seconds) as late:
-            partitions = await selected_partitions(consumer, topics, options.partitions)
-            found = await bounds(consumer, partitions, options.span, stops=options.stops)
-            firsts = await consumer.beginning_offsets(partitions)
+            await trio.lowlevel.checkpoint()
+            partitions = await self._first_response(
+                consumer, partial(existing_partitions, consumer, topics, options.partitions)
+            )
+            found = await assign_range(consumer, partitions, options.span.start, self._end())
         if late.cancelled_caught:
             raise self._timeout_error(consumer)
-        consumer.assign(partitions)
         for each, its in found.items():
-            if its.start is not None:
-                consumer.seek(each, its.start)
-            if text := outside(options.span, each, its, firsts[each]):
+            if text := outside(options.span, each, its):
                 options.report(text)
-        self._ends = Ends.of(found)
-        if self._ends is not None:
-            consumer.pause(*(each for each in partitions if each not in self._ends.left))
-            if options.span.start.base is not From.STORED:
-                options.progress.records_total = sum(
-                    end - (found[each].start or 0) for each, end in self._ends.left.items()
-                )
+        # The number of records is not known if reading starts at committed offsets.
+        sizes = [each.size for each in found.values() if each.size is not None]
+        if len(sizes) == len(found):
+            options.progress.records_total = sum(sizes)
+
+    def _end(self) -> Place | None:
+        """Return where to stop; None to read on."""
+        options = self._options
+        return END if options.span.end is None and options.stops else options.span.end
 
     # Reading.
 
@@ -242,37 +249,30 @@ class _Run:
                 continue
             if batch is None:
                 return
-            count = len(batch) if self._ends is None else self._ends.count(batch)
-            rendered = self._render(part(batch, 0, count))
+            rendered = self._render(batch)
             await self._write(batch, rendered)
-            partition = batch.topic_partition
             if rendered.done < len(batch):  # after the write, so that no unwritten record commits
-                consumer.seek(partition, batch.offsets[rendered.done])
+                consumer.seek(batch.topic_partition, batch.offsets[rendered.done])
             if rendered.error is not None:
                 raise rendered.error
-            if self._ends is not None and partition not in self._ends.left:
-                consumer.pause(partition)
 
     async def _next(self, consumer: Consumer) -> ConsumerBatch | None:
         """Return the next batch, or None at the end of the range or after a signal."""
         await trio.lowlevel.checkpoint()
+        # The end for a group is known only by the lag, which may become zero without a record.
+        idle_seconds = IDLE_SECONDS if self._stops_by_lag else float("inf")
         with self._stop.ending_waits():
-            while not self._is_over(consumer):
-                with trio.move_on_after(IDLE_SECONDS if self._ends_somewhere else float("inf")):
-                    return await consumer.next_batch()
+            while not (self._stops_by_lag and self._has_no_lag(consumer)):
+                with trio.move_on_after(idle_seconds):
+                    return await anext(consumer.batches(), None)
         return None
 
     @property
-    def _ends_somewhere(self) -> bool:
-        return self._ends is not None or (self._options.group and self._options.stops)
+    def _stops_by_lag(self) -> bool:
+        return self._options.group and self._options.stops
 
-    def _is_over(self, consumer: Consumer) -> bool:
-        if self._ends is not None:
-            self._ends.look(consumer.position)
-            return not self._ends.left
-        if not (self._options.group and self._options.stops and self._is_assigned):
-            return False
-        return all(consumer.lag(each) == 0 for each in consumer.assignment)
+    def _has_no_lag(self, consumer: Consumer) -> bool:
+        return self._is_assigned and all(consumer.lag(each) == 0 for each in consumer.assignment)
 
     def _render(self, batch: ConsumerBatch) -> _Rendered:
         """Render the records of a batch, up to the remaining ``--count``."""
@@ -320,3 +320,8 @@ class _Run:
             self._options.report(
                 f"{each.topic} [{each.partition}] at {consumer.position(each)}, lag {shown}"
             )
+
+
+async def _missing(consumer: Consumer, topics: Sequence[str]) -> list[str]:
+    """Return the topics that do not exist."""
+    return [topic for topic in topics if not await consumer.partitions_of(topic)]

@@ -11,6 +11,7 @@ from zlib import crc32
 
 from trionet.errors import ConfigError, WireFormatError
 from trionet.jafka import _codec as jafka
+from trionet.jafka import _requests as requests
 from trionet.protocol.records.compression import _codecs as compression
 
 from ._sources import Kind, Source
@@ -19,13 +20,13 @@ from ._tree import PROBLEM, Blob, Entry, Meant, Problem, Tree, first_problem
 
 #: The types of requests in the order of their numbers.
 TYPES: Final = (
-    jafka.ProducerRequest,
-    jafka.FetchRequest,
-    jafka.MultiFetchRequest,
-    jafka.MultiProducerRequest,
-    jafka.OffsetRequest,
-    jafka.CreaterRequest,
-    jafka.DeleterRequest,
+    requests.ProducerRequest,
+    requests.FetchRequest,
+    requests.MultiFetchRequest,
+    requests.MultiProducerRequest,
+    requests.OffsetRequest,
+    requests.CreaterRequest,
+    requests.DeleterRequest,
 )
 #: Their names.
 NAMES: Final = tuple(each.__name__.removesuffix("Request") for each in TYPES)
@@ -147,10 +148,10 @@ class _Conversation:
         return _Reading("request", _about(key), body, problem)
 
 
-def _has_topics(request: jafka.JafkaRequest) -> bool:
+def _has_topics(request: requests.JafkaRequest) -> bool:
     """Return whether it names its topics, unlike what a response looks like as a request."""
     match request:
-        case jafka.MultiFetchRequest(parts) | jafka.MultiProducerRequest(parts):
+        case requests.MultiFetchRequest(parts) | requests.MultiProducerRequest(parts):
             return all(part.topic for part in parts)
         case _:
             return bool(request.topic)

@@ -16,6 +16,7 @@ from ..clients._connection import (
     client_settings,
     logging_to_stderr,
 )
+from ..clients._first_response import REACH_SECONDS
 from ..records._options import (
     NEWLINE,
     add_record_arguments,
@@ -154,7 +155,8 @@ def _options(arguments: argparse.Namespace) -> ProduceOptions:
         shape=shape,
         records_max=arguments.count,
         keeps_going=arguments.keep_going,
-        timeout_seconds=arguments.timeout,
+        timeout_seconds=arguments.timeout or REACH_SECONDS,
+        waits=arguments.timeout is not None,
         tee=optional_delimiter(arguments.delimiter) if arguments.tee else None,
         written=_written(arguments),
         progress=Progress(),

@@ -9,9 +9,10 @@ simpler, but would report records of different partitions out of order.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import attrs
 import trio
@@ -20,7 +21,7 @@ from trionet._util._text import counted
 from trionet._util._wall_clock import now_ms
 from trionet.errors import ApiError, CallTimedOutError, RecordTooLargeError, TrionetError
 
-from ..clients._admin import is_connected, timeout_error
+from ..clients._first_response import first_response, is_connected, timeout_error
 from ..records._lines import NO_TIMESTAMP, Input, InputError, RecordColumns, Shape
 from ..terminal._pipes import write_all
 from ..terminal._progress import Progress
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from trionet.client.producer._deliveries import Deliveries
     from trionet.client.producer._producer import Producer
     from trionet.client.producer._settings import ProducerSettings
+
+T = TypeVar("T")
 
 OUTPUT: Final = 1
 #: The maximum number of failed records that are reported individually.
@@ -53,6 +56,7 @@ class ProduceOptions:
         records_max: the maximum number of records to send; None for all.
         keeps_going: whether to continue after a record fails.
         timeout_seconds: the time limit for the topic's metadata.
+        waits: whether to wait that long even if nothing listens there.
         tee: the delimiter written after each sent value; None to write no values.
         written: formats acknowledged records; None for no output.
         progress: the counts.
@@ -72,6 +76,7 @@ class ProduceOptions:
     records_max: int | None
     keeps_going: bool
     timeout_seconds: float
+    waits: bool
     tee: bytes | None
     written: Callable[[ConsumerBatch], bytes] | None
     progress: Progress
@@ -134,7 +139,8 @@ class RecordSender:
             with self._within_timeout(
                 f"metadata for topic {topic}", "check the address (-b) and the topic name, or"
             ):
-                self._partitions[topic] = await self._producer.key_partitions(topic)
+                ask = partial(self._producer.key_partitions, topic)
+                self._partitions[topic] = await self._first_response(ask)
         return self._partitions[topic]
 
     async def init_transactions(self) -> None:
@@ -146,7 +152,10 @@ class RecordSender:
         """
         id = self._options.settings.transactional_id
         with self._within_timeout(f"coordinator of transactional id {id!r}", "wait, or"):
-            await self._producer.init_transactions()
+            await self._first_response(self._producer.init_transactions)
+
+    async def _first_response(self, ask: Callable[[], Awaitable[T]]) -> T:
+        return await first_response(self._producer, ask, option="-m 60", waits=self._options.waits)
 
     @contextmanager
     def _within_timeout(self, what: str, advice: str) -> Iterator[None]:

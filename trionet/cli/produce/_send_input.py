@@ -34,7 +34,7 @@ async def produce(options: ProduceOptions) -> int:
     run = _Run(options, stop)
     await run_showing(run.run, stop, options.progress, options.report, is_bar=options.shows_bar)
     run.count_the_rest()
-    if not options.is_quiet:
+    if not (options.is_quiet or run.has_failed_to_begin):
         options.report(options.progress.line())
     return run.status()
 
@@ -62,6 +62,11 @@ class _Run:
         if self._error is not None:
             raise self._error
         return 1 if failed else self._stop.status
+
+    @property
+    def has_failed_to_begin(self) -> bool:
+        """Whether the run has ended with an error before anything was read."""
+        return self._error is not None and not self._options.progress.size
 
     def count_the_rest(self) -> None:
         """Count the outcomes of all remaining records once the producer is closed."""

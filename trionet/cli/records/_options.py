@@ -9,10 +9,9 @@ from typing import IO, Final
 
 from trionet.errors import ConfigError
 
+from ..clients._first_response import REACH_SECONDS, REFUSED_SECONDS
 from ._layout import delimiter
 
-#: The time limit for a broker's first response, short because the address may be mistyped.
-TIMEOUT_SECONDS: Final = 10.0
 NEWLINE: Final = "\\n"
 
 
@@ -52,8 +51,8 @@ def add_record_arguments(parser: argparse.ArgumentParser, keep_going: str) -> No
         "--timeout",
         metavar="SECONDS",
         type=_seconds,
-        default=TIMEOUT_SECONDS,
-        help="time limit for the first response of a broker (default: %(default)g)",
+        help="wait this long for a broker's first response (default: "
+        f"{REACH_SECONDS:g}, or {REFUSED_SECONDS:g} if nothing listens there)",
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="report only errors")
     parser.add_argument(

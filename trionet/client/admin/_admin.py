@@ -131,6 +131,13 @@ class Admin:
         """
         return self._calls.client.connection_problem()
 
+    def connection_refusal(self) -> str:
+        """Return why every bootstrap server refuses this client; empty if one may still respond.
+
+        See :meth:`.NetworkClient.connection_refusal`.
+        """
+        return self._calls.client.connection_refusal()
+
     def statistics(self) -> ClientStatistics:
         """Return the current values of the client's metrics, keyed by Kafka's metric names."""
         return self._calls.client.metrics.statistics(trio.current_time())
@@ -242,7 +249,6 @@ for _name, _method in vars(Admin).items():
 async def open_admin(
     bootstrap_servers: str | Iterable[str] | None = None,
     config: Mapping[str, object] | AdminSettings | None = None,
-    /,
     *,
     network: Network = SYSTEM,
     token_provider: TokenProvider | None = None,
@@ -266,6 +272,8 @@ async def open_admin(
     Raises:
         ConfigError: a key is unknown, a value is not allowed, ``bootstrap_servers`` is invalid, or
             both servers and controllers are set, or neither.
+        TypeError: ``config`` is not settings, or is a settings object beside other settings.
+        RuntimeError: trio does not run the calling task.
         AuthenticationError, DisconnectedError: a token endpoint returned no token.
         Exception: the token provider raised it.
 

@@ -98,7 +98,7 @@ def admin_settings(
         token_provider: returns the tokens for OAUTHBEARER.
 
     Raises:
-        TypeError: a settings object is combined with other settings.
+        TypeError: ``config`` is not settings, or is a settings object beside other settings.
         ConfigError: a key is unknown, a value is not allowed, or values are inconsistent.
     """
     if isinstance(config, AdminSettings):

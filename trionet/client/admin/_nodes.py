@@ -165,6 +165,8 @@ class Nodes:
 
     def last_error(self) -> TrionetError | None:
         """Return the connection error of some broker; None if no connection has failed."""
+        if error := self._client.connection_error():
+            return error
         nodes = self._client.metadata.cluster.nodes.values()
         errors = (self._client.connection(each).error for each in nodes)
         return next((each for each in errors if each is not None), None)

@@ -22,7 +22,7 @@ from ...protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from .._api_errors import api_error
-from .._argument_checks import items, mapping, names
+from .._argument_checks import integer, items, mapping, names
 from ..network._cluster import Node
 from ._calls import AdminCalls, Outcomes, Results
 from ._conversions import AclOperation, Setting, failure, id_bytes, operations, setting_text
@@ -175,13 +175,20 @@ class TopicCalls(AdminCalls):
 
         Raises:
             TrionetError: the request as a whole failed.
+            TypeError: a topic is neither a name nor a NewTopic, or a field has the wrong type.
             ValueError: a topic is given twice.
 
         Cancellation: topics may have been created.
         """
+        if isinstance(topics, Mapping):
+            raise TypeError(
+                "expected a list of names and NewTopics, such as [NewTopic('orders', 3)], not"
+                f" {topics!r}"
+            )
         wanted: dict[str, NewTopic] = {}
         for each in items(topics, str, NewTopic):
             topic = NewTopic(each) if isinstance(each, str) else each
+            _check(topic)
             if topic.name in wanted:
                 raise ValueError(f"duplicate topic {topic.name!r}")
             wanted[topic.name] = topic
@@ -402,6 +409,14 @@ def _creatable(topic: NewTopic) -> create_topics.CreatableTopic:
             for name, value in topic.configs.items()
         ],
     )
+
+
+def _check(topic: NewTopic) -> None:
+    if not isinstance(topic.name, str):
+        raise TypeError(f"the name of a topic must be str, not {topic.name!r}")
+    integer(f"the number of partitions of topic {topic.name}", topic.partitions)
+    integer(f"the replication factor of topic {topic.name}", topic.replication_factor)
+    mapping(topic.configs, str, object)
 
 
 def _deleted(

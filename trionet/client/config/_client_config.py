@@ -128,9 +128,11 @@ def read_config(
             ``config``.
 
     Raises:
+        TypeError: ``config`` is not a mapping.
         ConfigError: a key is unknown or not supported, or its value is not allowed; the message
             says what is allowed.
     """
+    check_config(keys, config)
     given: dict[str, Value] = {}
     for settings in (config or {}, keywords):
         for name, raw in settings.items():
@@ -143,6 +145,24 @@ def read_config(
     for key, value in given.items():
         _reject_unsupported(keys, key, value)
     return ClientConfig(keys, given)
+
+
+def check_config(keys: ClientKeys, config: object) -> None:
+    """Check that a client's second argument is settings, rather than topics or a port.
+
+    Raises:
+        TypeError: it is neither a mapping of strings nor None.
+    """
+    if config is None:
+        return
+    if not isinstance(config, Mapping):
+        raise TypeError(
+            "expected settings as the second argument, such as {'client.id': 'shop'}, not"
+            f" {config!r}; {keys.topics}"
+        )
+    for key in config:
+        if not isinstance(key, str):
+            raise TypeError(f"the keys of settings must be str, not {type(key).__name__}: {key!r}")
 
 
 def _reject_unsupported(keys: ClientKeys, key: str, value: Value) -> None:

@@ -341,12 +341,14 @@ class ClientKeys:
 
     Attributes:
         client: the name of this kind of client in error messages.
+        topics: where topics are named, which no setting does, for error messages.
         applied: the keys that have an effect.
         without_effect: Kafka's keys that are accepted but have no effect.
         unsupported: Kafka's keys for features that trionet does not have.
     """
 
     client: str
+    topics: str
     applied: Mapping[str, Row]
     without_effect: Mapping[str, Row]
     unsupported: Mapping[str, UnsupportedKey]
@@ -368,7 +370,8 @@ class ClientKeys:
             raise ConfigError(
                 f"{key} is a setting of {' and '.join(of)}, not of {self.client}s; leave it out"
             )
-        raise ConfigError(f"{key}: unknown key{nearest(key, self.applied)}")
+        hint = f"; {self.topics}" if key in {"topic", "topics"} else nearest(key, self.applied)
+        raise ConfigError(f"{key}: unknown key{hint}")
 
     def has(self, key: str) -> bool:
         return key in self.applied or key in self.without_effect or key in self.unsupported
@@ -376,6 +379,7 @@ class ClientKeys:
 
 def _keys_of(
     client: str,
+    topics: str,
     own: tuple[Row, ...],
     without_effect: tuple[Row, ...] = (),
     unsupported: tuple[UnsupportedKey, ...] = (),
@@ -384,13 +388,28 @@ def _keys_of(
     rows = (*COMMON, *OURS, *SECURITY, *OF_LIBRDKAFKA, *own)
     return ClientKeys(
         client,
+        topics,
         MappingProxyType({row[0]: row for row in rows}),
         MappingProxyType({row[0]: row for row in (*_ALL_WITHOUT_EFFECT, *without_effect)}),
         MappingProxyType({each.row[0]: each for each in (*_ALL_UNSUPPORTED, *unsupported)}),
     )
 
 
-PRODUCER_KEYS: Final = _keys_of("producer", PRODUCER, PRODUCER_WITHOUT_EFFECT, PRODUCER_UNSUPPORTED)
-CONSUMER_KEYS: Final = _keys_of("consumer", CONSUMER, CONSUMER_WITHOUT_EFFECT, CONSUMER_UNSUPPORTED)
-ADMIN_KEYS: Final = _keys_of("admin client", ADMIN)
+PRODUCER_KEYS: Final = _keys_of(
+    "producer",
+    "a topic is the first argument of send()",
+    PRODUCER,
+    PRODUCER_WITHOUT_EFFECT,
+    PRODUCER_UNSUPPORTED,
+)
+CONSUMER_KEYS: Final = _keys_of(
+    "consumer",
+    "the topics to read are the keyword topics, such as topics='orders'",
+    CONSUMER,
+    CONSUMER_WITHOUT_EFFECT,
+    CONSUMER_UNSUPPORTED,
+)
+ADMIN_KEYS: Final = _keys_of(
+    "admin client", "topics are arguments of its calls, such as create_topics()", ADMIN
+)
 CLIENTS: Final = (PRODUCER_KEYS, CONSUMER_KEYS, ADMIN_KEYS)

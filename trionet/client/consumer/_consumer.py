@@ -10,11 +10,15 @@ from typing import Final, final
 import trio
 
 from ..._util._raising import again
-from ...errors import ConfigError, TrionetError
+from ...errors import ApiError, ConfigError, TrionetError
+from ...protocol import error_codes
 from .._argument_checks import (
     checked_epoch,
     checked_offset,
+    checked_times,
+    each_partition,
     offsets_to_commit,
+    topic_name,
     topic_names,
     topic_partition,
     topic_partitions,
@@ -29,6 +33,7 @@ from .coordinator._consumer_coordinator import ConsumerCoordinator
 from .coordinator._rebalance_steps import RebalanceCallback, RebalanceCallbacks
 from .fetch._fetcher import Fetcher
 from .offsets._offset_fetcher import OffsetAndTimestamp, OffsetFetcher
+from .offsets._position_requests import is_gone
 from .records._chunk import NO_EPOCH, NOTHING, BatchLoop, Chunk, FetchPosition, RecordLoop
 from .records._record import ConsumerBatch, ConsumerRecord
 from .state._partition_state import (
@@ -50,9 +55,9 @@ CHECKPOINT_SECONDS: Final = 0.001
 class Consumer:
     """A Kafka consumer. Use :func:`.open_consumer` to open one.
 
-    ``async for record in consumer`` yields one record at a time. A record counts as finished when
-    the next record is requested. Only one task at a time may read records; any other task that
-    tries gets a ``trio.BusyResourceError``.
+    ``async for record in consumer`` yields one record at a time, and ends only if :meth:`stop_at`
+    was called. A record counts as finished when the next record is requested. Only one task at a
+    time may read records; any other task that tries gets a ``trio.BusyResourceError``.
 
     Like Kafka's consumer, the class has more than 25 methods, because users expect a single object.
     """
@@ -95,6 +100,7 @@ class Consumer:
         self._loop = RecordLoop(self._next_chunk)
         self._in_hand: PartitionState | None = None
         self._is_reading = self._is_closed = False
+        self._updates = -1  # of the metadata, for _check_stops
         subscriptions.assignment.on_change = self._changed
 
     # Subscription and assignment.
@@ -194,9 +200,10 @@ class Consumer:
             partitions: assigned partitions.
 
         Raises:
+            TypeError: an argument is not a :class:`.TopicPartition`.
             ValueError: a partition is not assigned.
         """
-        for each in partitions:
+        for each in each_partition(partitions):
             self._subscriptions.assignment.pause(each)
 
     def resume(self, *partitions: TopicPartition) -> None:
@@ -206,15 +213,43 @@ class Consumer:
             partitions: assigned partitions, which need not be paused.
 
         Raises:
+            TypeError: an argument is not a :class:`.TopicPartition`.
             ValueError: a partition is not assigned.
         """
-        for each in partitions:
+        for each in each_partition(partitions):
             self._subscriptions.assignment.resume(each)
 
     @property
     def paused(self) -> frozenset[TopicPartition]:
         """The partitions that are paused."""
         return self._subscriptions.assignment.paused
+
+    def stop_at(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Stop reading partitions at these offsets, such as those of :meth:`end_offsets`.
+
+        No record at or after its partition's offset is returned. When every assigned partition has
+        reached its offset, iteration ends. That is decided by position, so it also ends if the last
+        offsets hold no records that can be read, as after compaction or a transaction.
+
+        The offsets are forgotten when the partitions are no longer assigned.
+
+        If a partition is deleted before its offset has been reached, or its topic is created anew,
+        an :class:`.ApiError` with the code ``UNKNOWN_TOPIC_OR_PARTITION`` is raised once no records
+        are left. If the end of its log moves back, as after an unclean leader election, reading
+        continues when the log has grown to the offset again.
+
+        Args:
+            offsets: the offset to stop before, for each partition, which must be assigned.
+
+        Raises:
+            ValueError: an offset is out of range, or a partition is not assigned.
+        """
+        checked = {topic_partition(each): checked_offset(at) for each, at in offsets.items()}
+        for each in checked:
+            self._subscriptions.assignment.position(each)  # before anything is changed
+        for each, offset in checked.items():
+            self._subscriptions.assignment.stop_at(each, offset)
+        self._updates = -1
 
     # The group.
 
@@ -249,6 +284,17 @@ class Consumer:
         """
         member = self._member()
         await member.commit(None if offsets is None else offsets_to_commit(offsets))
+
+    async def _commit_existing(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Commit offsets, except those of partitions that no longer exist.
+
+        For :func:`.process_records`, whose user does not choose what to commit. A deleted topic
+        must not hold up the commits of the others.
+
+        Raises:
+            TrionetError: see :meth:`commit`.
+        """
+        await self._member().commit(offsets, omits_gone=True)
 
     async def committed(
         self, partitions: Iterable[TopicPartition]
@@ -307,10 +353,12 @@ class Consumer:
                 detect log truncation (KIP-320); -1 if unknown.
 
         Raises:
+            TypeError: an argument has the wrong type.
             ValueError: an argument is out of range, or the partition is not assigned.
         """
+        name = topic_partition(partition)
         position = FetchPosition(checked_offset(offset), checked_epoch(leader_epoch))
-        self._subscriptions.assignment.seek(partition, position, is_valid=leader_epoch == NO_EPOCH)
+        self._subscriptions.assignment.seek(name, position, is_valid=leader_epoch == NO_EPOCH)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Move the positions in these partitions to the first available record.
@@ -322,6 +370,7 @@ class Consumer:
             partitions: assigned partitions; by default, all of them.
 
         Raises:
+            TypeError: an argument is not a :class:`.TopicPartition`.
             ValueError: a partition is not assigned.
         """
         self._reset(partitions, EARLIEST)
@@ -337,12 +386,13 @@ class Consumer:
             partitions: assigned partitions; by default, all of them.
 
         Raises:
+            TypeError: an argument is not a :class:`.TopicPartition`.
             ValueError: a partition is not assigned.
         """
         self._reset(partitions, LATEST)
 
     def _reset(self, partitions: tuple[TopicPartition, ...], strategy: ResetStrategy) -> None:
-        for each in partitions or tuple(self._subscriptions.assignment.states):
+        for each in each_partition(partitions) or list(self._subscriptions.assignment.states):
             self._subscriptions.assignment.request_reset(each, strategy)
 
     def position(self, partition: TopicPartition) -> int | None:
@@ -352,9 +402,10 @@ class Consumer:
             partition: an assigned partition.
 
         Raises:
+            TypeError: the argument is not a :class:`.TopicPartition`.
             ValueError: the partition is not assigned.
         """
-        position = self._subscriptions.assignment.position(partition)
+        position = self._subscriptions.assignment.position(topic_partition(partition))
         return None if position is None else position.offset
 
     def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -374,10 +425,12 @@ class Consumer:
             partition: an assigned partition.
 
         Raises:
+            TypeError: the argument is not a :class:`.TopicPartition`.
             ValueError: the partition is not assigned.
         """
-        position = self._subscriptions.assignment.position(partition)
-        state = self._subscriptions.assignment.states[partition]
+        name = topic_partition(partition)
+        position = self._subscriptions.assignment.position(name)
+        state = self._subscriptions.assignment.states[name]
         end = state.high_watermark
         if self._settings.fetch.is_read_committed:
             end = state.last_stable_offset
@@ -394,6 +447,13 @@ class Consumer:
         """
         return self._client.connection_problem()
 
+    def connection_refusal(self) -> str:
+        """Return why every bootstrap server refuses this client; empty if one may still respond.
+
+        See :meth:`.NetworkClient.connection_refusal`.
+        """
+        return self._client.connection_refusal()
+
     # Offsets of logs.
 
     async def offsets_for_times(
@@ -409,17 +469,13 @@ class Consumer:
 
         Raises:
             ValueError: a topic name is empty, or a timestamp or partition number is negative.
-            TypeError: a key is not a :class:`.TopicPartition`.
+            TypeError: a key is not a :class:`.TopicPartition`, or a timestamp is not an int.
             CallTimedOutError: there was no response within ``default.api.timeout.ms``.
             TrionetError: a broker rejected the request.
 
         Cancellation: safe at any point; the consumer's state is unchanged.
         """
-        if any(each < 0 for each in times.values()):
-            raise ValueError("timestamps must be 0 or more, in milliseconds since the epoch")
-        return await self._offset_fetcher.fetch(
-            {topic_partition(each): times[each] for each in times}
-        )
+        return await self._offset_fetcher.fetch(checked_times(times))
 
     async def beginning_offsets(
         self, partitions: Iterable[TopicPartition]
@@ -470,12 +526,14 @@ class Consumer:
             topic: the name of the topic.
 
         Raises:
+            TypeError: the topic is not a str.
+            ValueError: the topic is empty.
             CallTimedOutError: there was no response within ``default.api.timeout.ms``.
             ApiError: a broker rejected the request.
 
         Cancellation: safe at any point; the consumer's state is unchanged.
         """
-        return await self._offset_fetcher.partitions_of(topic)
+        return await self._offset_fetcher.partitions_of(topic_name(topic))
 
     # Records.
 
@@ -494,6 +552,7 @@ class Consumer:
             trio.BusyResourceError: another task is reading.
             trio.ClosedResourceError: the consumer is closed.
             ValueError: there is no subscription and no assignment.
+            StopAsyncIteration: the offsets of :meth:`stop_at` have been reached.
             Exception: raised by a rebalance callback.
 
         Cancellation: no record is lost; the next call returns the record that this call would have
@@ -540,18 +599,21 @@ class Consumer:
                 chunk = await self._wait_for_chunk()
             else:
                 chunk = await self._wait_for_first_chunk()
+        if chunk is None:
+            raise StopAsyncIteration
         self._in_hand = self._subscriptions.assignment.states[chunk.name]
         self._loop.checkpoint_at = self._clock() + CHECKPOINT_SECONDS
         return chunk
 
-    async def _wait_for_first_chunk(self) -> Chunk:
+    async def _wait_for_first_chunk(self) -> Chunk | None:
         """Wait for a chunk; raise if no broker can be reached within ``default.api.timeout.ms``."""
         client, seconds = self._client, self._settings.api_timeout_seconds
         while True:
-            with client.reachability.until_reached(seconds, client.connection_problem):
+            with client.reachability.until_reached(seconds, lambda: client.metadata.cluster):
                 return await self._wait_for_chunk()
 
-    async def _wait_for_chunk(self) -> Chunk:
+    async def _wait_for_chunk(self) -> Chunk | None:
+        """Return the next records; None if reading has stopped in every partition."""
         coordinator = self._coordinator
         while True:
             self._raise_failure()
@@ -559,14 +621,36 @@ class Consumer:
                 await coordinator.poll()
                 continue  # meanwhile another task may have closed the consumer, or unsubscribed
             chunk = self._fetcher.next_chunk(self._settings.records_max, self._clock())
-            if chunk is not None:
+            if chunk is not None or self._subscriptions.assignment.are_all_stopped:
                 return chunk  # noqa: ASYNC910 -- its caller has made a checkpoint
+            self._check_stops()
             if self._fetcher.decompression is not None:
                 await self._fetcher.decompression.run()
             elif coordinator is None:
                 await self._parking_lot.park()
             else:
                 await coordinator.wait(self._parking_lot)
+
+    def _check_stops(self) -> None:
+        """Check that the offsets of :meth:`stop_at` can still be reached, as far as is known.
+
+        Called when no records are left, once per update of the metadata.
+        """
+        metadata = self._client.metadata
+        if metadata.updates == self._updates:
+            return
+        for each, state in self._subscriptions.assignment.states.items():
+            if state.stop_offset is None or state.is_stopped:
+                continue
+            topic = metadata.cluster.topics.get(each.topic)
+            if topic is None:
+                continue
+            if is_gone(metadata.cluster, each):
+                raise _unreachable(f"{each} no longer exists", state.stop_offset)
+            if state.stop_topic not in {None, topic.id}:
+                raise _unreachable(f"topic {each.topic} was created anew", state.stop_offset)
+            state.stop_topic = topic.id
+        self._updates = metadata.updates
 
     @contextmanager
     def _single_reader(self) -> Iterator[None]:
@@ -612,3 +696,8 @@ class Consumer:
         self._loop.checkpoint_at = 0.0
         self._fetcher.close()
         self._parking_lot.unpark_all()
+
+
+def _unreachable(why: str, offset: int) -> ApiError:
+    message = f"{why}, so offset {offset}, at which reading should end, cannot be reached"
+    return ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, message)

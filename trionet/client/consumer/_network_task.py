@@ -41,6 +41,7 @@ class NetworkTask:
         errors: collects errors, which the user's next request for a record raises.
         workers: the parts of the consumer that send requests between polls.
         find_offsets: called while any partition still lacks an initial position.
+        notify: called after each update of the metadata.
 
     Attributes:
         scope: cancelled soon after the user's block ends.
@@ -53,6 +54,7 @@ class NetworkTask:
         errors: PendingErrors,
         workers: tuple[OffsetReset | PositionValidator | Fetcher, ...],
         find_offsets: Callable[[], None],
+        notify: Callable[[], object],
     ) -> None:
         self.scope = trio.CancelScope(shield=True)
         self._client = client
@@ -60,6 +62,7 @@ class NetworkTask:
         self._errors = errors
         self._workers = workers
         self._find_offsets = find_offsets
+        self._notify = notify
         self._updates = -1
         self._error: TrionetError | None = None
 
@@ -92,3 +95,4 @@ class NetworkTask:
             if topic.error_code in _FINAL:
                 self._errors.add(api_error(topic.error_code, f"topic {topic.name}"))
         self._subscriptions.assignment.validate_positions_of_new_leaders(metadata.cluster)
+        self._notify()

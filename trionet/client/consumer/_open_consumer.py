@@ -33,7 +33,6 @@ from .state._subscription_state import SubscriptionState
 async def open_consumer(
     bootstrap_servers: str | Iterable[str],
     config: Mapping[str, object] | ConsumerSettings | None = None,
-    /,
     *,
     topics: str | Iterable[str] | re.Pattern[str] | None = None,
     on_assigned: RebalanceCallback | None = None,
@@ -75,8 +74,9 @@ async def open_consumer(
         ConfigError: ``bootstrap_servers`` is malformed, a key is unknown, a value is not allowed,
             values contradict each other, or ``topics`` is set without ``group.id``.
         ValueError: ``topics`` or a topic name is empty.
-        TypeError: a topic is not a str, or a :class:`.ConsumerSettings` is combined with other
-            settings.
+        TypeError: a topic is not a str, ``config`` is not settings, or a
+            :class:`.ConsumerSettings` is combined with other settings.
+        RuntimeError: trio does not run the calling task.
     """
     settings = consumer_settings(config, keywords, token_provider)
     async with open_kafka_client(
@@ -139,6 +139,7 @@ class _Parts:
             errors,
             (reset, PositionValidator(*requests), fetcher),
             find_offsets,
+            parking_lot.unpark_all,
         )
         self.consumer = Consumer.__new__(Consumer)
         self.consumer._begin(  # noqa: SLF001 -- of this package

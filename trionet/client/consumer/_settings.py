@@ -12,7 +12,7 @@ from typing import Final
 import attrs
 
 from ...errors import ConfigError
-from ..config._client_config import ClientConfig, check_nothing_beside, read_config
+from ..config._client_config import ClientConfig, check_config, check_nothing_beside, read_config
 from ..config._client_settings import client_settings, retry_backoff
 from ..config._keys import CONSUMER_KEYS
 from ..network._connections import RESPONSE_LIMIT
@@ -100,13 +100,15 @@ def consumer_settings(
         token_provider: returns tokens for OAUTHBEARER authentication.
 
     Raises:
-        TypeError: a :class:`.ConsumerSettings` is combined with other settings.
+        TypeError: ``config`` is not settings, or a :class:`.ConsumerSettings` is combined with
+            other settings.
         ConfigError: a key is unknown, a value is not allowed, or values contradict each other; the
             message names the keys and the allowed values.
     """
     if isinstance(config, ConsumerSettings):
         check_nothing_beside(keywords, token_provider)
         return config
+    check_config(CONSUMER_KEYS, config)
     own: dict[str, Assignor] = {}
     read = read_config(
         CONSUMER_KEYS, dict(_by_name(config or {}, own)), dict(_by_name(keywords, own))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from ...errors import ConfigError
@@ -43,6 +43,12 @@ def parse_bootstrap_servers(
     Raises:
         ConfigError: no server is given, or one of the servers is not a valid ``host:port``.
     """
+    if isinstance(servers, bytes | Mapping) or not isinstance(servers, Iterable):
+        hint = "; pass its bootstrap_servers" if hasattr(servers, "bootstrap_servers") else ""
+        raise ConfigError(
+            f"{key}: expected a string such as 'localhost:9092', or a list of them, not"
+            f" {servers!r}{hint}"
+        )
     texts = servers.split(",") if isinstance(servers, str) else list(servers)
     for each in texts:
         if not isinstance(each, str):
@@ -83,11 +89,18 @@ def _is_address(family: socket.AddressFamily, host: str) -> bool:
     return True
 
 
+#: The loopback addresses, in the order in which to try them (as Java orders them).
+_LOOPBACK: Final = ("127.0.0.1", "::1")
+
+
 def of_one_family(addresses: list[Address]) -> list[Address]:
     """Return the addresses in the family (IPv4 or IPv6) of the first, which the system prefers.
 
-    (Kafka: ClientUtils.filterPreferredAddresses.)
+    (Kafka: ClientUtils.filterPreferredAddresses.) Loopback addresses of both families are kept:
+    ``localhost`` is often ``::1`` first, while a broker often listens at 127.0.0.1 only.
     """
+    if all(each[0] in _LOOPBACK for each in addresses):
+        return sorted(addresses, key=lambda each: _LOOPBACK.index(each[0]))
     return [each for each in addresses if len(each) == len(addresses[0])]
 
 

@@ -90,7 +90,7 @@ class Connections:
         self._numbers = itertools.count(1)
         self._lookups: dict[str, dict[int, _Attempt]] = {}
         self._threads = trio.CapacityLimiter(LOOKUPS_MAX)
-        self._failed: dict[int, tuple[Node, str]] = {}
+        self._failed: dict[int, tuple[Node, str, BaseException]] = {}
 
     @property
     def protocol(self) -> SecurityProtocol:
@@ -126,12 +126,12 @@ class Connections:
 
     async def _look_up(self, host: str, port: int) -> None:
         found: list[Address] = []
-        failure = ""
+        failure: BaseException = OSError(f"{host} has no address")
         try:
             async with self._threads:
                 found = await self._network.resolve(host, port)
         except OSError as error:
-            failure = f"name does not resolve ({reason_of(error.__cause__ or error)})"
+            failure = error.__cause__ or error
             await trio.lowlevel.checkpoint()
         for attempt in self._lookups.pop(host).values():
             node = attempt.node
@@ -142,7 +142,8 @@ class Connections:
                 self._begin(node, attempt.addresses.take(), attempt.number)
                 self._selector.wakeup()
             else:
-                self._fail(node.id, failure)
+                cause = f"name does not resolve ({reason_of(failure)})"
+                self._fail(node.id, cause, failure)
 
     def _begin(self, node: Node, found: Address, number: int) -> None:
         settings = self._settings
@@ -168,19 +169,20 @@ class Connections:
             channel.attachment = node.id
             self._selector.connect(channel, sock, address)
         except OSError as error:
-            self._fail(node.id, reason_of(error))
+            self._fail(node.id, reason_of(error), error)
         else:
             self._channels[node.id] = channel
 
-    def _fail(self, node_id: int, cause: str) -> None:
+    def _fail(self, node_id: int, cause: str, because: BaseException) -> None:
         del self._attempts[node_id]
-        self._failed[node_id] = self._nodes.pop(node_id), cause
+        node = self._nodes.pop(node_id)
+        self._failed[node_id] = node, cause, because.with_traceback(None)
         self._selector.wakeup()
 
-    def take_failed(self) -> dict[int, tuple[Node, str]]:
-        """Take the node and cause of each attempt that failed without a channel, by node id."""
+    def take_failed(self) -> list[tuple[Node, str, BaseException]]:
+        """Take the attempts that failed without a channel: node, cause, and the exception."""
         failed, self._failed = self._failed, {}
-        return failed
+        return list(failed.values())
 
     def ended(self, channel: Channel) -> Node | None:
         """Discard a closed channel; return its node, or None if it was already discarded."""

@@ -204,8 +204,8 @@ class Exchange:
             self._handle_received(channel, received, now)
         for channel in result.disconnected:
             self._handle_disconnected(channel, now)
-        for node, cause in self._connections.take_failed().values():
-            self._connection_failed(node, cause, now)
+        for node, cause, because in self._connections.take_failed():
+            self._connection_failed(node, cause, because, now)
         for channel in result.connected:
             self.setup.connected(channel.attachment)
         self._discover(now)
@@ -334,19 +334,18 @@ class Exchange:
         """Log slow connections, and fail connection attempts and requests that have timed out."""
         for node_id in self._states.take_newly_slow(now):
             node = self._connections.node(node_id)
-            self.reachability.failed(node, self._no_response(node_id, PATIENCE_SECONDS))
+            self.reachability.silent(node, self._no_response(node_id, PATIENCE_SECONDS))
         for node_id in self._states.timed_out_connects(now):
             node = self._connections.node(node_id)
             seconds = min(PATIENCE_SECONDS, self._states.of(node_id).setup_seconds)
             cause = self._no_response(node_id, round(seconds, 1))
-            self.reachability.failed(node, cause)
-            self.give_up(node_id, DisconnectedError(f"could not connect to {node}: {cause}"), now)
+            self.give_up(node_id, self.reachability.silent(node, cause), now)
         for node_id in self.in_flight.timed_out_nodes(now):
             node = self._connections.node(node_id)
             request = self.in_flight.oldest(node_id)
             cause = f"no response to {request.codec.name} within {request.timeout_seconds:g} s"
             if node_id in self.setup.unconfirmed:
-                self.reachability.failed(node, cause)
+                self.reachability.silent(node, cause)
             late = RequestTimedOutError(f"{node}: {cause} (request.timeout.ms)")
             self.give_up(node_id, late, now)
 
@@ -378,10 +377,16 @@ class Exchange:
         stage = self._stage(node.id, channel)
         if stage is Stage.FIRST_REQUEST and channel.oversized_bytes:
             stage = Stage.IN_USE  # it did respond, but the frame was too large
-        cause = cause_of_end(channel, stage, self._connections.protocol)
+        cause = cause_of_end(
+            channel,
+            stage,
+            self._connections.protocol,
+            has_worked=self.reachability.has_worked(node),
+        )
         if channel.close_reason is CloseReason.AUTHENTICATION_FAILED:
-            self.reachability.failed(node, cause, logging.ERROR)
-            self._lost(node.id, AuthenticationError(f"could not connect to {node}: {cause}"), now)
+            rejected = AuthenticationError(cause)
+            failure = self.reachability.failed(node, cause, rejected, logging.ERROR)
+            self._lost(node.id, AuthenticationError(str(failure)), now)
         elif stage is Stage.IN_USE:
             size = channel.oversized_bytes
             level = logging.WARNING if size else logging.INFO
@@ -390,12 +395,13 @@ class Exchange:
                 self._fail_too_large(node, size, now)
             self._lost(node.id, DisconnectedError(f"{node}: {cause}"), now)
         else:
-            self._connection_failed(node, cause, now)
+            self._connection_failed(node, cause, channel.connect_error, now)
 
-    def _connection_failed(self, node: Node, cause: str, now: float) -> None:
+    def _connection_failed(
+        self, node: Node, cause: str, because: BaseException | None, now: float
+    ) -> None:
         """Handle a connection that could not be established or was lost before it was usable."""
-        self.reachability.failed(node, cause)
-        self._lost(node.id, DisconnectedError(f"could not connect to {node}: {cause}"), now)
+        self._lost(node.id, self.reachability.failed(node, cause, because), now)
 
     def _fail_too_large(self, node: Node, size: int, now: float) -> None:
         """Fail the oldest request with ResponseTooLargeError instead of DisconnectedError."""

@@ -156,6 +156,13 @@ class KafkaClient:
     def connection_problem(self) -> str:
         return self.reachability.problem(self.metadata.cluster)
 
+    def connection_error(self) -> DisconnectedError | None:
+        """Return the error that :meth:`connection_problem` describes; None if there is none."""
+        return self.reachability.error(self.metadata.cluster)
+
+    def connection_refusal(self) -> str:
+        return self.reachability.refusal(self.metadata.cluster)
+
     def versions(self, node: Node) -> NodeApiVersions | None:
         return self._exchange.setup.versions.get(node.id)
 

@@ -125,6 +125,14 @@ class NetworkClient:
         """Return why the cluster or a broker cannot be reached; an empty string if unknown."""
         return self._client.connection_problem()
 
+    def connection_refusal(self) -> str:
+        """Return why every bootstrap server refuses this client; empty if one may still respond.
+
+        Nothing listens there, its name does not exist, or the credentials are rejected. Attempts
+        continue, since a broker may be starting; a program that need not wait for one can stop.
+        """
+        return self._client.connection_refusal()
+
     def versions(self, node: Node) -> NodeApiVersions | None:
         """Return the API versions of a node; None while it is not connected."""
         return self._client.versions(node)

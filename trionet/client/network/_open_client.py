@@ -11,6 +11,7 @@ import attrs
 import trio
 
 from ..._util._raising import again, raise_single_error
+from ..._util._trio_task import check_trio
 from ...errors import AuthenticationError, ConfigError
 from ...net._network import SYSTEM, Network
 from ...net._selector import Selector
@@ -82,12 +83,16 @@ async def open_network_client(
     Raises:
         ConfigError: ``bootstrap_servers`` is invalid or given together with a
             ``metadata_updater``, or the security settings cannot be used.
+        TypeError: ``settings`` are not ClientSettings.
+        RuntimeError: trio does not run the calling task.
         AuthenticationError, DisconnectedError: a token endpoint returned no token.
         Exception: a token provider raised it.
 
     Cancellation: at the end of the block all connections are closed immediately, and tasks waiting
     for a response raise :class:`.DisconnectedError`.
     """
+    if settings is not None and not isinstance(settings, ClientSettings):
+        raise TypeError(f"settings must be ClientSettings or None, not {settings!r}")
     async with open_kafka_client(
         bootstrap_servers,
         settings,
@@ -113,6 +118,7 @@ async def open_kafka_client(
 
     See :func:`open_network_client` for the arguments.
     """
+    check_trio("clients")
     settings = settings or ClientSettings()
     key = "bootstrap.controllers" if of_controllers else "bootstrap.servers"
     updater: MetadataUpdater

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import logging
 import math
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -32,7 +33,7 @@ from typing import Final, NamedTuple
 
 import trio
 
-from ...errors import CallTimedOutError
+from ...errors import AuthenticationError, CallTimedOutError, DisconnectedError
 from ...net._channel import Channel
 from ...net._channel_state import ChannelState
 from ...net.wire._close_reason import CloseReason
@@ -95,13 +96,17 @@ def no_response(stage: Stage, seconds: float) -> str:
     return f"{stage.value} within {seconds:g} s"
 
 
-def cause_of_end(channel: Channel, stage: Stage, protocol: SecurityProtocol) -> str:
+def cause_of_end(
+    channel: Channel, stage: Stage, protocol: SecurityProtocol, *, has_worked: bool = False
+) -> str:
     """Return why a channel was closed, with the setting to change if one is the likely cause.
 
     Args:
         channel: a closed channel, with its ``close_reason``.
         stage: the stage that the connection had reached.
         protocol: the client's ``security.protocol``.
+        has_worked: whether the node has responded before, so that the settings are right and it has
+            probably stopped.
     """
     reason, detail = channel.close_reason, channel.close_detail
     assert reason is not None
@@ -117,7 +122,7 @@ def cause_of_end(channel: Channel, stage: Stage, protocol: SecurityProtocol) -> 
         return detail
     if reason is CloseReason.INVALID_RECEIVE and stage is not Stage.IN_USE:
         return f"the listener does not speak Kafka's protocol: {detail}"
-    if reason in _CLOSED and (hint := _hint(stage, protocol)):
+    if reason in _CLOSED and not has_worked and (hint := _hint(stage, protocol)):
         return f"the connection was closed {hint}"
     return f"{reason.value}: {detail}" if detail else reason.value
 
@@ -170,8 +175,31 @@ _NAMED_MAX: Final = 3
 
 
 class _Trouble(NamedTuple):
+    """Why a node cannot be reached.
+
+    Attributes:
+        address: the node's host and port.
+        cause: the reason, for messages.
+        error: the error of the latest attempt; its cause is the system's error, if there was one,
+            a TimeoutError for a node that is merely silent, and an AuthenticationError for one that
+            rejects the credentials.
+    """
+
     address: str
     cause: str
+    error: DisconnectedError
+
+    @property
+    def is_refusal(self) -> bool:
+        return isinstance(self.error.__cause__, ConnectionRefusedError)
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether trying again would most likely change nothing."""
+        because = self.error.__cause__
+        if isinstance(because, socket.gaierror):
+            return because.errno == socket.EAI_NONAME  # not EAI_AGAIN
+        return self.is_refusal or isinstance(because, AuthenticationError)
 
 
 class Reachability:
@@ -195,16 +223,39 @@ class Reachability:
 
     # Events.
 
-    def failed(self, node: Node, cause: str, level: int = logging.WARNING) -> None:
-        """Record and log that a connection could not be established or is not usable."""
-        trouble = _Trouble(node.address, cause)
-        if self._troubles.get(_key(node)) == trouble:
+    def failed(
+        self,
+        node: Node,
+        cause: str,
+        because: BaseException | None = None,
+        level: int = logging.WARNING,
+    ) -> DisconnectedError:
+        """Record and log that a connection could not be established or is not usable.
+
+        Args:
+            node: the node.
+            cause: the reason, for messages.
+            because: the system's error, if there was one.
+            level: the level at which a new cause is logged.
+
+        Returns:
+            The error for the requests that wait for the node, caused by ``because``.
+        """
+        error = DisconnectedError(f"could not connect to {node}: {cause}")
+        error.__cause__ = because
+        before = self._troubles.get(_key(node))
+        if before is not None and (before.address, before.cause) == (node.address, cause):
             level = logging.DEBUG
-        self._troubles[_key(node)] = trouble
+        self._troubles[_key(node)] = _Trouble(node.address, cause, error)
         hint = ""
         if node.broker_id is not None and not self._is_known_at(node.address):
             hint = f"; broker {node.broker_id} advertises that address (advertised.listeners)"
-        logger.log(level, "could not connect to %s: %s%s", node, cause, hint)
+        logger.log(level, "%s%s", error, hint)
+        return error
+
+    def silent(self, node: Node, cause: str) -> DisconnectedError:
+        """Record and log that a node has not responded in time; as :meth:`failed`."""
+        return self.failed(node, cause, TimeoutError(cause))
 
     def reached(self, node: Node) -> None:
         """Record that a node has responded to a request."""
@@ -229,6 +280,48 @@ class Reachability:
         Args:
             cluster: the newest snapshot of the cluster.
         """
+        troubles = self._relevant(cluster)
+        if not troubles:
+            return ""
+        if min(troubles) >= 0:
+            return _counted([self._of_broker(*each) for each in troubles.items()], "; ")
+        causes = [
+            f"{each.address}: "
+            + (troubles[each.id].cause if each.id in troubles else "no response yet")
+            for each in cluster.nodes.values()
+        ]
+        return f"no bootstrap broker could be reached ({_counted(causes, '; ')})"
+
+    def error(self, cluster: Cluster) -> DisconnectedError | None:
+        """Return an error that :meth:`problem` describes, as the cause of a timeout.
+
+        Args:
+            cluster: the newest snapshot of the cluster.
+        """
+        return next((each.error for each in self._relevant(cluster).values()), None)
+
+    def refusal(self, cluster: Cluster) -> str:
+        """Return why no bootstrap server accepts this client; empty if one may still respond.
+
+        That is certain only if nothing listens, the name does not exist or the credentials are
+        rejected. Unlike in :meth:`problem`, everything else may pass: a container that starts
+        accepts connections and closes them, or its name cannot be looked up yet.
+
+        Args:
+            cluster: the newest snapshot of the cluster.
+        """
+        troubles = self._relevant(cluster)
+        if not cluster.is_bootstrap or troubles.keys() != cluster.nodes.keys():
+            return ""
+        if not all(each.is_lasting for each in troubles.values()):
+            return ""
+        if not all(each.is_refusal for each in troubles.values()):
+            return self.problem(cluster)
+        addresses = _counted([each.address for each in cluster.nodes.values()], " or ")
+        return f"nothing listens at {addresses} (connection refused)"
+
+    def _relevant(self, cluster: Cluster) -> dict[int, _Trouble]:
+        """Return the troubles with brokers or, if they are the problem, with bootstrap servers."""
         brokers = {
             id: trouble
             for id, trouble in self._troubles.items()
@@ -237,14 +330,8 @@ class Reachability:
         servers = {id: trouble for id, trouble in self._troubles.items() if id < 0}
         is_lost = cluster.is_bootstrap and len(servers) == len(cluster.nodes)
         if brokers and not is_lost:
-            return _counted([self._of_broker(*each) for each in brokers.items()], "; ")
-        if not servers or not cluster.is_bootstrap:
-            return ""
-        causes = [
-            f"{each.address}: {servers[each.id].cause if each.id in servers else 'no response yet'}"
-            for each in cluster.nodes.values()
-        ]
-        return f"no bootstrap broker could be reached ({_counted(causes, '; ')})"
+            return brokers
+        return servers if cluster.is_bootstrap else {}
 
     def _of_broker(self, broker_id: int, trouble: _Trouble) -> str:
         if self._is_known_at(trouble.address):
@@ -258,10 +345,14 @@ class Reachability:
         """Whether a wrong ``advertised.listeners`` can be ruled out as the cause."""
         return not self._are_advertised or address in self._reached
 
+    def has_worked(self, node: Node) -> bool:
+        """Whether the node's address has ever responded."""
+        return node.address in self._reached
+
     # Waits that would never end.
 
     @contextmanager
-    def until_reached(self, seconds: float, problem: Callable[[], str]) -> Iterator[None]:
+    def until_reached(self, seconds: float, cluster: Callable[[], Cluster]) -> Iterator[None]:
         """Limit how long this block may run, until a broker of the cluster has been reached.
 
         Waiting forever would hide a wrong address or protocol. The time limit spans consecutive
@@ -269,8 +360,8 @@ class Reachability:
 
         Args:
             seconds: the time limit (``default.api.timeout.ms``).
-            problem: returns why no broker can be reached. If it returns an empty string, the
-                expired block is cancelled without an error.
+            cluster: returns the newest snapshot of the cluster. If no problem with it is known,
+                the expired block is cancelled without an error.
 
         Raises:
             CallTimedOutError: no broker was reached in time.
@@ -288,11 +379,11 @@ class Reachability:
                 self._scopes.discard(scope)
         if scope.cancelled_caught:
             self._waiting_since = None
-            if why := problem():
+            if why := self.problem(cluster()):
                 raise CallTimedOutError(
                     "no broker of the cluster could be reached within default.api.timeout.ms ="
                     f" {seconds * 1000:.0f}: {why}"
-                )
+                ) from self.error(cluster())
 
 
 def _key(node: Node) -> int:

@@ -123,17 +123,17 @@ class MetadataWaiter:
         """
         limit = f"{seconds:g} s (max.block.ms)"
         metadata, problem = self._client.metadata, self._client.connection_problem()
+        error: BufferExhaustedError | MetadataTimeoutError
         if self._accumulator.knows(topic, partition):
             why = f": {problem}" if problem else ""
-            return BufferExhaustedError(f"no space in buffer.memory within {limit}{why}")
-        if metadata.updates == updates and problem:
-            why = problem
-        elif not metadata.updates:
-            why = str(metadata.error or "no broker has responded")
+            error = BufferExhaustedError(f"no space in buffer.memory within {limit}{why}")
+        elif metadata.updates == updates and problem:
+            # Without the topic, which is not the problem.
+            error = MetadataTimeoutError(f"{problem}; gave up after {limit}")
         else:
-            why = _what_is_known(metadata.cluster.topics.get(topic), partition)
-        what = f"topic {topic!r}" if partition is None else f"partition {partition} of {topic!r}"
-        return MetadataTimeoutError(f"no metadata for {what} within {limit}: {why}")
+            return _unknown(metadata, topic, partition, limit)
+        error.__cause__ = self._client.connection_error()
+        return error
 
     async def until_known(self, topic: str, partition: int | None) -> None:
         """Wait until the metadata of a topic, or of one of its partitions, is known.
@@ -158,6 +158,20 @@ class MetadataWaiter:
                 raise api_error(found.error_code, f"topic {topic}")
             self._topics.use(topic, trio.current_time())
             updates = metadata.request_update()
+
+
+def _unknown(
+    metadata: Metadata, topic: str, partition: int | None, limit: str
+) -> MetadataTimeoutError:
+    """Return the error of a wait during which no connection problem was known."""
+    if metadata.updates:
+        why = _what_is_known(metadata.cluster.topics.get(topic), partition)
+    else:
+        why = str(metadata.error or "no broker has responded")
+    what = f"topic {topic!r}" if partition is None else f"partition {partition} of {topic!r}"
+    error = MetadataTimeoutError(f"no metadata for {what} within {limit}: {why}")
+    error.__cause__ = metadata.error
+    return error
 
 
 def _what_is_known(found: TopicMetadata | None, partition: int | None) -> str:

@@ -35,7 +35,6 @@ logger = logging.getLogger("trionet.client")
 async def open_producer(
     bootstrap_servers: str | Iterable[str],
     config: Mapping[str, object] | ProducerSettings | None = None,
-    /,
     *,
     network: Network = SYSTEM,
     token_provider: TokenProvider | None = None,
@@ -77,7 +76,8 @@ async def open_producer(
     Raises:
         ConfigError: ``bootstrap_servers`` is malformed, a key is unknown, a value is not allowed,
             or values are inconsistent.
-        TypeError: ``config`` is a settings object, and other settings are given as well.
+        TypeError: ``config`` is not settings, or is a settings object beside other settings.
+        RuntimeError: trio does not run the calling task.
         UndeliveredError: the block has exited normally, and records failed whose deliveries were
             never read.
         TrionetError: the block has exited normally, but the producer has failed with this error and
@@ -128,12 +128,11 @@ class _Parts:
         topics = ProducerMetadata(client.metadata, settings.metadata_idle_seconds)
         completion = Completion(
             self.accumulator.queues,
-            client.metadata,
+            client,
             transaction_manager,
             settings,
             # The failures of a transaction are reported by its end.
             AcknowledgementHook(on_acknowledgement, self._undelivered if name is None else None),
-            client.connection_problem,
         )
         self.sender = Sender(
             client,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -389,9 +390,7 @@ class Producer:
     async def _enqueue_encoded(
         self,
         topic: str,
-        batches: Sequence[EncodedRecords],
-        *,
-        partition: int | None = None,
+        batches: Sequence[tuple[int | None, EncodedRecords]],
     ) -> Deliveries:
         """Append records that are already encoded, waiting for buffer space but not for brokers.
 
@@ -401,9 +400,9 @@ class Producer:
 
         Args:
             topic: see :meth:`send_batch`.
-            batches: the records of each batch, at least one; a batch of several is at most as large
-                as ``batch.size``, ``max.request.size`` and ``buffer.memory`` allow.
-            partition: the partition of all records; None to choose one for each batch.
+            batches: the partition and the records of each batch, at least one; None to choose the
+                partition. A batch of several records is at most as large as ``batch.size``,
+                ``max.request.size`` and ``buffer.memory`` allow.
 
         Returns:
             The deliveries of the records; :meth:`flush` waits for them.
@@ -420,16 +419,18 @@ class Producer:
         """
         await trio.lowlevel.checkpoint()
         check_topic(topic)
-        check_partition(partition)
-        for records in batches:
+        for partition, records in batches:
+            check_partition(partition)
             self._accumulator.check_encoded(records)
         now_ms = self._now_ms()
         deliveries = Deliveries(now_ms)
+        rest = deque(batches)
+        take = partial(self._add_encoded, topic, rest, now_ms, deliveries)
         try:
-            for records in batches:
-                take = partial(self._add_encoded, topic, partition, records, now_ms, deliveries)
+            while rest:
                 if self._waiters.waiting or not take():
-                    await self._when_possible(topic, partition, partial(self._append_some, take))
+                    some = partial(self._append_some, take)
+                    await self._when_possible(topic, rest[0][0], some)
                 await trio.lowlevel.checkpoint()
         except BaseException:
             self._withdraw(deliveries)
@@ -439,22 +440,29 @@ class Producer:
     def _add_encoded(
         self,
         topic: str,
-        partition: int | None,
-        records: EncodedRecords,
+        rest: deque[tuple[int | None, EncodedRecords]],
         timestamp: int,
         deliveries: Deliveries,
     ) -> bool:
+        """Add the next batches that the buffer has space for. Returns whether there were any.
+
+        They are sent after all are added, so that a request has a batch of each partition.
+        """
         sender = self._sender
         if sender.error is not None:
             sender.check()
         now = self._clock()
-        is_added = self._accumulator.add_encoded(
-            topic, partition, records, timestamp, deliveries, now
-        )
-        if not is_added:
-            self._topics.request(topic, partition, now)
+        start = len(deliveries)
+        while rest:
+            partition, records = rest[0]
+            if not self._accumulator.add_encoded(
+                topic, partition, records, timestamp, deliveries, now
+            ):
+                self._topics.request(topic, partition, now)
+                break
+            rest.popleft()
         sender.send_now(now, is_awaited=False)
-        return is_added
+        return len(deliveries) > start
 
     def _columns(
         self,
@@ -544,6 +552,13 @@ class Producer:
         this class raise already include the reason.
         """
         return self._sender.connection_problem()
+
+    def connection_refusal(self) -> str:
+        """Return why every bootstrap server refuses this client; empty if one may still respond.
+
+        See :meth:`.NetworkClient.connection_refusal`.
+        """
+        return self._sender.connection_refusal()
 
     async def key_partitions(self, topic: str) -> int:
         """Return the number of partitions across which keys are hashed; 0 if keys are ignored.

@@ -5,6 +5,10 @@ compiled. The module of :class:`.Producer` is not, because compiled async functi
 a caller forgets to await them. Two costs are avoided for most records. The clock is read only for a
 record that begins a batch. The fields are checked only after an append has failed, so that the
 error can name the field. Reconsider once mypyc can compile async functions that warn.
+
+The fields have no types here, because compiled code checks the types of arguments before a function
+begins, and its error (``bytes or None object expected; got str``) would come in place of ours. The
+accumulator has the types, so each field is still checked once.
 """
 
 # Compiled by mypyc.
@@ -12,11 +16,12 @@ error can name the field. Reconsider once mypyc can compile async functions that
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import trio
 
 from ..._util._cancellation import is_cancelled
+from ...protocol.records._batch import Bytes
 from ...protocol.records._types import Headers
 from ._delivery import Delivery
 from ._hooks import ProducerRecord, SendHook
@@ -63,13 +68,7 @@ class RecordAppender:
         self.is_awaited: bool = False
 
     def append(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None,
-        headers: Headers,
-        partition: int | None,
-        timestamp: int | None,
+        self, topic: Any, value: Any, key: Any, headers: Any, partition: Any, timestamp: Any
     ) -> Delivery:
         """Append a record; see :meth:`.Producer.send_nowait`."""
         sender = self._sender
@@ -96,13 +95,13 @@ class RecordAppender:
 
     def send_nowait(
         self,
-        topic: str,
-        value: bytes | None,
+        topic: Any,
+        value: Any,
         *,
-        key: bytes | None = None,
-        headers: Headers = (),
-        partition: int | None = None,
-        timestamp: int | None = None,
+        key: Any = None,
+        headers: Any = (),
+        partition: Any = None,
+        timestamp: Any = None,
     ) -> Delivery:
         """Append a record. This method replaces :meth:`.Producer.send_nowait` in every producer."""
         return self.append(topic, value, key, headers, partition, timestamp)
@@ -112,8 +111,8 @@ class RecordAppender:
         topic: str,
         partition: int | None,
         timestamp: int,
-        key: bytes | None,
-        value: bytes | None,
+        key: Bytes | None,
+        value: Bytes | None,
         headers: Headers,
     ) -> Delivery:
         check_partition(partition)
@@ -137,13 +136,7 @@ class RecordAppender:
         return delivery
 
     def append_if_free(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None,
-        headers: Headers,
-        partition: int | None,
-        timestamp: int | None,
+        self, topic: Any, value: Any, key: Any, headers: Any, partition: Any, timestamp: Any
     ) -> Delivery | None:
         """Append a record if that requires neither a checkpoint nor a wait; otherwise return None.
 

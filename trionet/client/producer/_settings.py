@@ -105,7 +105,7 @@ def producer_settings(
         token_provider: returns the tokens for OAUTHBEARER.
 
     Raises:
-        TypeError: ``config`` is a settings object, and other settings are given as well.
+        TypeError: ``config`` is not settings, or is a settings object beside other settings.
         ConfigError: a key is unknown, a value is not allowed, or values are inconsistent; the
             message names the keys and the allowed values.
     """

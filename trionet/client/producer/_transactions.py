@@ -237,11 +237,13 @@ class Transactions:
                 limit = "before the producer was closed"
             if state.is_end_sent:
                 state.is_in_doubt = True
-                raise TransactionOutcomeUnknownError(
+                unknown = TransactionOutcomeUnknownError(
                     f"the transaction of {state.transactional_id!r} may have been committed; no"
                     f" response came {limit}"
                 )
-            state.fail(abortable(CallTimedOutError(f"the coordinator was not available {limit}")))
+                unknown.__cause__ = self._sender.connection_error()
+                raise unknown
+            state.fail(abortable(self._timed_out(f"the coordinator was not available {limit}")))
         if state.error is not None:
             raise again(state.error)
 
@@ -331,13 +333,18 @@ class Transactions:
         if not is_done():
             if self._sender.has_ended:
                 raise trio.ClosedResourceError(f"{what} before the producer was closed")
-            raise CallTimedOutError(
+            raise self._timed_out(
                 f"{what} within {self._max_block_seconds:g} s (max.block.ms): {self._why()}{then}"
             )
 
+    def _timed_out(self, text: str) -> CallTimedOutError:
+        error = CallTimedOutError(text)
+        error.__cause__ = self._sender.connection_error()
+        return error
+
     def _why(self) -> str:
-        problem = self._sender.connection_problem()
-        return self._requests.problem or problem or "no broker has responded"
+        whys = (self._requests.problem, self._sender.connection_problem())
+        return "; ".join(filter(None, whys)) or "no broker has responded"
 
     # Offsets.
 
@@ -394,6 +401,11 @@ def _pending(offsets: Offsets, group_metadata: GroupMetadata | None) -> PendingO
         return PendingOffsets(group_metadata, offsets_to_commit(offsets))
     if group_metadata is not None:
         raise TypeError("a consumer knows its group; leave group_metadata out")
+    if not isinstance(getattr(offsets, "commits_automatically", None), bool):
+        raise TypeError(
+            "offsets must be a consumer, or the next offset of each partition, such as"
+            f" {{TopicPartition('orders', 0): 5}}, not {offsets!r}"
+        )
     if offsets.commits_automatically:
         raise ConfigError(
             "the consumer commits its offsets by itself, those of an aborted transaction, too;"

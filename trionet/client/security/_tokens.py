@@ -180,7 +180,7 @@ async def fetch_token(endpoint: TokenEndpoint, network: Network) -> BearerToken:
     Raises:
         AuthenticationError: the server rejected the credentials, or its response is too large or
             contains no token.
-        ConfigError: the file cannot be read, or h11 is not installed.
+        ConfigError: the file cannot be read.
         DisconnectedError: the server could not be reached, did not respond in time, or kept
             responding with an error that may be temporary.
 
@@ -252,12 +252,8 @@ async def _request(endpoint: TokenEndpoint) -> tuple[int, bytes]:
 
 
 async def _exchange(stream: trio.abc.Stream, endpoint: TokenEndpoint) -> tuple[int, bytes]:
-    try:
-        import h11
-    except ImportError:
-        raise ConfigError(
-            "sasl.oauthbearer.token.endpoint.url requires h11; run: pip install 'trionet[sasl]'"
-        ) from None
+    import h11
+
     connection = h11.Connection(h11.CLIENT)
     head, body = _encode(endpoint)
     for event in (head, h11.Data(data=body), h11.EndOfMessage()):

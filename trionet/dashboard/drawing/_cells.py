@@ -21,6 +21,8 @@ from . import _palette as palette
 _IN_ASCII: Final = str.maketrans({"µ": "u", "…": "~"})
 #: The maximum number of characters of a text to examine, more than any screen is wide.
 CHARS_MAX: Final = 600
+#: The same for a text that is wrapped, which may be as long as a page.
+WRAPPED_CHARS_MAX: Final = 6_000
 
 
 @attrs.frozen
@@ -29,6 +31,8 @@ class Glyphs:
 
     Attributes:
         is_ascii: whether only ASCII can be shown.
+        is_fine: whether charts have colour gradients and labels, which need 24-bit colour.
+        has_dots: whether graphs consist of braille dots, which not all fonts of browsers have.
         ramp: the heights of a sparkline, the lowest first.
         shades: the densities of a heat strip, the lightest first.
         parts: the characters of the segments of a stacked bar, in order.
@@ -40,9 +44,15 @@ class Glyphs:
         into: the separator between the titles of stacked views.
         rule: a horizontal line.
         dot: the separator between words.
+        wall: a vertical line.
+        fork: where a branch leaves a vertical line that goes on.
+        end: where the last branch leaves a vertical line.
+        lamp: marks a state, by its colour.
     """
 
     is_ascii: bool = False
+    is_fine: bool = False
+    has_dots: bool = False
     ramp: str = "▁▂▃▄▅▆▇█"
     shades: str = " ░▒▓█"
     parts: str = "█▓▒░▞▚"
@@ -54,9 +64,16 @@ class Glyphs:
     into: str = "→"
     rule: str = "─"
     dot: str = "·"
+    wall: str = "│"
+    fork: str = "├"
+    end: str = "└"
+    lamp: str = "●"
 
 
 UNICODE: Final = Glyphs()
+FINE: Final = Glyphs(is_fine=True, has_dots=True)
+#: For pictures.
+PICTURE: Final = Glyphs(is_fine=True)
 ASCII: Final = Glyphs(
     is_ascii=True,
     ramp="_.:-=+*#",
@@ -70,17 +87,21 @@ ASCII: Final = Glyphs(
     into=">",
     rule="-",
     dot="|",
+    wall="|",
+    fork="+",
+    end="`",
+    lamp="*",
 )
 
 
-def sanitized(text: str, glyphs: Glyphs = UNICODE) -> str:
+def sanitized(text: str, glyphs: Glyphs = UNICODE, chars_max: int = CHARS_MAX) -> str:
     """Escape all characters that a terminal might interpret, hide or reorder.
 
     C0, C1, bidirectional and invisible characters become escapes, and a backslash is doubled.
     If only ASCII can be shown, all other characters become escapes, too.
     """
-    if len(text) > CHARS_MAX:
-        text = text[:CHARS_MAX] + glyphs.ellipsis
+    if len(text) > chars_max:
+        text = text[:chars_max] + glyphs.ellipsis
     if text.isascii() and text.isprintable() and "\\" not in text:
         return text
     shown = printable(text)
@@ -127,7 +148,7 @@ def wrapped(text: str, width: int, glyphs: Glyphs = UNICODE) -> list[str]:
     """
     lines: list[str] = []
     for line in text.expandtabs().splitlines() or [""]:
-        lines += _broken(sanitized(line, glyphs), max(2, width))
+        lines += _broken(sanitized(line, glyphs, WRAPPED_CHARS_MAX), max(2, width))
     return lines
 
 
@@ -145,20 +166,6 @@ def _broken(line: str, width: int) -> list[str]:
         *whole, current = chop_cells(word, width) or [""]
         lines += whole
     return [*lines, current]
-
-
-def sparkline(values: Iterable[float | None], width: int, glyphs: Glyphs = UNICODE) -> str:
-    """Draw the last values as heights relative to the largest value, with the newest at the right.
-
-    None is drawn as a blank, and zero has the lowest height.
-    """
-    shown = list(values)[-width:] if width > 0 else []
-    top = max((value for value in shown if value is not None), default=0.0)
-    steps = len(glyphs.ramp) - 1
-    text = "".join(
-        " " if value is None else glyphs.ramp[_step(value, top, steps)] for value in shown
-    )
-    return text.rjust(width)
 
 
 def _step(value: float, top: float, steps: int) -> int:
@@ -191,26 +198,6 @@ def shares(parts: Sequence[float], width: int) -> list[int]:
     for index in order[: width - sum(cells)]:
         cells[index] += 1
     return cells
-
-
-def columns_chart(values: Sequence[float], height: int, glyphs: Glyphs = UNICODE) -> list[str]:
-    """Draw vertical bars that are one cell wide, and return the lines from top to bottom."""
-    top = max(values, default=0.0)
-    steps = len(glyphs.ramp)
-    if top <= 0:
-        return [" " * len(values)] * height
-    # In eighths of a cell; anything above zero has at least one.
-    heights = [0 if value <= 0 else max(1, round(value / top * height * steps)) for value in values]
-    return [
-        "".join(_cell_of_column(each - level * steps, glyphs) for each in heights)
-        for level in reversed(range(height))
-    ]
-
-
-def _cell_of_column(steps: int, glyphs: Glyphs) -> str:
-    if steps <= 0:
-        return " "
-    return glyphs.ramp[min(steps, len(glyphs.ramp)) - 1]
 
 
 def heat(values: Iterable[float], top: float, glyphs: Glyphs = UNICODE) -> str:
@@ -274,7 +261,7 @@ class Pen:
             shown = fit(shown, cells, glyphs=self.glyphs)
         rest = max(0, self.width - cells - 4)
         return [
-            Segment(self.glyphs.rule * 2, palette.DIM),
+            Segment(self.glyphs.rule * 2, palette.RULE),
             Segment(f" {shown} ", palette.TITLE),
-            Segment(self.glyphs.rule * rest, palette.DIM),
+            Segment(self.glyphs.rule * rest, palette.RULE),
         ]

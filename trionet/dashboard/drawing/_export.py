@@ -8,30 +8,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING, Any, Final
 
+from rich.color import ColorSystem
 from rich.segment import SegmentLines
 from rich.terminal_theme import TerminalTheme
 
+from . import _themes as themes
 from ._cells import Frame
 from ._table import Table, Value
+from ._themes import DARK, rgb
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-#: A dark theme with sufficient contrast for the dashboard's palette.
-_THEME: Final = TerminalTheme(
-    (22, 24, 29),
-    (222, 226, 230),
-    [
-        (33, 37, 41),
-        (213, 94, 0),
-        (0, 158, 115),
-        (240, 228, 66),
-        (0, 114, 178),
-        (204, 121, 167),
-        (86, 180, 233),
-        (206, 212, 218),
-    ],
-)
 
 
 def as_text(frame: Frame) -> str:
@@ -40,24 +27,37 @@ def as_text(frame: Frame) -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def as_html(frame: Frame) -> str:
-    """Return a frame as a self-contained HTML page."""
-    return _printed(frame).export_html(theme=_THEME, inline_styles=True)
+def as_html(frame: Frame, theme: str = DARK) -> str:
+    """Return a frame as a self-contained HTML page in a theme."""
+    return _printed(frame, theme).export_html(theme=_terminal(theme), inline_styles=True)
 
 
-def as_svg(frame: Frame, title: str = "trionet dashboard", unique_id: str | None = None) -> str:
+def as_svg(
+    frame: Frame,
+    theme: str = DARK,
+    title: str = "trionet dashboard",
+    unique_id: str | None = None,
+) -> str:
     """Return a frame as an SVG picture.
 
     Args:
         frame: the frame to show.
+        theme: the name of the theme.
         title: the title above the frame.
         unique_id: the prefix of style names, so that a page can contain several pictures; by
             default a hash of the content.
     """
-    return _printed(frame).export_svg(title=title, theme=_THEME, unique_id=unique_id)
+    console = _printed(frame, theme)
+    return console.export_svg(title=title, theme=_terminal(theme), unique_id=unique_id)
 
 
-def _printed(frame: Frame) -> Console:
+def _terminal(name: str) -> TerminalTheme:
+    """Return background and text colour; the other colours are never used."""
+    look = themes.LOOKS[name]
+    return TerminalTheme(rgb(look.background), rgb(look.foreground), [rgb(look.foreground)] * 8)
+
+
+def _printed(frame: Frame, theme: str) -> Console:
     from rich.console import Console  # large, and only needed for exports
 
     console = Console(
@@ -70,7 +70,8 @@ def _printed(frame: Frame) -> Console:
         no_color=False,
         legacy_windows=False,
     )
-    console.print(SegmentLines(frame.lines, new_lines=True), end="", soft_wrap=True)
+    shown = themes.theme(theme, ColorSystem.TRUECOLOR).applied(frame)
+    console.print(SegmentLines(shown.lines, new_lines=True), end="", soft_wrap=True)
     return console
 
 
@@ -103,11 +104,11 @@ def _plain(value: Value) -> Value:
     return value
 
 
-#: The functions that export frames and tables, keyed by file extension.
-FRAME_FORMS: Final[Mapping[str, Callable[[Frame], str]]] = {
+#: The functions that export frames, given the name of a theme, and tables, keyed by file extension.
+FRAME_FORMS: Final[Mapping[str, Callable[[Frame, str], str]]] = {
     "svg": as_svg,
     "html": as_html,
-    "txt": as_text,
+    "txt": lambda frame, _theme: as_text(frame),
 }
 TABLE_FORMS: Final[Mapping[str, Callable[[Table[Any], Sequence[Any]], str]]] = {
     "json": as_json,

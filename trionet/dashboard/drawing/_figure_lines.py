@@ -10,8 +10,9 @@ from rich.segment import Segment
 from ..model._figures import FIGURES, Unit
 from . import _palette as palette
 from . import _units as units
-from ._cells import Line, Pen, bar
-from ._table import LABEL_CELLS, NUMBER_CELLS, chart_line, exactly
+from ._cells import Line, Pen
+from ._graphs import meter, samples
+from ._table import chart_cells, chart_lines, exactly, margins
 
 if TYPE_CHECKING:
     from ..model._model import Model
@@ -31,13 +32,14 @@ def shown(name: str, value: float | None) -> str:
     return "-" if value is None else _SHOWN[FIGURES[name].unit](value)
 
 
-def charts(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
-    """Yield a line with a sparkline for each reported figure."""
+def charts(model: Model, names: Iterable[str], pen: Pen, height: int = 1) -> Iterator[Line]:
+    """Yield ``height`` lines with a graph for each reported figure."""
+    count = samples(chart_cells(pen), pen)
     for name in names:
         history = model.figures.history(name)
         if len(history):
-            text = shown(name, history.last)
-            yield chart_line(FIGURES[name].title, history.values(pen.width), text, pen)
+            text, values = shown(name, history.last), history.values(count)
+            yield from chart_lines(FIGURES[name].title, values, text, pen, height)
 
 
 def gauges(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
@@ -50,15 +52,14 @@ def gauges(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
 
 def gauge(title: str, fraction: float | None, text: str, pen: Pen) -> Line:
     """Draw a name, a bar and a number, with a blank bar if the fraction is unknown."""
-    width = max(0, pen.width - LABEL_CELLS - NUMBER_CELLS - 2)
+    label_cells, number_cells = margins(pen)
+    width = chart_cells(pen)
     return [
-        pen.cell(title, LABEL_CELLS, palette.BOLD),
+        pen.cell(title, label_cells),
         Segment(" "),
-        Segment(
-            " " * width if fraction is None else bar(fraction, width, pen.glyphs), palette.CHART
-        ),
+        *([Segment(" " * width)] if fraction is None else meter(fraction, width, pen)),
         Segment(" "),
-        pen.cell(text, NUMBER_CELLS, right=True),
+        pen.cell(text, number_cells, palette.BOLD, right=True),
     ]
 
 

@@ -14,9 +14,10 @@ from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
-from ..model._rows import Section
+from ..model._section import Section
 from . import _palette as palette
-from ._cells import Line, Pen, fit_sanitized, shares, sparkline
+from ._cells import Line, Pen, fit_sanitized, shares
+from ._graphs import graph, samples, trend
 
 R = TypeVar("R")
 
@@ -45,6 +46,8 @@ class Column(Generic[R]):
         grow: the share of spare width, relative to other columns.
         style: returns the style of a cell; None for plain.
         draw: returns segments in place of text, no wider than the given width.
+        is_detail: whether the value is among the details of the selected row, where it is shown
+            even if the table has no room for it.
         is_searched: whether a filter searches the column; by default if it is shown and has text
             values.
     """
@@ -59,6 +62,7 @@ class Column(Generic[R]):
     grow: int = 0
     style: Callable[[R], Style | None] | None = None
     draw: Callable[[R, int, Pen], Line] | None = None
+    is_detail: bool = True
     is_searched: bool | None = None
 
     def shown(self, row: R) -> str:
@@ -157,8 +161,8 @@ def alarm_if(name: str) -> Callable[[Any], Style | None]:
 
 def draw_history(row: Any, width: int, pen: Pen) -> Line:
     """Draw the history of a row as a sparkline."""
-    values = [] if row.history is None else row.history.values(width)
-    return [Segment(sparkline(values, width, pen.glyphs), palette.CHART)]
+    values = [] if row.history is None else row.history.values(samples(width, pen))
+    return trend(values, width, pen)
 
 
 #: The number of cells between two columns.
@@ -203,9 +207,10 @@ def heading_line(
         title = column.title + mark if column.name == sort else column.title
         if len(title) > width:  # the mark is more important than the last letter
             title = title[: width - 1] + mark if column.name == sort else title[:width]
-        line.append(Segment(f"{title:>{width}}" if column.right else f"{title:<{width}}"))
-        line.append(Segment(" " * GAP))
-    return [Segment(segment.text, palette.HEADING) for segment in line[:-1]]
+        shown = f"{title:>{width}}" if column.right else f"{title:<{width}}"
+        line.append(Segment(shown, palette.SORTED if column.name == sort else palette.HEADING))
+        line.append(Segment(" " * GAP, palette.HEADING))
+    return exactly(line[:-1], pen.width, palette.HEADING)
 
 
 def row_line(
@@ -300,38 +305,47 @@ def _marked(line: Line, mark: str) -> Line:
 def chart_line(
     label: str, values: Sequence[float | None], text: str, pen: Pen, style: Style = palette.CHART
 ) -> Line:
-    """Draw a name, a sparkline over the available width, and the newest value."""
-    width = max(0, pen.width - LABEL_CELLS - NUMBER_CELLS - 2)
+    """Draw a name, a trend over the available width, and the newest value."""
+    return chart_lines(label, values, text, pen, 1, style)[0]
+
+
+def chart_lines(
+    label: str,
+    values: Sequence[float | None],
+    text: str,
+    pen: Pen,
+    height: int,
+    style: Style = palette.CHART,
+) -> list[Line]:
+    """Draw a name, a graph over the available width, and the newest value in the last line."""
+    label_cells, number_cells = margins(pen)
+    width = chart_cells(pen)
+    *above, last = graph(values, width, height, pen, style)
+    margin = Segment(" " * (label_cells + 1))
     return [
-        pen.cell(label, LABEL_CELLS, palette.BOLD),
-        Segment(" "),
-        Segment(sparkline(values, width, pen.glyphs), style),
-        Segment(" "),
-        pen.cell(text, NUMBER_CELLS, right=True),
+        *([margin, *line] for line in above),
+        [
+            pen.cell(label, label_cells),
+            Segment(" "),
+            *last,
+            Segment(" "),
+            pen.cell(text, number_cells, palette.BOLD, right=True),
+        ],
     ]
+
+
+def margins(pen: Pen) -> tuple[int, int]:
+    """Return the widths of the names and of the numbers beside charts."""
+    return (LABEL_CELLS, NUMBER_CELLS) if pen.width >= NARROW_CELLS else NARROW_MARGINS
+
+
+def chart_cells(pen: Pen) -> int:
+    """Return the width of a chart between its name and its number."""
+    return max(0, pen.width - sum(margins(pen)) - 2)
 
 
 LABEL_CELLS: Final = 18
 NUMBER_CELLS: Final = 12
-
-
-def stacked_bar(parts: Sequence[float], width: int, pen: Pen) -> Line:
-    """Draw the parts of a whole side by side, each with a different glyph and colour."""
-    return [
-        Segment(pen.glyphs.parts[index % len(pen.glyphs.parts)] * cells, _part_style(index))
-        for index, cells in enumerate(shares(parts, width))
-        if cells
-    ]
-
-
-def legend(names: Sequence[str], pen: Pen) -> Line:
-    """Return a line that explains the parts of a stacked bar."""
-    line: Line = []
-    for index, name in enumerate(names):
-        glyph = pen.glyphs.parts[index % len(pen.glyphs.parts)]
-        line += [Segment(glyph * 2, _part_style(index)), Segment(f" {name}  ")]
-    return line
-
-
-def _part_style(index: int) -> Style:
-    return palette.PARTS[index % len(palette.PARTS)]
+#: Below this width, names and numbers have less room, so that charts have some.
+NARROW_CELLS: Final = 50
+NARROW_MARGINS: Final = (13, 10)

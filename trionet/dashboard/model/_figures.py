@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
+from itertools import islice
 from typing import Final
 
 import attrs
@@ -13,6 +14,13 @@ import attrs
 SECONDS_MAX: Final = 300.0
 #: The maximum number of values, two per second.
 VALUES_MAX: Final = 600
+
+
+#: The interval of trends that are read at different intervals, in seconds, and for how many
+#: intervals a value holds that is not read again: together longer than the longest pause between
+#: two reads.
+TREND_STEP_SECONDS: Final = 2.0
+TREND_STEPS_HELD: Final = 6
 
 
 class History:
@@ -65,8 +73,47 @@ class History:
 
     def values(self, count_max: int | None = None) -> list[float | None]:
         """Return the newest values, at most ``count_max``, in chronological order."""
-        found = [value for _, value in self._values]
-        return found if count_max is None else found[max(0, len(found) - count_max) :]
+        count = len(self._values) if count_max is None else max(0, count_max)
+        # From the newest on, since a chart may show a few of hundreds.
+        found = [value for _, value in islice(reversed(self._values), count)]
+        found.reverse()
+        return found
+
+
+class SteppedHistory(History):
+    """A history with one value per interval, the largest that was read in it.
+
+    A chart has a column per value, so values that are read each second while they are shown, and
+    every ten seconds otherwise, would draw a minute as wide as ten. Here all columns are equally
+    long. An interval without a read has the value before it, unless reads have stopped.
+
+    Args:
+        step_seconds: the duration of an interval, in seconds.
+        held_max: the maximum number of intervals that a value fills after its own.
+    """
+
+    __slots__ = ("_held_max", "_newest", "_step_seconds")
+
+    def __init__(self, step_seconds: float, held_max: int) -> None:
+        super().__init__(values_max=round(SECONDS_MAX / step_seconds))
+        self._step_seconds = step_seconds
+        self._held_max = held_max
+        self._newest = 0.0
+
+    def add(self, at: float, value: float) -> None:
+        """Add a value; the earlier value of the same interval is kept if it is larger."""
+        step, newest = at // self._step_seconds, value
+        before_at, before = self._values[-1] if self._values else (at, None)
+        if before is not None:
+            skipped = round(step - before_at / self._step_seconds) - 1
+            if skipped < 0:
+                value = max(value, before)
+            for index in range(1, min(skipped, self._held_max) + 1):
+                super().add(before_at + index * self._step_seconds, self._newest)
+            if skipped > self._held_max:
+                self.mark_unknown()
+        super().add(step * self._step_seconds, value)
+        self._newest = newest
 
 
 class Rate:
@@ -121,6 +168,8 @@ FIGURES: Final[Mapping[str, FigureKind]] = {
     "connections_created": FigureKind("connections opened", Unit.PER_SECOND),
     "connections_closed": FigureKind("connections closed", Unit.PER_SECOND),
     "in_flight": FigureKind("requests in flight", Unit.COUNT),
+    "muted": FigureKind("muted channels", Unit.COUNT),
+    "staged": FigureKind("staged receives", Unit.COUNT),
     "request_queue": FigureKind("request queue", Unit.COUNT),
     "request_queue_max": FigureKind("queued.max.requests", Unit.COUNT),
     "response_queue": FigureKind("response queue", Unit.COUNT),
@@ -146,7 +195,7 @@ FIGURES: Final[Mapping[str, FigureKind]] = {
     "under_replicated": FigureKind("under-replicated partitions", Unit.COUNT),
     "leaderless": FigureKind("partitions without leader", Unit.COUNT),
     "groups": FigureKind("groups", Unit.COUNT),
-    "lag": FigureKind("lag of all groups", Unit.COUNT),
+    "lag": FigureKind("group lag", Unit.COUNT),
 }
 
 

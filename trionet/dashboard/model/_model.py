@@ -21,52 +21,56 @@ another thread, because the model has no locks.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from heapq import nlargest
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from ._about import About
 from ._figures import Figures
+from ._group_past import GroupPast
 from ._pipeline import Pipeline
 from ._rates import BrokerRates
-from ._rows import (
-    About,
-    ApiRow,
-    BrokerRow,
-    ClosedRow,
-    CloseReasonRow,
-    ConfigRow,
-    ConnectionRow,
-    FetchSessionRow,
-    GroupRow,
-    LogRow,
-    PartitionRow,
-    ProcessorRow,
-    QuotaRow,
-    Section,
-    TaskRow,
-    TopicRow,
-    TransactionRow,
-    from_internals,
-    row_factory,
-    with_internals,
-)
+from ._section import Section
 from ._snapshot import COUNTS, LEVELS, MALFORMED, BrokerSnapshot, counters, gauges, read_figures
 from ._tail import RECORDS_MAX, TailRow
 
 if TYPE_CHECKING:
     from ...client.consumer import ConsumerRecord
+    from ._rows import (
+        ApiRow,
+        BrokerRow,
+        ChannelCounts,
+        ClosedRow,
+        CloseReasonRow,
+        ConfigRow,
+        ConnectionRow,
+        FaultRow,
+        FetchSessionRow,
+        GroupRow,
+        LogRow,
+        PartitionRow,
+        ProcessorRow,
+        QuotaRow,
+        RequestRow,
+        TaskRow,
+        TopicRow,
+        TransactionRow,
+    )
 
-#: The functions that convert rows, keyed by the name of the list in ``/snapshot``.
-_MAKERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
-    "connections": row_factory(ConnectionRow),
-    "recently_closed": row_factory(ClosedRow),
-    "fetch_sessions": row_factory(FetchSessionRow),
-    "log": row_factory(LogRow),
-}
+#: The maximum number of the busiest connections.
+BUSIEST_MAX = 10
+#: The maximum number of requests kept of the connection that is shown.
+REQUESTS_MAX = 500
 #: The reason shown for parts of ``/snapshot`` from a broker of a different version.
 _UNKNOWN_FORMAT = "this broker reports some data in an unknown format"
-_quota = row_factory(QuotaRow)
+#: The subject of the alarm that no broker can be reached.
+REACHABILITY: Final = "reachability"
+
+
+def _activity(row: ConnectionRow) -> tuple[float, float]:
+    return row.request_rate or 0.0, row.byte_rate or 0.0
 
 
 class Model:
@@ -77,12 +81,18 @@ class Model:
         changed: called by sources after each change.
         figures: the figures of the overview, keyed by name, with histories.
         apis: request counts and times, keyed by API name.
+        channels: the open channels by what they do; None if unknown.
         connections: the open connections, keyed by number.
+        busiest: the connections with the most requests, and then bytes, per second.
+        requests: requests of :attr:`requests_of`, keyed by number, the newest first.
+        requests_of: the id of a connection; None if no connection's requests are shown.
+        requests_skipped: the number of its requests that came faster than they could be read.
         closed: closed connections, keyed by number, the most recent first.
         close_reasons: the number of closed connections, keyed by the name of the reason.
         processors: the network processors, keyed by number.
         fetch_sessions: the incremental fetch sessions, keyed by number.
         log: lines of the broker's log, keyed by number, the newest first.
+        faults: the faults injected into a broker under test, keyed by number, the newest first.
         tasks: trio's tasks, keyed by number, in the order of the task tree.
         brokers: the brokers of the cluster, keyed by id.
         topics: the topics, keyed by name.
@@ -100,6 +110,8 @@ class Model:
         pipeline: the results of ``trionet pipeline run``.
         alarms: the problems that the user must notice, as sentences keyed by subject.
         failing: since when reads have been failing, keyed by subject; see :attr:`alarms` for why.
+        responded_at: when a read last succeeded, in seconds on this loop's clock; None before.
+        unreachable: why no connection to any broker can be made, as a sentence; None if one can.
     """
 
     def __init__(self) -> None:
@@ -107,12 +119,18 @@ class Model:
         self.about = About()
         self.figures = Figures()
         self.apis: Section[str, ApiRow] = Section()
+        self.channels: ChannelCounts | None = None
         self.connections: Section[int, ConnectionRow] = Section()
+        self.busiest: Sequence[ConnectionRow] = ()
+        self.requests: Section[int, RequestRow] = Section()
+        self.requests_of: str | None = None
+        self.requests_skipped = 0
         self.closed: Section[int, ClosedRow] = Section()
         self.close_reasons: Section[str, CloseReasonRow] = Section()
         self.processors: Section[int, ProcessorRow] = Section()
         self.fetch_sessions: Section[int, FetchSessionRow] = Section()
         self.log: Section[int, LogRow] = Section()
+        self.faults: Section[int, FaultRow] = Section()
         self.tasks: Section[int, TaskRow] = Section()
         self.brokers: Section[int, BrokerRow] = Section()
         self.topics: Section[str, TopicRow] = Section()
@@ -129,19 +147,31 @@ class Model:
         self.pipeline = Pipeline()
         self.alarms: dict[str, str] = {}
         self.failing: dict[str, float] = {}
+        self.responded_at: float | None = None
+        self.unreachable: str | None = None
         # The sections of the lists in ``/snapshot``, keyed by list name.
         self._lists: Mapping[str, Section[int, Any]] = {
             "connections": self.connections,
             "recently_closed": self.closed,
             "fetch_sessions": self.fetch_sessions,
             "log": self.log,
+            "tasks": self.tasks,
+            "faults": self.faults,
         }
         self._network_figures: Collection[str] = ()
         self._rates = BrokerRates()
         self._client_quotas: Mapping[tuple[str, str], QuotaRow] = {}
         self._connection_quotas: Mapping[tuple[str, str], QuotaRow] = {}
         self._groups: dict[str, GroupRow] = {}
+        self._group_pasts: dict[str, GroupPast] = {}
         self._group_internals: dict[str, Mapping[str, Any]] = {}
+
+    @property
+    def problems(self) -> list[str]:
+        """The alarms to show: if no broker can be reached, only that, as others follow from it."""
+        if self.unreachable is not None and REACHABILITY in self.alarms:
+            return [self.alarms[REACHABILITY]]
+        return list(self.alarms.values())
 
     # A broker's network layer is missing or cannot be read.
 
@@ -155,7 +185,10 @@ class Model:
 
         Counters keep their last values, shown with an age. Rates and histories become unknown.
         """
+        from ._rows import QuotaRow
+
         self.about = attrs.evolve(self.about, uptime_seconds=None)
+        self.channels = None
         self.apis.amend(self._rates.unknown_apis(self.apis))
         self.processors.amend(self._rates.unknown_processors(self.processors))
         self.close_reasons.amend(
@@ -229,6 +262,8 @@ class Model:
 
     def _update_parts(self, snapshot: BrokerSnapshot, now: float) -> set[str]:
         """Update each part, and return the names of parts in an unknown format."""
+        from ._rows import channel_counts, quota_row
+
         unknown: set[str] = set()
         parts: list[tuple[str, Section[Any, Any], Callable[[BrokerSnapshot], Any]]] = [
             ("apis", self.apis, self._rates.apis),
@@ -246,10 +281,14 @@ class Model:
                 section.mark_missing("this broker is too old: its snapshot does not list APIs")
             else:
                 section.replace(rows, now)
+        try:
+            self.channels = channel_counts(snapshot.about["channels"])
+        except MALFORMED:  # or an older broker; the figures about them say which
+            self.channels = None
         self._connection_quotas = {}
         try:
             self._connection_quotas = {
-                (values["entity"], values["key"]): _quota(values)
+                (values["entity"], values["key"]): quota_row(values)
                 for values in snapshot.about.get("quotas", ())
             }
         except MALFORMED:
@@ -284,7 +323,13 @@ class Model:
             section: the name of the list in ``/snapshot``.
             rows: the rows as JSON objects.
         """
-        return {row.number: row for row in map(_MAKERS[section], rows)}
+        from ._rows import GROWN, MAKERS
+
+        grown = GROWN.get(section)
+        if grown is not None:
+            before = self._lists[section]
+            return {each["number"]: grown(each, before.get(each["number"])) for each in rows}
+        return {row.number: row for row in map(MAKERS[section], rows)}
 
     def replace_rows(self, section: str, rows: dict[int, Any], total: int, now: float) -> None:
         """Replace all rows of a list.
@@ -296,7 +341,22 @@ class Model:
                 the list was not read completely.
             now: the current time in seconds on this loop's clock.
         """
+        if section == "tasks":
+            from ._task_tree import in_tree_order
+
+            rows = in_tree_order(rows.values())
+        elif section == "connections":
+            self.busiest = nlargest(BUSIEST_MAX, rows.values(), key=_activity)
         self._lists[section].replace(rows, now, total)
+
+    def mark_list_missing(self, section: str, why: str) -> None:
+        """Mark a list as one that the broker does not have.
+
+        Args:
+            section: the name of the list in ``/snapshot``.
+            why: the reason, as a sentence.
+        """
+        self._lists[section].mark_missing(why)
 
     def mark_list_failed(self, section: str, why: str) -> None:
         """Mark a list as currently unreadable, keeping its rows, which are shown with an age.
@@ -320,7 +380,25 @@ class Model:
         self.configs = Section()
         self.set_alarm("configs", None)
 
-    # Records as they arrive.
+    # Requests and records as they arrive.
+
+    def select_requests(self, of: str | None) -> None:
+        """Switch to the requests of another connection, or of none."""
+        self.requests_of, self.requests_skipped = of, 0
+        self.requests = Section()
+
+    def append_requests(self, rows: Sequence[RequestRow], skipped: int, now: float) -> None:
+        """Append requests, dropping the oldest if there are too many.
+
+        Args:
+            rows: the requests, the newest first.
+            skipped: the number of requests between them and those of before.
+            now: the current time in seconds on this loop's clock.
+        """
+        kept = islice(self.requests.items(), max(0, REQUESTS_MAX - len(rows)))
+        newest = {row.number: row for row in rows[:REQUESTS_MAX]}
+        self.requests.replace({**newest, **dict(kept)}, now)
+        self.requests_skipped += skipped
 
     def select_tail(self, of: tuple[str, int | None] | None) -> None:
         """Switch to the records of another topic or partition, or of none."""
@@ -374,7 +452,11 @@ class Model:
             all_of: the names of all groups, so that others are dropped; None if not known.
             total: the number of groups, if known.
         """
+        from ._rows import with_internals
+
         inside = self._group_internals
+        pasts = self._group_pasts
+        rows = {id: pasts.setdefault(id, GroupPast()).update(row) for id, row in rows.items()}
         self._groups |= rows
         self.groups.update(
             {
@@ -386,11 +468,14 @@ class Model:
         )
         if all_of is not None:
             self._groups = {id: row for id, row in self._groups.items() if id in all_of}
+            self._group_pasts = {id: past for id, past in pasts.items() if id in all_of}
             self.groups.retain(all_of | inside.keys(), now)
             self._groups_changed(now)
 
     def update_group_internals(self, groups: Iterable[Mapping[str, Any]], now: float) -> None:
         """Update the groups from a broker's snapshot, which may be partial."""
+        from ._rows import from_internals, with_internals
+
         rows = {}
         for values in groups:
             id = values["id"]

@@ -8,115 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import attrs
+from ._section import Section
 
-from ._rows import Section, row_factory
+if TYPE_CHECKING:
+    from ._pipeline_rows import AnomalyRow, IncidentRow, MinuteRow, SeriesRow, TalkerRow
 
 #: The maximum number of minutes kept.
 MINUTES_MAX: Final = 60
 #: The maximum number of rows kept per table.
 ROWS_MAX: Final = 5000
-
-
-@attrs.frozen
-class MinuteRow:
-    """The totals of one minute."""
-
-    window: str
-    records: int
-    requests: float
-    connections: float
-    request_bytes: float
-    response_bytes: float
-    errors: float
-    throttled: float
-    clients: int
-    series: int
-
-
-@attrs.frozen
-class SeriesRow:
-    """The requests of one API, client and listener in one minute."""
-
-    window: str
-    api: str
-    client_id: str
-    listener: str
-    requests: float
-    requests_per_s: float
-    request_bytes_per_s: float
-    response_bytes_per_s: float
-    errors: float
-    throttled: float
-    total_p50_us: float | None
-    total_p95_us: float | None
-    total_p99_us: float | None
-    total_max_us: float | None
-
-
-@attrs.frozen
-class TalkerRow:
-    """A top client of one minute by requests, bytes or time."""
-
-    window: str
-    measure: str
-    rank: int
-    client_id: str
-    principal: str
-    listener: str
-    requests: float
-    bytes: float
-    time_us: float
-    share: float
-
-
-@attrs.frozen
-class AnomalyRow:
-    """An unusual value in one minute; None if it is not limited to an API, client or listener."""
-
-    window: str
-    api: str | None
-    client_id: str | None
-    listener: str | None
-    measure: str
-    value: float
-    expected: float
-    spread: float
-    score: float
-    minutes: int
-
-
-@attrs.frozen
-class IncidentRow:
-    """The last known state of an incident, described by its worst minute; see AnomalyRow."""
-
-    window: str
-    incident: str
-    state: str
-    start: str
-    end: str
-    worst: str
-    measure: str
-    phase: str | None
-    api: str | None
-    client_id: str | None
-    listener: str | None
-    reason: str | None
-    value: float
-    expected: float
-    score: float
-    anomalies: int
-
-
-_ROWS: Final[Mapping[str, Any]] = {
-    "windows": row_factory(MinuteRow),
-    "requests": row_factory(SeriesRow),
-    "talkers": row_factory(TalkerRow),
-    "anomalies": row_factory(AnomalyRow),
-    "incidents": row_factory(IncidentRow),
-}
 
 
 class Pipeline:
@@ -211,6 +113,8 @@ class Pipeline:
 
 
 def _parsed(key: bytes | None, value: bytes | None) -> tuple[str, str, Any]:
+    from ._pipeline_rows import ROWS
+
     if key is None:
         raise ValueError("a result must have a key")
     names = json.loads(key)
@@ -218,5 +122,5 @@ def _parsed(key: bytes | None, value: bytes | None) -> tuple[str, str, Any]:
     if value is None:
         return kind, window, None
     values = {**names, **json.loads(value)}
-    make = _ROWS.get(kind)
+    make = ROWS.get(kind)
     return kind, window, None if make is None else make(values)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from ...metrics._request_times import PHASES
 from ._figures import History, Rate
-from ._rows import ApiRow, CloseReasonRow, ProcessorRow, row_factory
 from ._snapshot import BrokerSnapshot
+
+if TYPE_CHECKING:
+    from ._rows import ApiRow, CloseReasonRow, ProcessorRow
 
 #: The names of a processor's rates, each with the name of the counter.
 _PROCESSOR_RATES = (
@@ -21,7 +23,6 @@ _PROCESSOR_RATES = (
     ("bytes_received", "bytes_received"),
     ("bytes_sent", "bytes_sent"),
 )
-_processor = row_factory(ProcessorRow)
 
 
 class BrokerRates:
@@ -90,6 +91,8 @@ class BrokerRates:
         Raises:
             MALFORMED: the entries are in an unknown format.
         """
+        from ._rows import processor_row
+
         rows, at = {}, snapshot.at
         for values in snapshot.about.get("processors", ()):
             id = values["id"]
@@ -100,7 +103,7 @@ class BrokerRates:
             }
             if rates["request_rate"] is not None:
                 history.add(at, rates["request_rate"])
-            rows[id] = _processor({**values, **rates, "history": history})
+            rows[id] = processor_row({**values, **rates, "history": history})
         return rows
 
     def close_reasons(self, snapshot: BrokerSnapshot) -> dict[str, CloseReasonRow]:
@@ -109,6 +112,8 @@ class BrokerRates:
         Raises:
             MALFORMED: the entries are in an unknown format.
         """
+        from ._rows import CloseReasonRow
+
         return {
             reason: CloseReasonRow(reason, count, self.rate(("closed", reason), snapshot.at, count))
             for reason, count in snapshot.about.get("closed", {}).items()
@@ -211,6 +216,8 @@ class ApiTimes:
         )
 
     def _row(self, before: _Counts, now: _Counts, rate: float | None, errors: int) -> ApiRow:
+        from ._rows import ApiRow
+
         finished = now.requests - before.requests
         phases: tuple[float, ...] = ()
         buckets: list[tuple[float, int]] = []

@@ -1,134 +1,20 @@
-"""The lists of the model and their rows. A value that the source does not report is None."""
+"""The rows of the model's lists. A value that the source does not report is None.
+
+They are loaded when the first rows arrive: a first frame has none, and loading them takes longer
+than drawing it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, ValuesView
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import attrs
 
+from ...metrics._request_times import PHASES
 from ._figures import History
 
-K = TypeVar("K")
 R = TypeVar("R")
-
-
-class Section(Mapping[K, R], Generic[K, R]):
-    """A mapping from keys to rows, in the order of the source.
-
-    Attributes:
-        missing: why the source does not have this list, as a sentence; None if it has the list.
-        failure: why the last read failed, in which case the rows are from an earlier read; None if
-            it succeeded.
-        total: the number of rows in the source, some of which may not have been read yet.
-        version: incremented with every change, so that rows need not be sorted for each frame.
-        updated_at: the time of the last read, in seconds on the loop's clock; None before the first
-            read.
-        as_of: the time when the oldest values were read, if rows are read one after another.
-    """
-
-    def __init__(self, missing: str | None = None) -> None:
-        self.missing = missing
-        self.failure: str | None = None
-        self.total = 0
-        self.version = 0
-        self.updated_at: float | None = None
-        self.as_of: float | None = None
-        self._rows: dict[K, R] = {}
-
-    def __getitem__(self, key: K) -> R:
-        return self._rows[key]
-
-    def __iter__(self) -> Iterator[K]:
-        return iter(self._rows)
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def values(self) -> ValuesView[R]:
-        """Return the rows. Iterating over this view is much faster than over Mapping's."""
-        return self._rows.values()
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all rows of the source have been read."""
-        return self.updated_at is not None and len(self._rows) >= self.total
-
-    def replace(self, rows: dict[K, R], at: float, total: int | None = None) -> None:
-        """Replace all rows.
-
-        Args:
-            rows: the rows by their keys; the section takes ownership of the dict.
-            at: the time in seconds on the loop's clock.
-            total: the number of rows in the source, if ``rows`` is incomplete.
-        """
-        self._rows = rows
-        self.total = len(rows) if total is None else max(total, len(rows))
-        self._changed(at)
-
-    def update(self, rows: Mapping[K, R], at: float, total: int | None = None) -> None:
-        """Add rows, replacing rows with the same keys."""
-        self._rows.update(rows)
-        self.total = max(self.total if total is None else total, len(self._rows))
-        self._changed(at)
-
-    def retain(self, keys: Mapping[K, object] | set[K], at: float) -> None:
-        """Drop all rows whose key is not in ``keys``."""
-        if any(key not in keys for key in self._rows):
-            self._rows = {key: row for key, row in self._rows.items() if key in keys}
-        self.total = len(self._rows)
-        self._changed(at)
-
-    def mark_missing(self, why: str) -> None:
-        """Record why the source does not have this list, and drop the rows."""
-        if self.missing != why or self._rows:
-            self.missing, self._rows, self.total = why, {}, 0
-            self.version += 1
-
-    def mark_failed(self, why: str) -> None:
-        """Record why a read failed, keeping the rows."""
-        if self.failure != why:
-            self.failure = why
-            self.version += 1
-
-    def amend(self, rows: Mapping[K, R]) -> None:
-        """Replace rows without changing the time of the read, to remove values such as rates."""
-        self._rows.update(rows)
-        self.version += 1
-
-    def clear_errors(self) -> None:
-        """Clear the reasons for missing data and failed reads before a new read."""
-        if self.missing is not None or self.failure is not None:
-            self.missing = self.failure = None
-            self.version += 1
-
-    def _changed(self, at: float) -> None:
-        self.missing = self.failure = None
-        self.updated_at = at
-        self.version += 1
-
-
-@attrs.frozen
-class About:
-    """The broker or cluster that the dashboard shows.
-
-    Attributes:
-        source: the address, such as ``PLAINTEXT://127.0.0.1:9092``.
-        software: the name and version of the broker's software, if reported.
-        node_id: the id of the broker whose network layer is shown.
-        cluster_id: the id of the cluster.
-        uptime_seconds: the time since the broker started.
-        listeners: the addresses on which the broker listens.
-        controller: the id of the cluster's controller.
-    """
-
-    source: str = ""
-    software: str | None = None
-    node_id: int | None = None
-    cluster_id: str | None = None
-    uptime_seconds: float | None = None
-    listeners: tuple[str, ...] = ()
-    controller: int | None = None
 
 
 @attrs.frozen
@@ -170,8 +56,34 @@ class ApiRow:
 
 
 @attrs.frozen
+class ChannelCounts:
+    """The open channels by what they do or wait for.
+
+    Attributes:
+        total: the number of open channels.
+        examined: the number of channels that the other counts are about.
+        muted: the number of channels that are not read because of a request or a throttle.
+        staged: the number of frames that have been read and wait for their turn.
+        with_staged: the number of channels with such frames.
+        phases: the number of channels in each phase.
+    """
+
+    total: int
+    examined: int
+    muted: int
+    staged: int
+    with_staged: int
+    phases: Mapping[str, int]
+
+
+@attrs.frozen
 class ConnectionRow:
-    """An open connection. See ``/snapshot`` in docs/metrics.md for the attributes."""
+    """An open connection. See ``/snapshot`` in docs/metrics.md for the other attributes.
+
+    Attributes:
+        request_rate: the number of requests per second since the read before.
+        byte_rate: the number of bytes received and sent per second since the read before.
+    """
 
     number: int
     id: str
@@ -195,6 +107,73 @@ class ConnectionRow:
     request: str | None
     request_seconds: float | None
     staged: int | None
+    request_rate: float | None = None
+    byte_rate: float | None = None
+
+
+@attrs.frozen
+class RequestRow:
+    """A finished request of the connection that is shown.
+
+    Attributes:
+        number: the number among the requests that the broker has recorded, ascending.
+        time: when the request was received, in seconds since the epoch.
+        api: the name of the API in Kafka, or another name of the request.
+        error_code: the first error in the response; 0 for none.
+        phases_ms: the time in each of Kafka's seven phases; see :attr:`ApiRow.phases_ms`. The
+            throttle is 0 while it lasts.
+    """
+
+    number: int
+    time: float
+    api: str | None
+    version: int | None
+    client_id: str | None
+    error_code: int
+    request_bytes: int
+    response_bytes: int
+    phases_ms: tuple[float, ...]
+
+
+@attrs.frozen
+class FaultedRow:
+    """A request to which a fault was applied, and what its client did next.
+
+    Attributes:
+        time: when the request was received, in seconds since the epoch.
+        errors: the names of the errors in the response; empty if it has none or there is none.
+        reaction: what the client did next, in words.
+    """
+
+    time: float
+    api: str
+    client_id: str | None
+    connection: str
+    errors: tuple[str, ...]
+    reaction: str
+
+
+@attrs.frozen
+class FaultRow:
+    """A fault that was injected into a broker under test.
+
+    Attributes:
+        which: the requests that it applies to, in words.
+        action: what is done to them, in words.
+        state: ``armed``, ``over``, ``holding`` if it is over but still holds requests, ``removed``,
+            or how it failed.
+        hits: the number of requests that it was applied to.
+        times: the number of requests after which it is over; None if it is for all.
+        requests: the last requests that it was applied to, the newest first.
+    """
+
+    number: int
+    which: str
+    action: str
+    state: str
+    hits: int
+    times: int | None
+    requests: tuple[FaultedRow, ...]
 
 
 @attrs.frozen
@@ -260,7 +239,7 @@ class LogRow:
 
 @attrs.frozen
 class FetchSessionRow:
-    """An incremental fetch session (KIP-227)."""
+    """An incremental fetch session (KIP-227) and the client that began it."""
 
     number: int
     id: int
@@ -268,6 +247,8 @@ class FetchSessionRow:
     partitions: int
     uses_topic_ids: bool
     idle_seconds: float
+    client_id: str | None = None
+    client_host: str | None = None
 
 
 @attrs.frozen
@@ -398,6 +379,8 @@ class LagRow:
         end: the end offset.
         lag: the number of offsets from ``committed`` to ``end``; None if either is unknown.
         member: the id of the member that owns the partition.
+        position: the offset that the member fetches next; from a trionet broker only.
+        unread: the number of offsets from ``position`` to ``end``; None if either is unknown.
     """
 
     topic: str
@@ -408,6 +391,8 @@ class LagRow:
     lag: int | None
     member: str | None
     metadata: str = ""
+    position: int | None = None
+    unread: int | None = None
 
 
 @attrs.frozen
@@ -420,11 +405,14 @@ class GroupRow:
             another group.
         members: the number of members; None until the group has been described.
         lag: the sum over partitions with a committed offset; None if unknown.
+        unread: the sum over partitions with a known position; None if none is known.
         state_seconds: the time in the current state; from a trionet broker only.
         detail: the members; None until the group has been described.
         lags: the lag in each partition; None until it has been read.
         failure: why members or offsets could not be read, as a sentence.
         read_at: the time when members and offsets were last read, in seconds on the loop's clock.
+        history: the history of ``lag``; None until it has been read.
+        moved: the partitions that have another owner since the last rebalance, if it was recent.
     """
 
     id: str
@@ -441,6 +429,9 @@ class GroupRow:
     lags: tuple[LagRow, ...] | None = None
     failure: str | None = None
     read_at: float | None = None
+    unread: int | None = None
+    history: History | None = None
+    moved: tuple[tuple[str, int], ...] = ()
 
 
 @attrs.frozen
@@ -529,18 +520,37 @@ class QuotaRow:
 
 @attrs.frozen
 class TaskRow:
-    """A trio task in this process.
+    """A trio task of the broker's loop, or a nursery of a task that has several.
 
     Attributes:
-        depth: the number of the task's ancestors.
-        waits_in: the innermost waiting function outside trio, with module and line.
+        number: the number of the task; negative for a nursery.
+        parent: the number of the task that opened its nursery; None for the root.
+        nursery: the index of its nursery among those of the parent.
+        children: the number of tasks in its nurseries.
+        nurseries: the number of its nurseries.
+        waits_in: the innermost waiting function outside trio, with module and line if known.
+        waits_for: trio's function that is called there, such as ``sleep``.
+        busy_seconds, steps: the time and the number of the steps that were measured.
+        measured_seconds: how long they have been measured.
+        share: the share of the loop's time since the read before, 0 to 1.
+        step_rate: the number of steps per second since the read before.
+        lasts: for each level of the tree, whether the row or its ancestor there is the last one.
     """
 
     number: int
+    parent: int | None
+    nursery: int
     name: str
-    depth: int
     children: int
+    nurseries: int
     waits_in: str
+    waits_for: str
+    busy_seconds: float
+    steps: int
+    measured_seconds: float
+    share: float | None = None
+    step_rate: float | None = None
+    lasts: tuple[bool, ...] = ()
 
 
 def row_factory(row: Callable[..., R]) -> Callable[[Mapping[str, Any]], R]:
@@ -561,6 +571,58 @@ def row_factory(row: Callable[..., R]) -> Callable[[Mapping[str, Any]], R]:
     return make
 
 
+def request_row(values: Mapping[str, Any]) -> RequestRow:
+    """Return the row of an entry under ``/snapshot/requests``."""
+    phases = values["phases_ms"]
+    return _request_row({**values, "phases_ms": tuple(phases[phase] for phase in PHASES)})
+
+
+def fault_row(values: Mapping[str, Any]) -> FaultRow:
+    """Return the row of an entry under ``/snapshot/faults``."""
+    requests = tuple(
+        _faulted_row({**each, "errors": tuple(each["errors"] or ())}) for each in values["requests"]
+    )
+    return _fault_row({**values, "requests": requests})
+
+
+def task_row(values: Mapping[str, Any], before: TaskRow | None) -> TaskRow:
+    """Return the row of a task, with its share of the time if it was there at the read before.
+
+    Args:
+        values: the entry under ``/snapshot/tasks``.
+        before: the row of the read before.
+    """
+    row = _task_row({**values, "lasts": ()})
+    seconds = 0.0 if before is None else row.measured_seconds - before.measured_seconds
+    if before is None or seconds <= 0 or row.steps < before.steps:
+        return row
+    return attrs.evolve(
+        row,
+        share=min(1.0, (row.busy_seconds - before.busy_seconds) / seconds),
+        step_rate=(row.steps - before.steps) / seconds,
+    )
+
+
+def connection_row(values: Mapping[str, Any], before: ConnectionRow | None) -> ConnectionRow:
+    """Return the row of an open connection, with rates if it was open at the read before.
+
+    Args:
+        values: the entry under ``connections`` in a broker's snapshot.
+        before: the row of the read before.
+    """
+    row = _connection_row(values)
+    # The age is a clock of the broker, which needs no other.
+    seconds = 0.0 if before is None else row.age_seconds - before.age_seconds
+    if before is None or seconds <= 0 or row.id != before.id:
+        return row
+    grown = row.bytes_received + row.bytes_sent - before.bytes_received - before.bytes_sent
+    return attrs.evolve(
+        row,
+        request_rate=(row.requests - before.requests) / seconds,
+        byte_rate=grown / seconds,
+    )
+
+
 def with_internals(row: GroupRow, values: Mapping[str, Any]) -> GroupRow:
     """Merge the row of a group with its entry in a broker's snapshot.
 
@@ -568,7 +630,14 @@ def with_internals(row: GroupRow, values: Mapping[str, Any]) -> GroupRow:
         row: the row reported by the cluster.
         values: the group's entry under ``groups`` in ``/snapshot``.
     """
-    detail = row.detail
+    detail, lags, lag, unread = row.detail, row.lags, row.lag, None
+    if lags is not None:
+        positions = {(topic, number): at for topic, number, at in values.get("positions", ())}
+        lags = tuple(_lag_with_position(each, positions) for each in lags)
+        known = [each.unread for each in lags if each.unread is not None]
+        unread = sum(known) if known else None
+        counted = [each.lag for each in lags if each.lag is not None]
+        lag = sum(counted) if counted else lag
     if detail is not None:
         inside = {member["id"]: member for member in values["members"]}
         detail = tuple(_member_with_internals(member, inside.get(member.id)) for member in detail)
@@ -579,7 +648,20 @@ def with_internals(row: GroupRow, values: Mapping[str, Any]) -> GroupRow:
         generation=values["generation"],
         members=len(values["members"]),
         detail=detail,
+        lags=lags,
+        lag=lag,
+        unread=unread,
     )
+
+
+def _lag_with_position(row: LagRow, positions: Mapping[tuple[str, int], int]) -> LagRow:
+    position = positions.get((row.topic, row.partition))
+    if position is None or row.end is None:
+        return attrs.evolve(row, position=position, unread=None)
+    # The end was read earlier than the position, and cannot be below it.
+    end = max(row.end, position)
+    lag = None if row.lag is None else row.lag + end - row.end
+    return attrs.evolve(row, end=end, lag=lag, position=position, unread=end - position)
 
 
 def _member_with_internals(member: MemberRow, values: Mapping[str, Any] | None) -> MemberRow:
@@ -611,4 +693,30 @@ def from_internals(values: Mapping[str, Any]) -> GroupRow:
     return with_internals(row, values)
 
 
+_connection_row = row_factory(ConnectionRow)
+_fault_row = row_factory(FaultRow)
+_faulted_row = row_factory(FaultedRow)
+_task_row = row_factory(TaskRow)
+_request_row = row_factory(RequestRow)
 _transaction_row = row_factory(TransactionRow)
+processor_row = row_factory(ProcessorRow)
+quota_row = row_factory(QuotaRow)
+
+#: The functions that convert rows, keyed by the name of the list in ``/snapshot``.
+MAKERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
+    "recently_closed": row_factory(ClosedRow),
+    "fetch_sessions": row_factory(FetchSessionRow),
+    "log": row_factory(LogRow),
+    "faults": fault_row,
+}
+#: The functions that convert rows given the row of the read before, or None, for rates.
+GROWN: Final[Mapping[str, Callable[[Mapping[str, Any], Any], Any]]] = {
+    "connections": connection_row,
+    "tasks": task_row,
+}
+_CHANNELS: Final = tuple(field.name for field in attrs.fields(ChannelCounts))
+
+
+def channel_counts(values: Mapping[str, Any]) -> ChannelCounts:
+    """Return the entry ``channels`` of ``/snapshot``."""
+    return ChannelCounts(*map(values.__getitem__, _CHANNELS))

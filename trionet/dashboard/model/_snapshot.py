@@ -51,6 +51,10 @@ LEVELS: Final[Mapping[str, Mapping[str, Callable[[Any], float]]]] = {
         "request_queue_max": lambda queues: queues["requests_max"],
         "response_queue": lambda queues: sum(queues["responses"].values()),
     },
+    "channels": {
+        "muted": lambda channels: channels["muted"],
+        "staged": lambda channels: channels["staged"],
+    },
 }
 #: The counters, which are shown as rates, keyed by part of ``/snapshot``.
 COUNTS: Final[Mapping[str, Mapping[str, Callable[[Any], float]]]] = {

@@ -1,8 +1,8 @@
 """The operations of the dashboard, each of which returns a sentence about its result.
 
 The operations are ordinary client requests, which the cluster authorizes. The user interface asks
-for confirmation first. The client is imported when an operation needs it, because the import takes
-longer than drawing the first frame.
+for confirmation first. The client and the network are imported when an operation needs them,
+because the import takes longer than drawing the first frame.
 """
 
 from __future__ import annotations
@@ -12,14 +12,17 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from ...errors import TrionetError
-from ...net._network import SYSTEM, Network
 
 if TYPE_CHECKING:
     from ...client._topic_partition import TopicPartition
     from ...client.admin import Admin, OffsetSpec
+    from ...net._network import Network
 
 CloseConnection = Callable[[str], Awaitable[bool]]
 """``async (connection id) -> whether the connection existed``."""
+
+Order = Callable[[str, Mapping[str, str]], Awaitable[None]]
+"""``async (path, parameters) -> None``: has the broker do something, or raises TrionetError."""
 
 
 class ActionError(TrionetError):
@@ -33,7 +36,8 @@ class Actions:
         bootstrap_servers: the bootstrap servers of the cluster.
         settings: the client settings, keyed by Kafka's names, including TLS and SASL.
         close: closes a connection of the broker; None if this is not possible.
-        network: opens the connections.
+        order: has the broker do something else; None if this is not possible.
+        network: opens the connections; None for those of the system.
     """
 
     def __init__(
@@ -42,11 +46,13 @@ class Actions:
         settings: Mapping[str, object] | None = None,
         *,
         close: CloseConnection | None = None,
-        network: Network = SYSTEM,
+        order: Order | None = None,
+        network: Network | None = None,
     ) -> None:
         self._bootstrap_servers = bootstrap_servers
         self._settings = dict(settings or {})
         self._close = close
+        self._order = order
         self._network = network
 
     # Topics.
@@ -183,6 +189,38 @@ class Actions:
             raise ActionError(f"connection {id} is already closed")
         return f"closed connection {id}"
 
+    async def inject_fault(self, **words: str) -> str:
+        """Inject a fault into a broker under test.
+
+        Args:
+            words: the fault and the requests that it applies to, in words.
+
+        Raises:
+            TrionetError: a word is not allowed, or the broker is not under test.
+            OSError: the broker could not be reached.
+        """
+        await self._do("/faults/inject", words)
+        return f"injected {words['fault']}"
+
+    async def remove_fault(self, number: int) -> str:
+        """Remove a fault from a broker under test, which proceeds with what the fault holds.
+
+        Raises:
+            TrionetError: there is no such fault, or the broker is not under test.
+            OSError: the broker could not be reached.
+        """
+        await self._do("/faults/remove", {"number": str(number)})
+        return f"removed fault {number}"
+
+    async def _do(self, path: str, parameters: Mapping[str, str]) -> None:
+        if self._order is None:
+            raise ActionError(
+                "to change a broker from here, run the dashboard in its process or as its user on"
+                " its machine, or connect to its metrics listener with a token: --metrics URL"
+                " --metrics-token-file FILE"
+            )
+        await self._order(path, parameters)
+
     async def produce(
         self,
         topic: str,
@@ -200,12 +238,13 @@ class Actions:
             TrionetError: the record was not written, or the outcome is unknown.
         """
         from ...client.producer import open_producer
+        from ...net._network import SYSTEM
 
         async with self._admin() as admin:
             # A producer would let the broker create the topic, so a typo would leave one behind.
             (await admin.describe_topics([topic])).checked()
         async with open_producer(
-            self._bootstrap_servers, self._settings, network=self._network
+            self._bootstrap_servers, self._settings, network=self._network or SYSTEM
         ) as producer:
             written = await producer.send(topic, value, key=key)
         return f"wrote {topic} partition {written.partition} offset {written.offset}"
@@ -213,9 +252,10 @@ class Actions:
     @asynccontextmanager
     async def _admin(self) -> AsyncIterator[Admin]:
         from ...client.admin import open_admin
+        from ...net._network import SYSTEM
 
         async with open_admin(
-            self._bootstrap_servers, self._settings, network=self._network
+            self._bootstrap_servers, self._settings, network=self._network or SYSTEM
         ) as admin:
             yield admin
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: shorter one applies.
 RARELY: Final = 10
 RARELY_SECONDS: Final = 10.0
-#: The maximum number of groups for which lag is read while groups are not shown.
+#: The maximum number of groups whose lag is also read, and recorded, while groups are not shown.
 SUMMED_GROUPS_MAX: Final = 200
 _TOPICS: Final = ("topics", "partitions")
 _GROUPS: Final = ("groups", "group")
@@ -137,7 +137,7 @@ class _Reads:
         await trio.lowlevel.checkpoint()
         topics, model = self._topics, self._model
         shown = key if section == "partitions" and isinstance(key, str) else None
-        if section not in _TOPICS or shown != topics.shown:
+        if not topics.is_recorded and (section not in _TOPICS or shown != topics.shown):
             await topics.forget_rates()
         if not is_due and section not in _TOPICS:
             return False
@@ -150,7 +150,7 @@ class _Reads:
         topics.was_read.set()
         if model.topics.failure is not None:
             await topics.forget_rates()
-        elif section in _TOPICS:
+        elif section in _TOPICS or topics.is_recorded:
             await topics.read_numbers(self._calls, pace)
         return True
 
@@ -162,11 +162,12 @@ class _Reads:
         async with self._recording("groups", _OF_GROUPS, model.groups.mark_failed):
             await groups.read(self._calls)
             is_small = len(model.groups) <= SUMMED_GROUPS_MAX
-            if section == "groups" or (section is None and is_small):
+            if section == "groups" or (is_due and is_small):
                 await self._topics.was_read.wait()  # for the leaders of partitions
                 await groups.read_all_details(self._calls, pace)
                 return True
-            model.figures.forget("lag")  # not read from now on, so it would become outdated
+            if not is_small:
+                model.figures.forget("lag")  # not read from now on, so it would become outdated
             if section == "group" and isinstance(key, str):
                 await self._topics.was_read.wait()
                 await groups.read_details(self._calls, [key], pace)
@@ -235,7 +236,7 @@ class _Reads:
             since = self._succeeded_at.get(what, self._began)
             self._model.set_alarm(what, f"{what} could not be read: {error}", since)
         else:
-            self._succeeded_at[what] = trio.current_time()
+            self._succeeded_at[what] = self._model.responded_at = trio.current_time()
             self._model.set_alarm(what, None)
 
     async def _brokers(self) -> None:

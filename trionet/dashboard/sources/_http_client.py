@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import urlsplit
@@ -33,13 +34,19 @@ class HttpClient:
         token: the bearer token to send; None to send no token.
         tls: the TLS context for https; by default, the system's certificate authorities are
             trusted.
+        connect: opens a connection to the server, instead of one to the host of ``url``.
 
     Raises:
         ConfigError: the URL or the token is invalid.
     """
 
     def __init__(
-        self, url: str, *, token: str | None = None, tls: ssl.SSLContext | None = None
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        tls: ssl.SSLContext | None = None,
+        connect: Callable[[], Awaitable[trio.abc.Stream]] | None = None,
     ) -> None:
         parts = urlsplit(url)
         try:
@@ -63,6 +70,7 @@ class HttpClient:
                     "invalid metrics listener token: expected printable ASCII characters"
                 )
             self._headers.append(("Authorization", f"Bearer {token}"))
+        self._open = self._connect if connect is None else connect
         self._stream: trio.abc.Stream | None = None
         self._connection: h11.Connection | None = None
         self._lock = trio.Lock()
@@ -126,7 +134,7 @@ class HttpClient:
         import h11  # loaded with the first request, not before the first frame
 
         if self._stream is None:
-            self._stream = await self._connect()
+            self._stream = await self._open()
             self._connection = h11.Connection(h11.CLIENT)
         stream, connection = self._stream, self._connection
         assert connection is not None

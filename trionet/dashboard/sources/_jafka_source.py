@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 from ...errors import TrionetError
 from ..model._model import Model
-from ..model._rows import TopicRow
 from ..model._snapshot import MALFORMED, BrokerSnapshot
 from ._http_client import HttpClient
 from ._network_source import MetricsListenerReader, NetworkSource
 
+if TYPE_CHECKING:
+    from ..model._rows import TopicRow
+
 #: The reason shown for data that only Kafka's protocol has.
 NOT_KAFKA: Final = "not part of Jafka's protocol, which is Kafka 0.7's"
 #: The lists of its ``/snapshot``, by the section of the model that is shown.
-_LISTS: Final = {"connections": "connections", "closed": "recently_closed", "log": "log"}
+_LISTS: Final = {
+    "connections": "connections",
+    "requests": "connections",
+    "closed": "recently_closed",
+    "log": "log",
+    "tasks": "tasks",
+}
 
 #: How long the dashboard waits before it starts as that of a Kafka broker.
 _SECONDS_MAX: Final = 2.0
@@ -40,11 +48,12 @@ class JafkaSource(NetworkSource):
     Args:
         client: the client for its metrics listener.
         what: the name of the broker in messages.
+        via: how the broker is read, for the header.
     """
 
-    def __init__(self, client: HttpClient, what: str) -> None:
+    def __init__(self, client: HttpClient, what: str, via: str) -> None:
         self._topics_reader = _Reader(client)
-        super().__init__(self._topics_reader, what, _LISTS)
+        super().__init__(self._topics_reader, what, _LISTS, via=via)
 
     async def _read(self, model: Model) -> str | None:
         problem = await super()._read(model)
@@ -56,6 +65,8 @@ class JafkaSource(NetworkSource):
 
 
 def _row(name: str, sizes: list[int]) -> TopicRow:
+    from ..model._rows import TopicRow
+
     return TopicRow(name, "", False, len(sizes), 1, 0, 0, bytes=sum(sizes))
 
 
@@ -63,7 +74,7 @@ def without_kafka(model: Model) -> None:
     """Mark what a Jafka broker does not have."""
     for section in (model.partitions, model.brokers, model.configs, model.groups, model.tail):
         section.mark_missing(NOT_KAFKA)
-    for more in (model.transactions, model.fetch_sessions, model.pipeline):
+    for more in (model.transactions, model.fetch_sessions, model.pipeline, model.faults):
         more.mark_missing(NOT_KAFKA)
     model.client_quotas_missing = NOT_KAFKA
 

@@ -1,23 +1,26 @@
-"""Sources for a broker's internals: its ``/snapshot``, and the trio tasks of this process.
+"""Sources for a broker's internals: its ``/snapshot``.
 
 The figures of ``/snapshot`` are in each read, and a list is read while it is shown. The broker runs
-in this process, or has a metrics listener for HTTP or HTTPS. Tasks are read while they are shown.
+in this process, or has a metrics listener for HTTP or HTTPS.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
+import attrs
 import trio
 
 from ...errors import TrionetError
 from ..model._model import Model
-from ..model._rows import TaskRow, transaction_from_snapshot
 from ..model._snapshot import MALFORMED, BrokerSnapshot, from_json, from_snapshot
 from ._http_client import HttpClient
+from ._local_source import NoLocalSocketError
 from ._source import INTERVAL_SECONDS, Started
 
 if TYPE_CHECKING:
@@ -27,12 +30,17 @@ if TYPE_CHECKING:
 #: The lists of ``/snapshot``, keyed by the section of the model that is shown.
 LISTS: Final[Mapping[str, str]] = {
     "connections": "connections",
+    "requests": "connections",
     "closed": "recently_closed",
     "fetch_sessions": "fetch_sessions",
     "groups": "groups",
     "group": "groups",
     "log": "log",
+    "tasks": "tasks",
+    "faults": "faults",
 }
+#: The section whose list the overview shows: the busiest connections.
+_OF_OVERVIEW: Final = "connections"
 #: The same without the Kafka protocol, over which the transactions of all brokers are read.
 LISTS_WITHOUT_CLIENTS: Final = {**LISTS, "transactions": "transactions"}
 #: The approximate CPU time per row of a list in the broker and the dashboard, in seconds.
@@ -41,7 +49,21 @@ ROW_SECONDS: Final = 30e-6
 LIST_SHARE: Final = 0.02
 #: The number of rows to read or convert before other tasks run, about a millisecond of work.
 ROWS_PER_STEP: Final = 100
+#: How a broker is read, for the header.
+VIA_KAFKA: Final = "Kafka protocol"
+VIA_LISTENER: Final = "metrics listener"
+VIA_LOCAL: Final = "local socket"
 _UNREADABLE: Final = (TrionetError, OSError, trio.BrokenResourceError)
+
+
+#: The reason shown if a broker does not have a list, in general and of the list of this name.
+TOO_OLD: Final = "this broker is too old to report this"
+WITHOUT_LIST: Final[Mapping[str, str]] = {
+    "faults": (
+        "this broker is not under test; faults can be injected into the brokers of trionet.testing,"
+        " and into one that is started with: trionet broker --faults"
+    )
+}
 
 
 class NetworkSource:
@@ -51,26 +73,45 @@ class NetworkSource:
         reader: reads the snapshots.
         what: the name of the broker in messages, such as ``http://127.0.0.1:9404``.
         lists: the lists to read, keyed by the section of the model that is shown.
+        via: how the broker is read, for the header; empty if that goes without saying.
     """
 
-    def __init__(self, reader: SnapshotReader, what: str, lists: Mapping[str, str] = LISTS) -> None:
+    def __init__(
+        self,
+        reader: SnapshotReader,
+        what: str,
+        lists: Mapping[str, str] = LISTS,
+        *,
+        via: str = "",
+    ) -> None:
         self.interval_seconds = INTERVAL_SECONDS
         self._reader = reader
         self._what = what
         self._lists = lists
+        self._via = via
         self._list: str | None = None
+        self._is_focused = False
+        self._connection: str | None = None
+        self._is_gone = False
         self._wake = trio.Event()
         self._list_due_at = 0.0
 
-    def focus(self, section: str | None, key: object = None) -> None:  # noqa: ARG002 - Source
+    def focus(self, section: str | None, key: object = None) -> None:
         """Select the data to show; see :meth:`.Source.focus`."""
-        name = None if section is None else self._lists.get(section)
+        self._is_focused = True
+        connection = key if section == "requests" and isinstance(key, str) else None
+        if connection != self._connection:
+            self._connection, self._is_gone = connection, False
+            self._wake.set()
+        name = self._lists.get(_OF_OVERVIEW if section is None else section)
         if name != self._list:
             self._list, self._list_due_at = name, 0.0
             self._wake.set()
 
     async def run(self, model: Model, *, task_status: Started = trio.TASK_STATUS_IGNORED) -> None:
         """Update the model until cancelled; see :class:`.Source`."""
+        # Beside the loop, which may be that of a broker. A first frame does not wait for it.
+        await trio.to_thread.run_sync(import_module, "..model._rows", __package__)
         is_started = has_succeeded = False
         succeeded_at = trio.current_time()
         while True:
@@ -79,37 +120,80 @@ class NetworkSource:
             try:
                 problem = await self._read(model)
             except (*_UNREADABLE, *MALFORMED) as error:
-                why = f"{self._what} could not be read: {_reason(error)}"
-                model.set_alarm(self._what, why, succeeded_at)
+                is_gone = has_succeeded and isinstance(error, NoLocalSocketError)
+                reason = "it is gone" if is_gone else _reason(error)
+                why = f"{self._what} could not be read: {reason}"
                 if has_succeeded:
+                    model.set_alarm(self._what, why, succeeded_at)
                     model.mark_network_failed(why)
+                elif isinstance(error, NoLocalSocketError):
+                    _mark_kafka_only(model, str(error))
                 else:
+                    model.set_alarm(self._what, why, succeeded_at)
                     model.mark_network_missing(why)
             else:
-                has_succeeded, succeeded_at = True, trio.current_time()
+                has_succeeded = True
+                succeeded_at = model.responded_at = trio.current_time()
+                model.about = attrs.evolve(model.about, via=self._via)
                 model.set_alarm(self._what, problem)
             model.changed()
             if not is_started:
                 is_started = True
                 task_status.started()
+                if not self._is_focused:  # the figures of the first frame wait for no list
+                    self._list = self._lists.get(_OF_OVERVIEW)
             with trio.move_on_at(began + self.interval_seconds):
                 await self._wake.wait()
 
     async def _read(self, model: Model) -> str | None:
         """Read the figures and the list, and return why the list could not be read, or None."""
         model.update_network(await self._reader.take(), trio.current_time())
+        if model.requests_of != self._connection:
+            model.select_requests(self._connection)
+        if self._connection is not None:
+            await self._read_requests(model, self._connection)
         name = self._list
         if name is None or trio.current_time() < self._list_due_at:
             return None
         try:
             await self._read_list(model, name)
+            if self._connection is not None:
+                await self._read_why_closed(model, self._connection)
+        except NoSuchListError:
+            model.mark_list_missing(name, WITHOUT_LIST.get(name, TOO_OLD))
         except (*_UNREADABLE, *MALFORMED) as error:
             why = f"{name} of {self._what} could not be read: {_reason(error)}"
             model.mark_list_failed(name, why)
             return why
         return None
 
+    async def _read_requests(self, model: Model, connection: str) -> None:
+        """Read the newest requests of a connection, as many as are worth showing."""
+        from ..model._rows import request_row
+
+        last = next(iter(model.requests), 0)
+        is_first = model.requests.updated_at is None
+        try:
+            found = await self._reader.requests(connection, REQUESTS_PER_READ)
+            rows = [request_row(each) for each in found if each["number"] > last]
+        except (*_UNREADABLE, *MALFORMED) as error:
+            model.requests.mark_failed(f"requests could not be read: {_reason(error)}")
+            return
+        if connection != self._connection:
+            return  # another one is shown by now
+        has_gap = not is_first and len(rows) == len(found) == REQUESTS_PER_READ
+        skipped = max(0, rows[-1].number - last - 1) if has_gap else 0
+        model.append_requests(rows, skipped, trio.current_time())
+
+    async def _read_why_closed(self, model: Model, connection: str) -> None:
+        """Read once why a connection was closed."""
+        if not self._is_gone and all(row.id != connection for row in model.connections.values()):
+            self._is_gone = True
+            await self._read_list(model, "recently_closed")
+
     async def _read_list(self, model: Model, name: str) -> None:
+        from ..model._rows import transaction_from_snapshot
+
         rows, total = await self._reader.rows(name)
         converted: dict[Any, Any] = {}
         for first in range(0, len(rows), ROWS_PER_STEP):
@@ -135,6 +219,13 @@ class NetworkSource:
         self._list_due_at = trio.current_time() + spent / LIST_SHARE - self.interval_seconds / 2
 
 
+def _mark_kafka_only(model: Model, why: str) -> None:
+    """Mark the internals as missing once the broker has responded: until then it may be ours."""
+    if model.responded_at is not None:
+        model.about = attrs.evolve(model.about, via=VIA_KAFKA)
+        model.mark_network_missing(why)
+
+
 def _reason(error: Exception) -> str:
     """Return a description of the error for the user."""
     if isinstance(error, _UNREADABLE):
@@ -144,6 +235,8 @@ def _reason(error: Exception) -> str:
 
 #: The number of rows per page, the maximum that a listener returns.
 ROWS_PER_PAGE: Final = 500
+#: The maximum number of requests of a connection in one read, more than a screen has lines.
+REQUESTS_PER_READ: Final = 200
 #: The supported version of ``/snapshot``.
 VERSION: Final = 1
 
@@ -164,6 +257,10 @@ class SnapshotReader(Protocol):
         """Read a list, newest row first, and return its rows and the total number of rows."""
         ...
 
+    async def requests(self, connection: str, count_max: int) -> Sequence[Mapping[str, Any]]:
+        """Read the last requests of a connection, the newest first, from the first call on."""
+        ...
+
 
 class InProcessReader:
     """A :class:`.SnapshotReader` for a broker in this process.
@@ -180,7 +277,12 @@ class InProcessReader:
         return from_snapshot(self._metrics.snapshot_without_requests(), self._metrics.about())
 
     async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
-        page_of = self._metrics.sections[section]
+        metrics = self._metrics
+        page_of = metrics.sections.get(section)
+        if page_of is None:
+            if section not in metrics.streams:
+                raise NoSuchListError(section)
+            page_of = metrics.streams[section]({})
         rows: list[Mapping[str, Any]] = []
         before: int | None = None
         while True:
@@ -191,14 +293,35 @@ class InProcessReader:
                 return rows, page.total
             before = page.rows[-1]["number"]  # type: ignore[assignment] # an int
 
+    async def requests(self, connection: str, count_max: int) -> Sequence[Mapping[str, Any]]:
+        await trio.lowlevel.checkpoint()
+        return self._metrics.streams["requests"]({"connection": connection})(count_max, None).rows
+
     async def close_connection(self, id: str) -> bool:
         """Close a connection, and return whether it existed."""
         await trio.lowlevel.checkpoint()
         return self._metrics.close_connection(id)
 
+    async def order(self, path: str, parameters: Mapping[str, str]) -> None:
+        """Have the broker do something; see :data:`.Order`."""
+        from ...server.metrics._http_exchange import Refused
+
+        await trio.lowlevel.checkpoint()
+        order = self._metrics.orders.get(path)
+        if order is None:
+            raise NoSuchListError(WITHOUT_LIST["faults"])
+        try:
+            order(parameters)
+        except Refused as error:
+            raise MetricsPagesError(str(error)) from error
+
 
 class MetricsPagesError(TrionetError):
     """Raised when a metrics listener rejects a request or returns an invalid response."""
+
+
+class NoSuchListError(MetricsPagesError):
+    """Raised when a broker does not have a list, or an action."""
 
 
 class MetricsListenerReader:
@@ -228,6 +351,12 @@ class MetricsListenerReader:
                 return rows, page["total"]
             before = f"&before={page['next']}"
 
+    async def requests(self, connection: str, count_max: int) -> Sequence[Mapping[str, Any]]:
+        id = quote(connection, safe="")
+        page = await self._page(f"/snapshot/requests?connection={id}&limit={count_max}")
+        rows: list[Mapping[str, Any]] = page["rows"]
+        return rows
+
     async def close_connection(self, id: str) -> bool:
         """Close a connection, and return whether it existed.
 
@@ -242,6 +371,13 @@ class MetricsListenerReader:
             return False
         self._check(status, body)
         return True
+
+    async def order(self, path: str, parameters: Mapping[str, str]) -> None:
+        """Have the broker do something; see :data:`.Order`."""
+        status, body = await self._client.request("POST", f"{path}?{urlencode(parameters)}")
+        if status == HTTPStatus.NOT_FOUND:
+            raise NoSuchListError(WITHOUT_LIST["faults"])
+        self._check(status, body)
 
     async def _page(self, path: str) -> dict[str, Any]:
         status, body = await self._client.request("GET", path)
@@ -260,67 +396,5 @@ class MetricsListenerReader:
         why = body.decode("utf-8", "replace").strip()[:200]
         if status == 401:
             why = "a token is required (metrics.listener.token)"
-        raise MetricsPagesError(f"HTTP status {status}: {why}")
-
-
-#: The maximum number of tasks reported.
-TASKS_MAX: Final = 2000
-
-
-class TaskSource:
-    """A :class:`.Part` that reads the task tree of the current trio loop."""
-
-    def __init__(self) -> None:
-        self.interval_seconds = INTERVAL_SECONDS
-        self._is_needed = False
-        self._has_changed = trio.Event()
-
-    def focus(self, section: str | None, key: object = None) -> None:  # noqa: ARG002 - Source
-        """Select the data to show; see :meth:`.Source.focus`."""
-        self._is_needed = section == "tasks"
-        if self._is_needed:
-            self._has_changed.set()
-
-    async def run(self, model: Model, *, task_status: Started = trio.TASK_STATUS_IGNORED) -> None:
-        """Update the model until cancelled; see :class:`.Source`."""
-        task_status.started()
-        while True:
-            await self._has_changed.wait()
-            if not self._is_needed:
-                self._has_changed = trio.Event()
-                continue
-            rows, total = task_rows()
-            model.tasks.replace(rows, trio.current_time(), total)
-            model.changed()
-            await trio.sleep(self.interval_seconds)
-
-
-def task_rows() -> tuple[dict[int, TaskRow], int]:
-    """Return the tasks, parents before children, and the total number of tasks."""
-    root = trio.lowlevel.current_root_task()
-    rows: dict[int, TaskRow] = {}
-    pending: list[tuple[trio.lowlevel.Task, int]] = [] if root is None else [(root, 0)]
-    total = 0
-    while pending:
-        task, depth = pending.pop()
-        total += 1
-        children = [child for nursery in task.child_nurseries for child in nursery.child_tasks]
-        pending += [(child, depth + 1) for child in sorted(children, key=_name, reverse=True)]
-        if len(rows) < TASKS_MAX:
-            number = len(rows)
-            rows[number] = TaskRow(number, _name(task), depth, len(children), _waits_in(task))
-    return rows, total
-
-
-def _name(task: trio.lowlevel.Task) -> str:
-    return str(task.name)
-
-
-def _waits_in(task: trio.lowlevel.Task) -> str:
-    """Return the innermost function outside trio in which a task waits."""
-    found = ""
-    for frame, line in task.iter_await_frames():
-        module = frame.f_globals.get("__name__", "")
-        if not module.startswith("trio."):
-            found = f"{frame.f_code.co_qualname} ({module}:{line})"
-    return found
+        kind = NoSuchListError if status == HTTPStatus.NOT_FOUND else MetricsPagesError
+        raise kind(f"HTTP status {status}: {why}")

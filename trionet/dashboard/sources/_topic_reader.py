@@ -37,13 +37,16 @@ from ...protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponsePartition,
 )
-from ..model._figures import History, Rate
+from ..model._figures import TREND_STEP_SECONDS, TREND_STEPS_HELD, History, Rate, SteppedHistory
 from ..model._model import Model
 from ..model._rows import CompactionRow, PartitionRow, TopicRow
 from ._source import Pace
 
 #: The number of reads of end offsets per read of start offsets.
 STARTS_EVERY: Final = 5
+#: The maximum number of partitions whose numbers are also read, and recorded, while no topics are
+#: shown.
+RECORDED_PARTITIONS_MAX: Final = 1_000
 #: The number of topics to update before other tasks run, about a millisecond of work.
 TOPICS_PER_STEP: Final = 50
 #: The maximum number of partitions per response, a few milliseconds of decoding.
@@ -61,7 +64,9 @@ class _Topic:
     is_internal: bool
     partitions: dict[int, PartitionRow] = attrs.field(factory=dict)
     per_second: float | None = None
-    history: History = attrs.field(factory=History)
+    history: History = attrs.field(
+        factory=lambda: SteppedHistory(TREND_STEP_SECONDS, TREND_STEPS_HELD)
+    )
 
     def row(self) -> TopicRow:
         rows = self.partitions.values()
@@ -181,6 +186,16 @@ class TopicReader:
         topic = self._topics.get(key[0])
         return None if topic is None else topic.partitions.get(key[1])
 
+    @property
+    def is_recorded(self) -> bool:
+        """Whether there are so few partitions that all of them are read, whatever is shown."""
+        left = RECORDED_PARTITIONS_MAX
+        for topic in self._topics.values():
+            left -= len(topic.partitions)
+            if left < 0:
+                return False
+        return True
+
     def rows(self) -> list[PartitionRow]:
         """Return all known partitions."""
         topics = self._topics.values()
@@ -272,13 +287,13 @@ class TopicReader:
     # Offsets, rates and sizes.
 
     async def read_numbers(self, calls: Calls, pace: Pace) -> None:
-        """Read the offsets and sizes of the shown partitions."""
+        """Read the offsets and sizes of the shown partitions, or of all if they are recorded."""
         began = trio.current_time()
         await self._read_offsets(calls, pace)
         await self._read_sizes(calls, pace)
         if pace.is_needed():  # otherwise some of them were not read
             self._model.partitions.as_of = began
-            if self.shown is None:
+            if self.shown is None or self.is_recorded:
                 self._model.topics.as_of = began
 
     async def forget_rates(self) -> None:
@@ -302,7 +317,7 @@ class TopicReader:
 
     async def _read_offsets(self, calls: Calls, pace: Pace) -> None:
         """Read the end offsets and, every :data:`STARTS_EVERY` reads, the start offsets."""
-        rows = self._shown_rows()
+        rows = self._rows_to_read()
         if self._readings % STARTS_EVERY == 0 or None in [row.start_offset for row in rows]:
             await read_offsets(calls, rows, EARLIEST, pace, self._take_starts)
         self._readings += 1
@@ -335,8 +350,8 @@ class TopicReader:
             self._topics[name].count_rate()
         self._put([self._topics[name] for name in changed])
 
-    def _shown_rows(self) -> list[PartitionRow]:
-        if self.shown is None:
+    def _rows_to_read(self) -> list[PartitionRow]:
+        if self.shown is None or self.is_recorded:
             return self.rows()
         topic = self._topics.get(self.shown)
         return [] if topic is None else list(topic.partitions.values())
@@ -369,7 +384,7 @@ class TopicReader:
 
     async def _read_sizes(self, calls: Calls, pace: Pace) -> None:
         """Read the sizes of the shown partitions, and how they are cleaned, from their leaders."""
-        rows = [row for row in self._shown_rows() if row.leader >= 0]
+        rows = [row for row in self._rows_to_read() if row.leader >= 0]
         await trio.lowlevel.checkpoint()
         for first in range(0, len(rows), PARTITIONS_PER_REQUEST):
             if not pace.is_needed():

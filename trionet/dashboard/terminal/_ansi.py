@@ -15,7 +15,9 @@ from rich.cells import cell_len
 from rich.color import ColorSystem
 from rich.style import Style
 
-from ..drawing._cells import ASCII, UNICODE, Glyphs, Line
+from ..drawing import _themes as themes
+from ..drawing._cells import ASCII, FINE, UNICODE, Glyphs, Line
+from ..drawing._themes import DARK, LIGHT
 
 # Synchronized output: terminals that support it show the frame at once; others ignore the mode.
 _BEGIN: Final = "\x1b[?2026h"
@@ -28,13 +30,27 @@ class Painter:
     Args:
         colors: the colour system of the terminal; None to use only attributes such as bold.
         encoding: the character encoding of the terminal.
+        theme: the name of the initial theme.
     """
 
-    def __init__(self, colors: ColorSystem | None, encoding: str) -> None:
+    def __init__(self, colors: ColorSystem | None, encoding: str, theme: str = DARK) -> None:
         self._colors = colors
         self._encoding = encoding
+        self._theme = themes.theme(theme, colors)
         self._shown: list[Line] = []
         self._codes: dict[Style, str] = {}
+
+    @property
+    def theme(self) -> str:
+        """The name of the theme."""
+        return self._theme.name
+
+    def use_theme(self, name: str) -> None:
+        """Use a theme from the next frame on, which is encoded completely."""
+        if name != self._theme.name:
+            self._theme = themes.theme(name, self._colors)
+            self._codes.clear()
+            self.forget()
 
     def forget(self) -> None:
         """Encode the next frame completely, because the content of the terminal is unknown."""
@@ -68,7 +84,7 @@ class Painter:
     def _codes_of(self, style: Style) -> str:
         codes = self._codes.get(style)
         if codes is None:
-            codes = self._codes[style] = ";".join(_codes(style, self._colors))
+            codes = self._codes[style] = ";".join(_codes(self._theme.style(style), self._colors))
         return codes
 
 
@@ -111,11 +127,32 @@ def color_system() -> ColorSystem | None:
     return ColorSystem.EIGHT_BIT if kind in {"256color", "kitty"} else ColorSystem.STANDARD
 
 
-def terminal_glyphs(*, is_ascii: bool | None = None) -> Glyphs:
-    """Return the characters for drawing; if ``is_ascii`` is None, the locale decides."""
+def terminal_glyphs(colors: ColorSystem | None, *, is_ascii: bool | None = None) -> Glyphs:
+    """Return the characters for drawing.
+
+    Args:
+        colors: the colour system of the terminal; fine charts need 24-bit colour.
+        is_ascii: whether to use only ASCII; if None, the locale decides.
+    """
     if is_ascii is None:
         names = (os.environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))
         # Python's standard output is UTF-8 even where the locale is C.
         locale = next(filter(None, names), sys.stdout.encoding or "ascii")
         is_ascii = "utf" not in locale.lower()
-    return ASCII if is_ascii else UNICODE
+    if is_ascii:
+        return ASCII
+    return FINE if colors is ColorSystem.TRUECOLOR else UNICODE
+
+
+def presumed_theme() -> str:
+    """Return the theme for a background colour in COLORFGBG, or the dark one without it.
+
+    Rxvt, Konsole and others set it to the numbers of two of the 16 basic colours: that of text, and
+    last its background.
+    """
+    background = os.environ.get("COLORFGBG", "").rpartition(";")[2]
+    return LIGHT if background in _LIGHT_COLORS else DARK
+
+
+#: White, and the bright colours except for black, which is a dark grey.
+_LIGHT_COLORS: Final = frozenset({"7", *map(str, range(9, 16))})

@@ -1,13 +1,15 @@
-"""Decodes keys, clicks and pasted text from chunks of terminal input; performs no I/O.
+"""Decodes keys, clicks, pasted text and replies from chunks of terminal input; performs no I/O.
 
 The decoder supports the input of xterm, the Linux console, tmux and similar terminals: CSI and SS3
-sequences with modifiers, mouse reports in SGR format, bracketed paste and UTF-8. A single ESC is
-the Escape key only if no further byte arrives for a short time. The caller measures this time; see
-:attr:`KeyDecoder.wait_seconds` and :meth:`KeyDecoder.flush`.
+sequences with modifiers, mouse reports in SGR format, bracketed paste, UTF-8, and the replies to
+the questions of :mod:`._tty`. A single ESC is the Escape key only if no further byte arrives for a
+short time. The caller measures this time; see :attr:`KeyDecoder.wait_seconds` and
+:meth:`KeyDecoder.flush`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -17,6 +19,8 @@ import attrs
 ESCAPE_SECONDS: Final = 0.04
 #: The time after which an incomplete paste ends, so that it cannot disable the keyboard.
 PASTE_SECONDS: Final = 1.0
+#: How long to wait for the rest of a reply.
+REPLY_SECONDS: Final = 0.5
 #: The maximum sizes of a paste and of an incomplete sequence.
 PASTE_BYTES_MAX: Final = 65_536
 SEQUENCE_BYTES_MAX: Final = 64
@@ -24,6 +28,11 @@ SEQUENCE_BYTES_MAX: Final = 64
 _ESC: Final = 0x1B
 _PASTE_BEGIN: Final = b"\x1b[200~"
 _PASTE_END: Final = b"\x1b[201~"
+#: OSC 11, a background colour: `rgb:` or `rgba:`, each channel in one to four hexadecimal digits.
+_BACKGROUND: Final = re.compile(
+    rb"11;rgba?:([\da-f]{1,4})/([\da-f]{1,4})/([\da-f]{1,4})", re.IGNORECASE
+)
+_OSC_ENDS: Final = re.compile(rb"\x07|\x1b\\|\x9c")
 
 _BY_FINAL: Final = {
     "A": "up",
@@ -101,7 +110,20 @@ class Paste:
     text: str
 
 
+@attrs.frozen
+class Background:
+    """The terminal's reply about its background: red, green and blue, from 0 to 255."""
+
+    color: tuple[int, int, int]
+
+
+@attrs.frozen
+class Attributes:
+    """The terminal's reply about its attributes, which every terminal sends. It is the last one."""
+
+
 Event = Key | Mouse | Paste
+Reply = Background | Attributes
 
 
 class KeyDecoder:
@@ -116,14 +138,16 @@ class KeyDecoder:
         """How long to wait for more bytes before :meth:`flush`; None if no event is pending."""
         if self._pasted is not None:
             return PASTE_SECONDS
+        if self._buffer.startswith(b"\x1b]1"):
+            return REPLY_SECONDS
         return ESCAPE_SECONDS if self._buffer else None
 
-    def feed(self, data: bytes) -> list[Event]:
+    def feed(self, data: bytes) -> list[Event | Reply]:
         """Add bytes, and return the completed events."""
         self._buffer += data
         return list(self._events())
 
-    def flush(self) -> list[Event]:
+    def flush(self) -> list[Event | Reply]:
         """Return the events of an incomplete sequence, assuming that no further byte follows."""
         rest, self._buffer = self._buffer, b""
         if self._pasted is not None:
@@ -131,13 +155,14 @@ class KeyDecoder:
             return [_paste(pasted)]
         if rest == b"\x1b":
             return [Key("esc")]
-        if rest[:1] == b"\x1b" and len(rest) == 2:  # [ and O, which otherwise start a sequence
+        if rest[:1] == b"\x1b" and len(rest) == 2:  # [, ] and O, which otherwise start a sequence
             return [Key(f"alt-{chr(rest[1])}")] if rest[1] < 0x80 else []
         return []  # half a sequence or half a character
 
-    def _events(self) -> Iterator[Event]:
+    def _events(self) -> Iterator[Event | Reply]:
         while self._buffer:
             before = self._buffer
+            event: Event | Reply | None
             if self._pasted is not None:
                 event = self._rest_of_paste(self._pasted)
             elif before[0] == _ESC:
@@ -165,7 +190,7 @@ class KeyDecoder:
         self._pasted = None
         return _paste(pasted)
 
-    def _escape(self) -> Event | None:
+    def _escape(self) -> Event | Reply | None:
         follows = self._buffer[1:2]
         if not follows:
             return None
@@ -173,13 +198,15 @@ class KeyDecoder:
             return self._csi()
         if follows == b"O":
             return self._ss3()
+        if follows == b"]":
+            return self._osc()
         if follows == b"\x1b":
             self._take(1)
             return Key("esc")
-        event = self._character(1)
-        return Key(f"alt-{event.name}") if event is not None else None
+        character = self._character(1)
+        return Key(f"alt-{character.name}") if character is not None else None
 
-    def _csi(self) -> Event | None:
+    def _csi(self) -> Event | Reply | None:
         buffer = self._buffer
         if buffer[2:3] == b"[":  # F1 to F5 of the Linux console
             if len(buffer) < 4:
@@ -195,13 +222,15 @@ class KeyDecoder:
                 return None
         return None
 
-    def _csi_event(self, sequence: bytes) -> Event | None:
+    def _csi_event(self, sequence: bytes) -> Event | Reply | None:
         if sequence == _PASTE_BEGIN:
             self._pasted = bytearray()
             return None
         final, text = chr(sequence[-1]), sequence[2:-1].decode("ascii")
         if text.startswith("<") and final in "Mm":
             return _mouse(text[1:], final)
+        if text.startswith("?") and final == "c":
+            return Attributes()
         numbers = _numbers(text)
         if numbers is None:
             return None
@@ -211,6 +240,23 @@ class KeyDecoder:
         else:
             name = _BY_FINAL.get(final) if final != "M" else None
         return None if name is None else Key(_modified(name, modifier))
+
+    def _osc(self) -> Event | Reply | None:
+        """Decode a reply of the terminal; alt-] begins like one."""
+        if len(self._buffer) > 2 and not self._buffer[2:3].isdigit():
+            self._take(2)
+            return Key("alt-]")
+        end = _OSC_ENDS.search(self._buffer, 2)
+        if end is None:
+            if len(self._buffer) > SEQUENCE_BYTES_MAX:
+                self._take(2)  # not a reply: decoding starts again here
+            return None
+        text = self._take(end.end())[2 : end.start()]
+        found = _BACKGROUND.match(text)
+        if found is None:
+            return None
+        red, green, blue = (int(each, 16) * 255 // (16 ** len(each) - 1) for each in found.groups())
+        return Background((red, green, blue))
 
     def _ss3(self) -> Event | None:
         for index in range(2, len(self._buffer)):

@@ -35,6 +35,15 @@ _LEAVE: Final = b"\x1b[0m\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l"
 _MOUSE_ON: Final = b"\x1b[?1000h\x1b[?1006h"
 _MOUSE_OFF: Final = b"\x1b[?1006l\x1b[?1000l"
 
+# Which background colour (OSC 11)? Then the attributes (DA1), which every terminal reports, so that
+# there is a last reply also of terminals that do not know the first question.
+_QUESTIONS: Final = b"\x1b]11;?\x1b\\\x1b[c"
+#: How long the end of the program waits for the last reply, counted from the questions: otherwise
+#: the shell gets it, and shows it as if typed.
+REPLIES_SECONDS: Final = 0.3
+#: The interval between checks for the last reply at the end of the program.
+REPLIES_POLL_SECONDS: Final = 0.01
+
 _IFLAG, _LFLAG, _CC = 0, 3, 6
 
 
@@ -61,6 +70,8 @@ class Tty:
         self._before: list[Any] | None = None
         self._unsent = b""
         self._uses_mouse = False
+        # When the questions were sent, while the last reply has not arrived.
+        self._asked_at: float | None = None
         self._is_away = False
         self._entered = trio.Event()
 
@@ -107,6 +118,29 @@ class Tty:
         self._is_away = False
         self._entered.set()
         self._unsent += _ENTER + (_MOUSE_ON if self._uses_mouse else b"")
+
+    def ask(self) -> None:
+        """Ask for the terminal's background, with the next bytes sent; see :meth:`replied`."""
+        self._unsent += _QUESTIONS
+        self._asked_at = trio.current_time()
+
+    def replied(self) -> None:
+        """Take note that the last reply to :meth:`ask` has arrived."""
+        self._asked_at = None
+
+    async def _drop_replies(self) -> None:
+        """Wait for replies on their way, and drop them with all other input."""
+        if self._asked_at is None or not self._is_foreground():
+            return
+        until, self._asked_at = self._asked_at + REPLIES_SECONDS, None
+        # Polled, because :meth:`read` may wait for the descriptor, and only one task can.
+        while trio.current_time() < until and b"c" not in self._read_now():  # noqa: ASYNC110
+            await trio.sleep(REPLIES_POLL_SECONDS)
+
+    def _read_now(self) -> bytes:
+        with contextlib.suppress(BlockingIOError):
+            return os.read(self._fd, READ_BYTES) or b"c"  # nothing more will arrive
+        return b""
 
     async def resume(self) -> None:
         """Use the screen again after the process was stopped and resumed.
@@ -159,8 +193,10 @@ class Tty:
             await trio.lowlevel.checkpoint()
             return
         try:
-            # This also completes a sequence that was cut off in the middle.
+            # This also completes a sequence that was cut off in the middle, and comes first, so
+            # that nothing can prevent it.
             await self.send((_MOUSE_OFF if self._uses_mouse else b"") + _LEAVE)
+            await self._drop_replies()
         except OSError:
             await trio.lowlevel.cancel_shielded_checkpoint()  # the terminal is gone
         finally:

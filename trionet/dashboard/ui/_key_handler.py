@@ -8,9 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ..drawing._export import FORMS
+from ..drawing._themes import THEMES
 from ..terminal._keys import Event, Key, Mouse, Paste
 from ._ui import ALT_KEYS, REFRESH_SECONDS, Mode, Ui
-from ._view import Act, Effect, Export, Quit, Redraw
+from ._view import Act, Effect, Export, Quit, Redraw, UseTheme
 from ._view_state import ViewState
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class KeyHandler:
             The effect that the application must carry out; None if there is none.
         """
         if isinstance(event, Mouse):
-            return self._clicked(event)
+            return self._clicked(event, model)
         if isinstance(event, Paste):
             if self._ui.mode in {Mode.FILTER, Mode.COMMAND, Mode.ASK}:
                 self._ui.editor.insert(event.text)
@@ -62,6 +63,8 @@ class KeyHandler:
                 return self._browse(event.name, model)
             case Mode.HELP:
                 return self._read_help(event.name)
+            case Mode.MENU:
+                return self._choose_view(event.name)
             case Mode.CONFIRM:
                 return self._confirm(event.name)
             case _:
@@ -111,6 +114,19 @@ class KeyHandler:
         elif key in {"?", "f1", "esc", "enter", "backspace"}:
             self._ui.mode = Mode.BROWSE
         return None
+
+    def _choose_view(self, key: str) -> Effect | None:
+        ui = self._ui
+        step = {"down": 1, "j": 1, "tab": 1, "up": -1, "k": -1, "backtab": -1}.get(key)
+        if step is not None:
+            ui.menu_cursor = (ui.menu_cursor + step) % len(ui.views)
+            return None
+        ui.mode = Mode.BROWSE
+        chosen = ui.views[ui.menu_cursor] if key == "enter" else None
+        for view in ui.views:
+            if view.key == key or view is chosen:
+                ui.show(view.name)
+        return Quit() if key == "q" else None
 
     def _confirm(self, key: str) -> Effect | None:
         prompt, self._ui.prompt, self._ui.mode = self._ui.prompt, None, Mode.BROWSE
@@ -163,26 +179,30 @@ class KeyHandler:
             self._ui.show_message(str(mistake), is_alarm=True)
             return None
 
-    def _clicked(self, event: Mouse) -> Effect | None:
-        if self._ui.mode is not Mode.BROWSE:
-            return None
+    def _clicked(self, event: Mouse, model: Model) -> Effect | None:
         if event.kind in {"wheel-up", "wheel-down"}:
-            self._ui.current.move(3 if event.kind == "wheel-down" else -3)
+            self._wheel(3 if event.kind == "wheel-down" else -3)
         elif event.kind == "press" and event.button == 0:
-            self._click(event.column, event.row)
+            key = self._ui.hits.key_at(event.column, event.row)
+            if key is not None:
+                return self.press(Key(key), model)
+            if self._ui.mode is Mode.BROWSE:
+                self._click(event.column, event.row)
         return None
+
+    def _wheel(self, step: int) -> None:
+        if self._ui.mode is Mode.BROWSE:
+            self._ui.current.move(step)
+        elif self._ui.mode is Mode.HELP:
+            self._ui.help_top = max(0, self._ui.help_top + step)
 
     def _click(self, column: int, row: int) -> None:
         hits, place = self._ui.hits, self._ui.current
-        if row == 1:
-            for begin, end, name in hits.tabs:
-                if begin <= column < end:
-                    self._ui.show(name)
-        elif row == hits.heading_row:
+        if row == hits.heading_row:
             for begin, end, name in hits.headings:
                 if begin <= column < end:
                     place.sort_by_click(name)
-        elif place.table is not None:
+        elif place.table is not None and column < hits.body_end:
             index = place.top + row - hits.body_row
             if place.top <= index < min(len(place.rows), place.top + place.height):
                 if index == place.cursor:
@@ -203,6 +223,8 @@ _OPERATIONS: Final[Mapping[str, Callable[[Ui], None]]] = {
     **dict.fromkeys(("+", "="), lambda ui: ui.change_refresh(-1)),
     "-": lambda ui: ui.change_refresh(1),
     **dict.fromkeys(("?", "f1"), Ui.show_help),
+    ".": Ui.show_menu,
+    "w": Ui.toggle_details,
 }
 
 
@@ -257,6 +279,7 @@ class Commands:
             "refresh": self._refresh,
             "export": self._export,
             "mouse": self._mouse,
+            "theme": self._theme,
             "help": self._help,
         }
 
@@ -367,6 +390,11 @@ class Commands:
         if words not in (["on"], ["off"], []):
             raise CommandError("mouse: usage: on or off")
         return self._ui.use_mouse(words == ["on"] if words else not self._ui.uses_mouse)
+
+    def _theme(self, words: Sequence[str]) -> Effect:
+        if len(words) != 1 or words[0] not in (*THEMES, "auto"):
+            raise CommandError(f"theme: usage: {', '.join(THEMES)} or auto")
+        return UseTheme(None if words[0] == "auto" else words[0])
 
     def _help(self, words: Sequence[str]) -> None:
         _none("help", words)

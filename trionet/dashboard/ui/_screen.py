@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -13,9 +13,11 @@ from rich.style import Style
 from ..drawing import _palette as palette
 from ..drawing import _units as units
 from ..drawing._cells import Frame, Glyphs, Line, Pen, fit, wrapped
-from ..drawing._table import GAP, UNREAD, Table, exactly, heading_line, layout, row_line
+from ..drawing._table import GAP, UNREAD, Column, Table, exactly, heading_line, layout, row_line
+from . import _bars as bars
+from . import _help as help_page
+from ._details import details, fitted, joined, split
 from ._ui import Hits, Mode, Ui
-from ._view import View
 
 if TYPE_CHECKING:
     from ..model._model import Model
@@ -37,6 +39,7 @@ TYPED_CELLS_MIN: Final = 20
 #: The words between the subject and the reason in the alarms of sources.
 _COULD_NOT: Final = " could not be read: "
 _ANSWERS: Final = " [y/N]"
+Columns = Sequence[tuple[Column[Any], int]]
 
 
 def draw(
@@ -65,11 +68,16 @@ def draw(
     ui.hits = Hits()
     ui.current.update(model, is_paused=ui.is_paused)
     header = _header(ui, model, pen, stale_seconds, now)
-    lines = [header, _tabs(ui, pen), _title(ui, pen, now), *_alarms(model, pen)]
+    lines = [header, bars.tabs(ui, pen), _title(ui, pen, now), *_alarms(model, pen)]
     foot = _foot(ui, pen)
     room = height - len(lines) - len(foot)
-    is_help = ui.mode is Mode.HELP
-    body = _help(ui, model, room, pen) if is_help else _body(ui, model, len(lines), room, pen)
+    match ui.mode:
+        case Mode.HELP:
+            body = _help(ui, model, room, pen)
+        case Mode.MENU:
+            body = help_page.menu(ui, pen, len(lines), room)
+        case _:
+            body = _body(ui, model, len(lines), room, pen)
     body = body[:room]
     lines += body
     lines += [[] for _ in range(room - len(body))]
@@ -113,50 +121,33 @@ def failed_frame(ui: Ui, model: Model, name: str, width: int, height: int, glyph
 
 def _header(ui: Ui, model: Model, pen: Pen, stale_seconds: float, now: float | None) -> Line:
     about = model.about
-    parts = [about.source, about.software or ""]
+    parts = [f"{about.source} ({about.via})" if about.via else about.source, about.software or ""]
     if about.node_id is not None:
         parts.append(f"node {about.node_id}")
     if about.uptime_seconds is not None:
         parts.append(f"up {units.duration(about.uptime_seconds)}")
-    left = f" trionet {pen.glyphs.dot} " + "  ".join(filter(None, parts))
     right = " live "
     if ui.is_paused:
         right = " PAUSED: p resumes "
     elif model.failing:
         since = None if now is None else now - min(model.failing.values())
         right = " ! not live " if since is None else f" ! not live for {units.duration(since)} "
+    elif model.responded_at is None:
+        right = " connecting "
     elif stale_seconds >= STALE_SECONDS:
         right = f" ! no data for {units.duration(stale_seconds)} "
+    style = palette.BAR_ALARM if ui.is_paused or "!" in right else palette.BAR
+    if right == _LIVE:
+        right, style = f" {pen.glyphs.lamp}{right}", palette.BAR_GOOD
     width = max(0, pen.width - len(right))
-    return [pen.cell(left, width, palette.BAR), Segment(right, palette.BAR)]
+    left = f" trionet {pen.glyphs.dot} {parts[0]}"
+    for part in filter(None, parts[1:]):
+        if len(left) + len(part) + 2 <= width:  # only whole parts
+            left += f"  {part}"
+    return [pen.cell(left, width, palette.BAR), Segment(right, style)]
 
 
-def _tabs(ui: Ui, pen: Pen) -> Line:
-    """Draw the names of the views with their keys, abbreviating names on narrow screens."""
-    line: Line = []
-    column = 0
-    letters = next((n for n in TAB_LETTERS if _tabs_cells(ui, n) <= pen.width), TAB_LETTERS[-1])
-    for view in ui.views:
-        is_shown = view.name == ui.root
-        shown = f" {_tab(view, CELLS_MAX if is_shown else letters)} "
-        ui.hits.tabs.append((column, column + len(shown), view.name))
-        line.append(Segment(shown, palette.CURSOR if is_shown else palette.PLAIN))
-        column += len(shown)
-    return line
-
-
-#: The numbers of letters to which the views' names may be cut, in descending order.
-CELLS_MAX: Final = 1_000
-TAB_LETTERS: Final = (CELLS_MAX, 6, 5, 4, 3, 0)
-
-
-def _tab(view: View, letters: int) -> str:
-    return f"{view.key} {view.name[:letters]}" if letters else view.key
-
-
-def _tabs_cells(ui: Ui, letters: int) -> int:
-    tabs = (_tab(view, CELLS_MAX if view.name == ui.root else letters) for view in ui.views)
-    return sum(len(tab) + 2 for tab in tabs)
+_LIVE: Final = " live "
 
 
 def _title(ui: Ui, pen: Pen, now: float | None) -> Line:
@@ -207,7 +198,7 @@ def _alarms(model: Model, pen: Pen) -> list[Line]:
 def _faults(model: Model) -> list[str]:
     """Return the alarms, merging alarms with the same reason, such as an unreachable broker."""
     of_reason: dict[str, list[str]] = {}
-    for text in dict.fromkeys(model.alarms.values()):
+    for text in dict.fromkeys(model.problems):
         what, mark, reason = text.rpartition(_COULD_NOT)
         of_reason.setdefault(mark + reason, []).append(what)
     return [f"{', '.join(whats)}{reason}" for reason, whats in of_reason.items()]
@@ -247,7 +238,7 @@ def _foot(ui: Ui, pen: Pen) -> list[Line]:
         case Mode.CONFIRM:
             return _question(ui, pen)
         case _:
-            return [_hints(ui, pen)]
+            return [bars.hints(ui, pen, pen.height - 1)]
 
 
 def _question(ui: Ui, pen: Pen) -> list[Line]:
@@ -255,6 +246,9 @@ def _question(ui: Ui, pen: Pen) -> list[Line]:
     narrow = attrs.evolve(pen, width=pen.width - len(_ANSWERS))
     lines = _few_lines(ui.prompt.question, FOOT_LINES_MAX, narrow, palette.NOTE)
     last = exactly(lines[-1], narrow.width)
+    for offset, key in ((2, "y"), (4, "n")):
+        at = narrow.width + offset
+        ui.hits.add_key(pen.height - 1, at, at + 1, key)
     return [*lines[:-1], [*last, Segment(_ANSWERS, palette.BOLD)]]
 
 
@@ -288,32 +282,11 @@ def _asked(ui: Ui, pen: Pen) -> list[Line]:
     return [*wrong, typed]
 
 
-def _hints(ui: Ui, pen: Pen) -> Line:
-    hints = [("q", "quit"), ("?", "help"), ("/", "filter"), (":", "command")]
-    if len(ui.trail) > 1:
-        hints.insert(0, ("esc", "back"))
-    if ui.current.table is not None:
-        hints += [("s", "sort"), ("r", "reverse")]
-    view = ui.current.view
-    hints += [(each.key, each.label) for each in view.links]
-    hints.append(("p", "pause"))
-    has_row = ui.current.selected is not None
-    hints += [(each.key, each.label) for each in view.actions if has_row or not each.needs_row]
-    line = [Segment(" ")]
-    left = pen.width - 1
-    for key, meaning in hints:
-        left -= len(key) + len(meaning) + 3
-        if left < 0:
-            break
-        line += [Segment(key, palette.KEY), Segment(f" {meaning}  ")]
-    return line
-
-
 # The view itself.
 
 
 def _help(ui: Ui, model: Model, room: int, pen: Pen) -> list[Line]:
-    lines = list(help_lines(ui.current.view, ui.views, _faults(model), pen))
+    lines = list(help_page.help_lines(ui.current.view, ui.views, _faults(model), pen))
     ui.help_top = max(0, min(ui.help_top, len(lines) - room))
     return lines[ui.help_top :]
 
@@ -344,11 +317,32 @@ def _rows(ui: Ui, model: Model, row: int, room: int, pen: Pen) -> list[Line]:
     assert table is not None
     state.height = max(1, room - 1)
     if table.missing is not None:
-        waiting = f"Waiting for {model.about.source} ..."
+        # The broker may respond, but not have been asked for this yet.
+        doing = "Waiting for" if model.responded_at is None else "Reading from"
+        waiting = f"{doing} {model.about.source} ..."
         return [
             [],
             *pen.sentences(waiting if table.missing == UNREAD else table.missing, palette.NOTE),
         ]
+    at = split(pen, room, len(state.rows)) if ui.shows_details and state.rows else None
+    if at is None:
+        return _table_lines(ui, table, row, attrs.evolve(pen, height=room))
+    shown = details(state, model, at.details)
+    at = fitted(at, len(shown), len(state.rows))
+    return joined(_table_lines(ui, table, row, at.table), shown, at)
+
+
+def _table_lines(ui: Ui, table: Table[Any], row: int, pen: Pen) -> list[Line]:
+    """Draw the titles of the columns and the rows for which the pen has room.
+
+    Args:
+        ui: the state.
+        table: the table.
+        row: the line of the titles on the screen.
+        pen: the pen for drawing.
+    """
+    state = ui.current
+    state.height = max(1, pen.height - 1)
     columns = layout(table.columns, pen.width)
     heading = heading_line(columns, pen, state.sorted_by, descending=state.descending)
     if not state.rows:
@@ -356,11 +350,7 @@ def _rows(ui: Ui, model: Model, row: int, room: int, pen: Pen) -> list[Line]:
         if state.is_updating:
             text = f"Searching for {state.filter!r} ..."
         return [heading, [], *pen.sentences(text, palette.NOTE)]
-    ui.hits.heading_row, ui.hits.body_row = row, row + 1
-    column = 0
-    for each, width in columns:
-        ui.hits.headings.append((column, column + width, each.name))
-        column += width + GAP
+    _register_table(ui, columns, row, pen)
     state.scroll()
     shown = state.rows[state.top : state.top + state.height]
     selected = state.cursor - state.top
@@ -373,58 +363,11 @@ def _rows(ui: Ui, model: Model, row: int, room: int, pen: Pen) -> list[Line]:
     ]
 
 
-KEYS: Final = (
-    ("j k, arrows", "move the cursor"),
-    ("PgUp PgDn, ctrl-u ctrl-d", "move by pages"),
-    ("g G, Home End", "first row, last row"),
-    ("enter", "open the selected row"),
-    ("esc, backspace", "clear the filter, or go back"),
-    ("tab, shift-tab", "next view, previous view"),
-    ("`", "the view shown before"),
-    ("/", "filter: rows with all of these words; !word excludes"),
-    ("s, r", "sort by the next column; reverse the order"),
-    ("p, space", "pause: freeze the screen while data is still read"),
-    ("+ -", "refresh more often, less often"),
-    ("x", "export the view: .svg, .html, .txt, .json, .csv"),
-    ("m", "mouse on or off; while it is off, it selects text"),
-    (":", "a command: a view, an action, sort, filter, export, refresh, quit; tab completes"),
-    ("ctrl-l", "redraw the screen"),
-    ("q, ctrl-c", "quit"),
-)
-_KEY_CELLS: Final = 26
-
-
-def help_lines(
-    view: View, views: Sequence[View], alarms: Sequence[str], pen: Pen
-) -> Iterator[Line]:
-    """Return the lines of the help page: problems, the current view, the keys and all views."""
-    if alarms:
-        yield pen.rule("Problems")
-        for alarm in alarms:
-            yield from pen.sentences(f"! {alarm}", palette.ALARM)
-        yield []
-    yield pen.rule(view.title)
-    yield from pen.sentences(view.help)
-    if view.actions:
-        yield []
-        for action in view.actions:
-            yield from _row(action.key, f"{action.label} (:{action.name})", pen)
-    for link in view.links:
-        yield from _row(link.key, f"{link.label} (:{link.name})", pen)
-    yield []
-    yield pen.rule("Keys")
-    for key, meaning in KEYS:
-        yield from _row(key, meaning, pen)
-    yield []
-    yield pen.rule("Views")
-    for each in views:
-        yield from _row(each.key, f"{each.title} (:{each.name})", pen)
-    yield []
-    yield [Segment(" esc closes this page", palette.DIM)]
-
-
-def _row(key: str, meaning: str, pen: Pen) -> Iterator[Line]:
-    first, *others = wrapped(meaning, pen.width - _KEY_CELLS - 2, pen.glyphs)
-    yield [Segment(" "), pen.cell(key, _KEY_CELLS, palette.KEY), Segment(first)]
-    for line in others:
-        yield [Segment(" " * (_KEY_CELLS + 1)), Segment(line)]
+def _register_table(ui: Ui, columns: Columns, row: int, pen: Pen) -> None:
+    """Register the titles of columns and the rows for the mouse."""
+    hits = ui.hits
+    hits.heading_row, hits.body_row, hits.body_end = row, row + 1, pen.width
+    column = 0
+    for each, width in columns:
+        hits.headings.append((column, column + width, each.name))
+        column += width + GAP

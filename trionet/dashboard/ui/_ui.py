@@ -124,6 +124,7 @@ class Mode(Enum):
     ASK = auto()
     CONFIRM = auto()
     HELP = auto()
+    MENU = auto()
 
 
 @attrs.frozen
@@ -151,12 +152,32 @@ class Prompt:
 
 @attrs.define
 class Hits:
-    """The positions of elements on the screen, for the mouse. Ends are exclusive."""
+    """The positions of elements on the screen, for the mouse. Ends are exclusive.
 
-    tabs: list[tuple[int, int, str]] = attrs.Factory(list)
+    Attributes:
+        keys: the line, begin and end of each element that means a key, and the key.
+        headings: the begin and end of each column of the table, and its name.
+        heading_row: the line of the columns' titles.
+        body_row: the line of the first row.
+        body_end: the column at which the rows end.
+    """
+
+    keys: list[tuple[int, int, int, str]] = attrs.Factory(list)
     headings: list[tuple[int, int, str]] = attrs.Factory(list)
     heading_row: int = -1
     body_row: int = 0
+    body_end: int = 0
+
+    def add_key(self, row: int, begin: int, end: int, key: str) -> None:
+        """Let a click on these cells of a line mean a key."""
+        self.keys.append((row, begin, end, key))
+
+    def key_at(self, column: int, row: int) -> str | None:
+        """Return the key that a click means, or None if it means none."""
+        return next(
+            (key for line, begin, end, key in self.keys if line == row and begin <= column < end),
+            None,
+        )
 
 
 class Ui:
@@ -175,6 +196,8 @@ class Ui:
         message: the message at the bottom; None to show the hints.
         prompt: the action being filled in or confirmed; None if there is none.
         help_top: the first line of the help on the screen.
+        menu_cursor: the index of the chosen view in the list of all views.
+        shows_details: whether the details of the selected row are shown where there is room.
         hits: the positions of elements on the screen.
     """
 
@@ -188,6 +211,8 @@ class Ui:
         self.message: Message | None = None
         self.prompt: Prompt | None = None
         self.help_top = 0
+        self.menu_cursor = 0
+        self.shows_details = True
         self.hits = Hits()
         self._stacks = {view.name: [ViewState(view)] for view in views}
         self._root = first
@@ -271,6 +296,16 @@ class Ui:
     def show_help(self) -> None:
         """Show the help of the current view."""
         self.mode, self.help_top = Mode.HELP, 0
+
+    def show_menu(self) -> None:
+        """Show the list of all views, with the current one chosen."""
+        self.mode = Mode.MENU
+        self.menu_cursor = [view.name for view in self.views].index(self._root)
+
+    def toggle_details(self) -> None:
+        """Show or hide the details of the selected row."""
+        self.shows_details = not self.shows_details
+        self.show_message("details on" if self.shows_details else "details off")
 
     def change_refresh(self, step: int) -> None:
         """Select the next shorter (-1) or longer (1) refresh interval."""

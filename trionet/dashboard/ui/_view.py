@@ -109,8 +109,10 @@ class View:
     Attributes:
         name: the name, a single word, which is also the command that shows the view.
         key: the key that shows the view; empty for a view without a tab.
+        short: a shorter name for the tab, where space is short; by default the name.
         title: the heading.
         help: the text for the help page, a few sentences.
+        opens: what ``enter`` opens, in a word or two, for the hints; empty if it opens nothing.
         section: the section of the model that sources read only while the view is shown; None for
             data that is always read.
         section_key: the item of the section, such as the name of a topic.
@@ -120,8 +122,10 @@ class View:
 
     name: ClassVar[str]
     key: ClassVar[str] = ""
+    short: ClassVar[str] = ""
     title: str
     help: ClassVar[str]
+    opens: ClassVar[str] = ""
     section: ClassVar[str | None] = None
     section_key: object = None
     actions: Sequence[Action] = ()
@@ -137,6 +141,19 @@ class View:
 
     def lines(self, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002 - none by default
         """Return the scrollable lines of a view without a table."""
+        return ()
+
+    def details(self, row: Any, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002
+        """Return the lines about the selected row that are not fields of it, such as a chart.
+
+        A screen with room to spare shows the values of all columns of the row, also of columns that
+        the table has no room for, and below them these lines.
+
+        Args:
+            row: the selected row.
+            model: the model.
+            pen: the pen for drawing, with the size of the room for the lines.
+        """
         return ()
 
     def is_waiting(self, model: Model) -> bool:  # noqa: ARG002 - never by default
@@ -166,6 +183,13 @@ class UseMouse:
 
 
 @attrs.frozen
+class UseTheme:
+    """A request to use a theme, or with None the one that fits the terminal's background."""
+
+    name: str | None
+
+
+@attrs.frozen
 class Export:
     """A request to export the current view to a file, whose extension selects the format."""
 
@@ -181,4 +205,4 @@ class Act:
     answers: Sequence[str]
 
 
-Effect = Quit | Redraw | UseMouse | Export | Act
+Effect = Quit | Redraw | UseMouse | UseTheme | Export | Act

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from ..drawing._cells import Line
+from ..drawing._cells import Line, Pen
 from ..drawing._table import Column, Table
 from ._view import View
 
@@ -134,6 +134,7 @@ class ViewState:
         rows: the rows that match the filter, sorted.
         lines: the last lines of a view without a table.
         summary: the last lines above the table.
+        details: the last details, after the row and the pen that they were drawn of and with.
         cursor: the index of the selected row, or of the first visible line in a view of lines.
         top: the index of the first row on the screen.
         height: the number of rows that fit on the screen.
@@ -148,6 +149,7 @@ class ViewState:
         self.rows: list[Any] = []
         self.lines: list[Line] | None = None
         self.summary: list[Line] | None = None
+        self.details: tuple[Any, Pen, list[Line]] | None = None
         self.cursor = 0
         self.top = 0
         self.height = 1

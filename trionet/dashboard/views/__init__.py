@@ -12,6 +12,7 @@ from ..ui._view import View
 from ._apis import ApisView
 from ._cluster import BrokersView, QuotasView
 from ._connections import CloseReasonsView, ConnectionsView, FetchSessionsView
+from ._faults import FaultsView
 from ._groups import GroupsView
 from ._log import LogView
 from ._overview import OverviewView
@@ -35,6 +36,7 @@ VIEWS: Final[tuple[type[View], ...]] = (
     BrokersView,
     FetchSessionsView,
     TransactionsView,
+    FaultsView,
 )
 
 

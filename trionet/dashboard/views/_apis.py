@@ -9,36 +9,41 @@ from typing import TYPE_CHECKING, Final
 
 from rich.segment import Segment
 
+from ...metrics._rates import bucket_of, upper_of
+from ...metrics._request_times import STEP_NS
 from ..drawing import _palette as palette
 from ..drawing import _units as units
-from ..drawing._cells import Line, Pen, columns_chart, heat
+from ..drawing._cells import Line, Pen
+from ..drawing._graphs import graph, heat_strip, legend, part_bar, samples, stacked_bar
 from ..drawing._table import (
     Column,
     Table,
     alarm_if,
+    chart_cells,
     chart_line,
     draw_history,
-    legend,
-    stacked_bar,
     table_of,
 )
-from ..model._rates import SHORTEST_MS
 from ..ui._view import View
 
 if TYPE_CHECKING:
     from ..model._model import Model
-    from ..model._rows import ApiRow
+    from ..model._rows import ApiRow, RequestRow
 
 #: The six phases whose sum is the seventh, the total.
 PHASE_NAMES: Final = ("queue", "local", "remote", "throttle", "response queue", "send")
 #: The height of the latency histogram, in lines.
 HISTOGRAM_LINES: Final = 8
-#: The minimum width of buckets on the log2 scale. Each upper bound is at least a sixteenth larger.
-_SPAN: Final = math.log2(17 / 16)
+#: The minimum width of a histogram, so that a single bucket is not as wide as the screen: from one
+#: time to the fourfold.
+OCTAVES_MIN: Final = 2
+#: The step in which brokers measure times, in ms.
+STEP_MS: Final = STEP_NS / 1e6
 
 
-def _phase_bar(row: ApiRow, width: int, pen: Pen) -> Line:
-    return stacked_bar(row.phases_ms[: len(PHASE_NAMES)], width, pen)
+def phase_bar(row: ApiRow | RequestRow, width: int, pen: Pen) -> Line:
+    """Draw the phases of a row side by side."""
+    return stacked_bar(row.phases_ms[: len(PHASE_NAMES)], width, pen, PHASE_NAMES)
 
 
 def _phase_ms(index: int, row: ApiRow) -> float | None:
@@ -68,9 +73,18 @@ API_COLUMNS: Final[tuple[Column[ApiRow], ...]] = (
     Column("max_ms", "MAX", 8, text=units.milliseconds, right=True, priority=3),
     Column("mean_bytes", "SIZE", 8, text=units.size, right=True, priority=4),
     Column("trend", "TREND", 12, None, priority=5, draw=draw_history),
-    Column("mean_ms", "WHERE THE TIME GOES", 20, _mean_ms, priority=1, grow=3, draw=_phase_bar),
+    Column(
+        "mean_ms",
+        "WHERE THE TIME GOES",
+        20,
+        _mean_ms,
+        units.milliseconds,
+        priority=1,
+        grow=3,
+        draw=phase_bar,
+    ),
     *(
-        Column(f"{name.replace(' ', '_')}_ms", name, 0, partial(_phase_ms, index))
+        Column(f"{name.replace(' ', '_')}_ms", name, 0, partial(_phase_ms, index), is_detail=False)
         for index, name in enumerate(PHASE_NAMES)
     ),
 )
@@ -83,17 +97,24 @@ class ApisView(View):
     key = "3"
     title = "APIs"
     help = (
-        "Rates cover the time since the last read. Times, sizes and phases cover the last ten "
-        "seconds. The bar divides the mean time of a request into Kafka's phases: in the request "
-        "queue, in the handler (local), waiting for other brokers or data (remote), throttled, in "
-        "the response queue, and being sent. Enter shows the latencies of one API."
+        "All requests by API. Rates cover the time since the last read. Times, sizes and phases "
+        "cover the last ten seconds. The bar divides the mean time of a request into Kafka's "
+        "phases: in the request queue, in the handler (local), waiting for other brokers or data "
+        "(remote), throttled, in the response queue, and being sent. Enter shows the latencies of"
+        " one API."
     )
+    opens = "API"
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
         return [legend(PHASE_NAMES, pen)] if model.apis.missing is None else []
 
     def table(self, model: Model) -> Table[ApiRow]:
         return table_of(model.apis, API_COLUMNS, "name", sort="rate", descending=True)
+
+    def details(self, row: ApiRow, model: Model, pen: Pen) -> Iterator[Line]:  # noqa: ARG002
+        yield from phase_lines(row.phases_ms, pen)
+        yield []
+        yield from histogram(row.buckets, pen)
 
     def opened(self, row: ApiRow) -> View:
         return ApiView(row.name)
@@ -123,14 +144,19 @@ class ApiView(View):
         if row is None:
             yield [pen.text(f" No {self._api} requests were received.", palette.NOTE)]
             return
-        yield chart_line("requests", row.history.values(pen.width), units.per_second(row.rate), pen)
+        yield chart_line(
+            "requests",
+            row.history.values(samples(chart_cells(pen), pen)),
+            units.per_second(row.rate),
+            pen,
+        )
         yield [
             pen.text(f" {row.requests:,} since start, {row.errors:,} with errors; mean size "),
             pen.text(units.size(row.mean_bytes)),
         ]
         yield []
         yield pen.rule("Phases, mean of the last 10 seconds")
-        yield from _phases(row, pen)
+        yield from phase_lines(row.phases_ms, pen)
         yield []
         yield pen.rule("Total time of the last 10 seconds")
         yield from histogram(row.buckets, pen)
@@ -139,23 +165,29 @@ class ApiView(View):
         yield from heat_lines(row.spreads, pen)
 
 
-def _phases(row: ApiRow, pen: Pen) -> Iterator[Line]:
-    if not row.phases_ms:
+def phase_lines(phases_ms: Sequence[float], pen: Pen) -> Iterator[Line]:
+    """Draw a line for each phase with its time and its share, and the total time.
+
+    Args:
+        phases_ms: the times of the phases and in total; empty if there was no request.
+        pen: the pen for drawing.
+    """
+    if not phases_ms:
         yield [Segment(" no requests", palette.DIM)]
         return
-    total = row.phases_ms[-1]
+    total = phases_ms[-1]
     width = max(0, pen.width - 40)
-    for index, (name, ms) in enumerate(zip(PHASE_NAMES, row.phases_ms, strict=False)):
+    for index, (name, ms) in enumerate(zip(PHASE_NAMES, phases_ms, strict=False)):
         share = ms / total if total else 0.0
         filled = round(max(0.0, min(1.0, share)) * width)
-        glyph = pen.glyphs.parts[index]
         yield [
-            pen.cell(f" {name}", 17, palette.BOLD),
-            pen.cell(units.milliseconds(ms), 9, right=True),
+            pen.cell(f" {name}", 17),
+            pen.cell(units.milliseconds(ms), 9, palette.BOLD, right=True),
             pen.cell(units.percent(share), 8, right=True),
-            Segment(f"  {glyph * (filled or (1 if ms else 0))}", palette.PARTS[index]),
+            Segment("  "),
+            part_bar(index, filled or (1 if ms else 0), pen),
         ]
-    yield [pen.cell(" total", 17, palette.BOLD), pen.cell(units.milliseconds(total), 9, right=True)]
+    yield [pen.cell(" total", 17), pen.cell(units.milliseconds(total), 9, palette.BOLD, right=True)]
 
 
 def histogram(buckets: Sequence[tuple[float, int]], pen: Pen) -> Iterator[Line]:
@@ -169,18 +201,26 @@ def histogram(buckets: Sequence[tuple[float, int]], pen: Pen) -> Iterator[Line]:
         yield [Segment(" no requests", palette.DIM)]
         return
     width = max(10, pen.width - 12)
-    low, high = _exponent(buckets[0][0]), _exponent(buckets[-1][0])
-    counts = _columns(buckets, low, high, width)
+    spans = [(*_span(upper), count) for upper, count in buckets]
+    low, high = spans[0][0], spans[-1][1]
+    margin = max(0.0, OCTAVES_MIN - (high - low)) / 2
+    low, high = low - margin, high + margin
+    counts = _columns(spans, low, high, samples(width, pen))
     most = max(counts)
-    for index, text in enumerate(columns_chart(counts, HISTOGRAM_LINES, pen.glyphs)):
+    values = [count or None for count in counts]  # what is empty has no line at its foot either
+    for index, line in enumerate(graph(values, width, HISTOGRAM_LINES, pen)):
         label = units.count(most) if index == 0 else ""
-        yield [pen.cell(label, 9, palette.DIM, right=True), Segment(f" {text}", palette.CHART)]
+        yield [pen.cell(label, 9, palette.DIM, right=True), Segment(" "), *line]
     ends = [units.milliseconds(2**exponent) for exponent in (low, (low + high) / 2, high)]
     yield [Segment(" " * 10), pen.cell(_axis(ends, width), width, palette.DIM)]
 
 
-def _exponent(ms: float) -> float:
-    return math.log2(max(ms, SHORTEST_MS))
+def _span(upper_ms: float) -> tuple[float, float]:
+    """Return the binary logarithms of the times in ms between which a bucket counts requests."""
+    bucket = bucket_of(round(upper_ms / STEP_MS))
+    # Requests that take less than a step are counted as 0.
+    first = upper_of(bucket - 1) + 1 if bucket else 0.5
+    return math.log2(first * STEP_MS), math.log2((upper_of(bucket) + 1) * STEP_MS)
 
 
 def heat_lines(spreads: Sequence[Mapping[int, int] | None], pen: Pen) -> Iterator[Line]:
@@ -202,9 +242,8 @@ def heat_lines(spreads: Sequence[Mapping[int, int] | None], pen: Pen) -> Iterato
         shares = [
             count / many if many else 0.0 for count, many in zip(counts, finished, strict=True)
         ]
-        text = heat(shares, 1.0, pen.glyphs).rjust(width)
         label = pen.cell(units.milliseconds(2.0**exponent), 9, palette.DIM, right=True)
-        yield [label, Segment(f" {text}", palette.CHART)]
+        yield [label, Segment(" " * (1 + width - len(shown))), *heat_strip(shares, 1.0, pen)]
 
 
 def _axis(labels: Sequence[str], width: int) -> str:
@@ -217,23 +256,24 @@ def _axis(labels: Sequence[str], width: int) -> str:
 
 
 def _columns(
-    buckets: Sequence[tuple[float, int]], low: float, high: float, width: int
+    spans: Sequence[tuple[float, float, int]], low: float, high: float, count: int
 ) -> list[float]:
-    """Return the value of each column of a histogram.
+    """Return the number of requests in each column of a histogram.
 
-    A column has the value of the bucket that spans the column, or the sum of several buckets.
+    A bucket is spread over all columns that it spans: short times have few buckets, and the columns
+    between their bounds would look like gaps in the distribution.
 
     Args:
-        buckets: the buckets; see :func:`histogram`.
-        low: the logarithm of the first bucket.
-        high: the logarithm of the last bucket.
-        width: the number of columns.
+        spans: the logarithms between which each bucket lies, and its number of requests.
+        low: the logarithm at which the first column begins.
+        high: the logarithm at which the last column ends.
+        count: the number of columns.
     """
-    summed, spanned = [0.0] * width, [0.0] * width
-    per_column = (high - low) / (width - 1)
-    for upper, count in buckets:
-        end = round((_exponent(upper) - low) / per_column) if per_column else width // 2
-        begin = end - int(_SPAN / per_column) + 1 if per_column else end
-        summed[end] += count
-        spanned[max(0, begin) : end + 1] = [count] * (end + 1 - max(0, begin))
-    return [max(pair) for pair in zip(summed, spanned, strict=True)]
+    found = [0.0] * count
+    per_column = (high - low) / count
+    for begin, end, requests in spans:
+        first, last = (begin - low) / per_column, (end - low) / per_column
+        for column in range(int(first), min(count, math.ceil(last))):
+            covered = min(last, column + 1) - max(first, column)
+            found[column] += requests * max(0.0, covered) / (last - first)
+    return found

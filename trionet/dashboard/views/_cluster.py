@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from rich.segment import Segment
 from rich.style import Style
 
 from ..drawing import _palette as palette
 from ..drawing import _units as units
-from ..drawing._cells import Line, Pen, bar
+from ..drawing._cells import Line, Pen
+from ..drawing._graphs import meter
 from ..drawing._table import UNREAD, Column, Table, table_of
 from ..ui._view import Action, Field, View
 
@@ -37,11 +37,13 @@ class BrokersView(View):
 
     name = "brokers"
     key = "b"
+    short = "nodes"
     title = "Brokers"
     help = (
         "The brokers of the cluster, the number of partitions that each broker leads, and the "
         "total size of the partitions with a known size. Enter shows the configs of a broker."
     )
+    opens = "configs"
     section: ClassVar[str | None] = "brokers"
 
     def table(self, model: Model) -> Table[BrokerRow]:
@@ -125,7 +127,7 @@ def _bar(row: QuotaRow, width: int, pen: Pen) -> Line:
     share = _share(row)
     if share is None:
         return []
-    return [Segment(bar(min(share, 1.0), width, pen.glyphs), _style(row) or palette.CHART)]
+    return meter(share, width, pen, _style(row) or palette.CHART)
 
 
 def _now(value: float) -> str:

@@ -9,9 +9,12 @@ from rich.segment import Segment
 
 from ..drawing import _palette as palette
 from ..drawing import _units as units
-from ..drawing._cells import Line, Pen, bar
+from ..drawing._cells import Line, Pen
+from ..drawing._graphs import meter
 from ..drawing._table import Column, Table, table_of
-from ..ui._view import Action, View
+from ..ui._view import Action, Link, View
+from ._channels import peer_of
+from ._requests import RequestsView
 
 if TYPE_CHECKING:
     from ..model._model import Model
@@ -27,13 +30,8 @@ def _software(row: ConnectionRow) -> str | None:
     return f"{row.software} {row.software_version}".strip() or None
 
 
-def _peer(row: ConnectionRow) -> str:
-    # Older brokers do not report the peer; the id contains it.
-    return row.peer or row.id
-
-
 CONNECTION_COLUMNS: Final[tuple[Column[ConnectionRow], ...]] = (
-    Column("peer", "PEER", 21, _peer),
+    Column("peer", "PEER", 21, peer_of),
     Column("client_id", "CLIENT ID", 12, grow=2),
     Column("software", "SOFTWARE", 18, _software, priority=5, grow=1),
     Column("principal", "PRINCIPAL", 14, priority=6, grow=1),
@@ -45,9 +43,11 @@ CONNECTION_COLUMNS: Final[tuple[Column[ConnectionRow], ...]] = (
     Column("staged", "STG", 3, right=True, priority=6),
     Column("idle_seconds", "IDLE", 7, text=units.duration, right=True),
     Column("age_seconds", "AGE", 7, text=units.duration, right=True, priority=3),
-    Column("requests", "REQS", 7, text=units.count, right=True, priority=2),
-    Column("bytes_received", "IN", 8, text=units.size, right=True, priority=3),
-    Column("bytes_sent", "OUT", 8, text=units.size, right=True, priority=3),
+    Column("request_rate", "REQ/S", 7, text=units.rate, right=True, priority=1),
+    Column("requests", "REQS", 7, text=units.count, right=True, priority=5),
+    Column("bytes_received", "IN", 8, text=units.size, right=True, priority=4),
+    Column("bytes_sent", "OUT", 8, text=units.size, right=True, priority=4),
+    Column("byte_rate", "BYTES/S", 0, text=units.size),
     Column("protocol", "TLS", 7, priority=9),
     Column("mute_state", "MUTE", 0),
     Column("cipher", "CIPHER", 0),
@@ -58,7 +58,7 @@ CLOSE: Final = Action(
     "close",
     "close",
     lambda source, row, _: source.actions.close_connection(row.id),
-    question=lambda row, _: f"Close the connection of {_peer(row)}?",
+    question=lambda row, _: f"Close the connection of {peer_of(row)}?",
 )
 
 
@@ -67,13 +67,15 @@ class ConnectionsView(View):
 
     name = "connections"
     key = "2"
+    short = "conns"
     title = "Connections"
     help = (
         "The open connections of the broker. PHASE is the phase of the current request. A "
         "connection has one request in flight at a time and is muted until the response is sent. "
         "Frames that have already arrived are staged (STG). IDLE is the time since the last read "
-        "or write. Enter shows the details of a connection."
+        "or write. Enter shows the requests of a connection one by one, as they finish."
     )
+    opens = "requests"
     section: ClassVar[str | None] = "connections"
     actions: Sequence[Action] = (CLOSE,)
 
@@ -84,33 +86,72 @@ class ConnectionsView(View):
         return ConnectionView(row)
 
 
-class ConnectionView(View):
-    """The details of one connection.
+class ConnectionView(RequestsView):
+    """The requests of one connection as they finish, below a line about the connection.
 
     Args:
         row: the row of the connection when this view was opened.
     """
 
     name = "connection"
+
+    def __init__(self, row: ConnectionRow) -> None:
+        super().__init__(row.id)
+        self.title = peer_of(row)
+        self._row = row
+        self.links = (Link("d", "details", "connection", lambda _: ConnectionDetailsView(row)),)
+
+    def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
+        row = model.connections.get(self._row.number)
+        if row is None:
+            yield from closed_lines(model, self._row, pen)
+        yield _state_line(row or self._row, pen)
+        yield from super().summary(model, pen)
+
+
+class ConnectionDetailsView(View):
+    """The details of one connection.
+
+    Args:
+        row: the row of the connection when this view was opened.
+    """
+
+    name = "details"
     help = "The details of one connection and, after it was closed, the reason."
     section: ClassVar[str | None] = "connections"
 
     def __init__(self, row: ConnectionRow) -> None:
-        self.title = _peer(row)
+        self.title = "details"
         self._row = row
 
     def lines(self, model: Model, pen: Pen) -> Iterable[Line]:
         row = model.connections.get(self._row.number)
         if row is None:
-            yield from self._ended(model, pen)
-            row = self._row
-        yield from _fields(row, pen)
+            yield from closed_lines(model, self._row, pen)
+            yield []
+        yield from _fields(row or self._row, pen)
 
-    def _ended(self, model: Model, pen: Pen) -> Iterator[Line]:
-        closed = next((each for each in model.closed.values() if each.id == self._row.id), None)
-        why = "" if closed is None else f": {closed.reason_text} {closed.detail}".rstrip()
-        yield [pen.text(f" Closed{why}. The last known details:", palette.NOTE)]
-        yield []
+
+def closed_lines(model: Model, row: ConnectionRow, pen: Pen) -> Iterator[Line]:
+    """Say that a connection was closed, and why if that is known."""
+    closed = next((each for each in model.closed.values() if each.id == row.id), None)
+    why = "" if closed is None else f": {closed.reason_text} {closed.detail}".rstrip()
+    yield [pen.text(f" Closed{why}. The last known details:", palette.NOTE)]
+
+
+def _state_line(row: ConnectionRow, pen: Pen) -> Line:
+    parts = [
+        row.client_id or "no client id",
+        _software(row) or "",
+        row.principal,
+        f"{row.requests:,} requests",
+        f"{units.rate(row.request_rate)}/s",
+        f"in {units.size(row.bytes_received)}",
+        f"out {units.size(row.bytes_sent)}",
+        row.phase or "",
+        f"staged {row.staged}" if row.staged else "",
+    ]
+    return [pen.text(f" {'  '.join(filter(None, parts))}", palette.DIM)]
 
 
 def _fields(row: ConnectionRow, pen: Pen) -> Iterator[Line]:
@@ -181,7 +222,7 @@ class CloseReasonsView(View):
                 pen.cell(units.count(row.count), _NUMBER_CELLS, right=True),
                 pen.cell(units.per_second(row.rate), _NUMBER_CELLS, palette.DIM, right=True),
                 Segment("  "),
-                Segment(bar(row.count / most if most else 0.0, width, pen.glyphs), palette.CHART),
+                *meter(row.count / most if most else 0.0, width, pen),
             ]
 
     def table(self, model: Model) -> Table[ClosedRow]:
@@ -193,6 +234,8 @@ SESSION_COLUMNS: Final[tuple[Column[FetchSessionRow], ...]] = (
     Column("epoch", "EPOCH", 10, text="{:,}".format, right=True),
     Column("partitions", "PARTITIONS", 10, text=units.count, right=True),
     Column("idle_seconds", "IDLE", 8, text=units.duration, right=True),
+    Column("client_id", "CLIENT ID", 14, priority=1, grow=1),
+    Column("client_host", "HOST", 15, priority=2),
     Column(
         "uses_topic_ids", "NAMED BY", 8, text=lambda value: "id" if value else "name", priority=1
     ),
@@ -204,6 +247,7 @@ class FetchSessionsView(View):
 
     name = "sessions"
     key = "e"
+    short = "fetch"
     title = "Fetch sessions"
     help = (
         "The incremental fetch sessions in the broker's cache. With a session, a Fetch request "

@@ -11,9 +11,10 @@ from rich.style import Style
 from ..drawing import _palette as palette
 from ..drawing import _units as units
 from ..drawing._cells import Line, Pen
-from ..drawing._table import UNREAD, Column, Table, table_of
+from ..drawing._table import UNREAD, Column, Table, chart_line, draw_history, table_of
 from ..sources._actions import ActionError, check_reset_position
 from ..ui._view import Action, Field, Link, View
+from ._partition_map import partition_map
 
 if TYPE_CHECKING:
     from ..model._model import Model
@@ -36,6 +37,8 @@ GROUP_COLUMNS: Final[tuple[Column[GroupRow], ...]] = (
     Column("state_seconds", "SINCE", 7, text=units.duration, right=True, priority=4),
     Column("members", "MEMBERS", 7, text=units.count, right=True, priority=1),
     Column("lag", "LAG", 9, text=units.count, right=True),
+    Column("unread", "UNREAD", 7, text=units.count, right=True, priority=2),
+    Column("trend", "TREND", 10, None, priority=3, grow=2, draw=draw_history),
     Column("generation", "GEN", 6, right=True, priority=2),
     Column("type", "TYPE", 8, priority=3),
     Column("protocol_type", "PROTOCOL", 9, priority=6),
@@ -82,10 +85,15 @@ class GroupsView(View):
     title = "Groups"
     help = (
         "All groups of the cluster. LAG is the number of offsets between a group's committed "
-        "offsets and the end offsets of the partitions. GEN is the generation of a classic group, "
-        "which only a trionet broker's metrics report, or the epoch of another group. Only groups "
-        "without members can be reset or deleted. Enter shows members and partitions."
+        "offsets and the end offsets of the partitions. TREND has its largest value in each "
+        "two seconds, also of the time in which other views were shown. UNREAD is the number of "
+        "offsets between the members' positions, from which they fetch next, and the end offsets: "
+        "what lies between both was fetched, but its offsets are not committed yet. Positions, "
+        "and GEN, the generation of a classic group, are only reported by a trionet broker; GEN "
+        "is otherwise the epoch. Only groups without members can be reset or deleted. Enter shows "
+        "which member owns which partition."
     )
+    opens = "group"
     section: ClassVar[str | None] = "groups"
     actions: Sequence[Action] = (RESET, DELETE)
 
@@ -95,13 +103,18 @@ class GroupsView(View):
     def opened(self, row: GroupRow) -> View:
         return GroupView(row.id)
 
+    def details(self, row: GroupRow, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002
+        return partition_map(row, pen)
+
 
 LAG_COLUMNS: Final[tuple[Column[LagRow], ...]] = (
     Column("topic", "TOPIC", 16, grow=2),
     Column("partition", "PART", 5, right=True),
-    Column("committed", "COMMITTED", 12, text="{:,}".format, right=True),
-    Column("end", "END", 12, text="{:,}".format, right=True),
-    Column("lag", "LAG", 10, text="{:,}".format, right=True),
+    Column("committed", "COMMITTED", 11, text="{:,}".format, right=True),
+    Column("position", "POSITION", 11, text="{:,}".format, right=True, priority=2),
+    Column("end", "END", 11, text="{:,}".format, right=True),
+    Column("lag", "LAG", 9, text="{:,}".format, right=True),
+    Column("unread", "UNREAD", 7, text="{:,}".format, right=True, priority=2),
     Column("member", "MEMBER", 16, priority=1, grow=3),
     Column("start", "FIRST", 12, text="{:,}".format, right=True, priority=3),
     Column("metadata", "METADATA", 8, lambda row: row.metadata or None, priority=4, grow=1),
@@ -170,14 +183,30 @@ class GroupView(_OneGroup):
 
     name = "group"
     help = (
-        "The committed offset of each partition, and the member to which the partition is "
-        "assigned. LAG is unknown without a committed offset. v shows the members."
+        "Above, a line for each member with its partitions; those that have just moved to it are "
+        "marked with +, and dots stand for partitions of others. Below, COMMITTED is the offset "
+        "from which a new owner would read, POSITION the one that the member fetches next. LAG "
+        "counts from COMMITTED to END, and UNREAD from POSITION. LAG is unknown without a "
+        "committed offset. Only a trionet broker reports positions, as far as it knows them: "
+        "clients of several groups that have one client id cannot be distinguished, and a client "
+        "without fetch sessions, such as librdkafka, only has a position while it waits for "
+        "records. v shows the members."
     )
 
     def __init__(self, group: str) -> None:
         super().__init__(group)
         self.title = group
         self.links = (Link("v", "members", "members", lambda _: MembersView(group)),)
+
+    def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
+        row = model.groups.get(self._group)
+        if row is None:
+            return
+        yield _state_line(row, pen)
+        if row.history is not None:
+            yield chart_line("lag", row.history.values(), units.count(row.lag), pen)
+        yield from partition_map(row, pen)
+        yield []
 
     def table(self, model: Model) -> Table[LagRow]:
         return self._table(model, lambda row: row.lags, LAG_COLUMNS, "topic", "partition")
@@ -203,6 +232,8 @@ class MembersView(_OneGroup):
 
 def _state_line(row: GroupRow, pen: Pen) -> Line:
     parts = [row.state, f"{units.count(row.members)} members", f"lag {units.count(row.lag)}"]
+    if row.unread is not None:
+        parts.append(f"unread {units.count(row.unread)}")
     if row.generation is not None:
         parts.append(f"generation {row.generation}")
     if row.state_seconds is not None:

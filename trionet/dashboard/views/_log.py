@@ -59,10 +59,14 @@ class LogView(View):
         "The last lines of the broker's log, the newest first (the broker keeps 1,000). Times are "
         "in this machine's time zone. Enter shows a line in full."
     )
+    opens = "line"
     section: ClassVar[str | None] = "log"
 
     def table(self, model: Model) -> Table[LogRow]:
         return table_of(model.log, LOG_COLUMNS, "number")
+
+    def details(self, row: LogRow, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002
+        return pen.sentences(row.text)
 
     def opened(self, row: LogRow) -> View:
         return LogLineView(row)

@@ -15,7 +15,7 @@ from ..ui._view import Link, View
 
 if TYPE_CHECKING:
     from ..model._model import Model
-    from ..model._pipeline import AnomalyRow, IncidentRow, MinuteRow, SeriesRow, TalkerRow
+    from ..model._pipeline_rows import AnomalyRow, IncidentRow, MinuteRow, SeriesRow, TalkerRow
 
 
 def _time(window: str) -> str:
@@ -97,12 +97,14 @@ class PipelineView(View):
 
     name = "pipeline"
     key = "9"
+    short = "spark"
     title = "Spark pipeline"
     help = (
         "The minutes written by `trionet pipeline run`, the newest first. A minute is written "
         "when it is complete, at least a minute after its end. Times are in UTC. Enter shows the "
         "APIs and clients of a minute, i the incidents, a the anomalies, and o the top talkers."
     )
+    opens = "minute"
     section: ClassVar[str | None] = "pipeline"
     links: Sequence[Link] = (
         Link("o", "talkers", "top talkers", lambda _: TalkersView()),

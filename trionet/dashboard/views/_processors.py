@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from rich.segment import Segment
+
 from ..drawing import _figure_lines as figure_lines
+from ..drawing import _palette as palette
 from ..drawing import _units as units
 from ..drawing._cells import Line, Pen
+from ..drawing._graphs import meter
 from ..drawing._table import Column, Table, alarm_if, draw_history, table_of
 from ..ui._view import View
 
@@ -49,6 +53,7 @@ class ProcessorsView(View):
 
     name = "processors"
     key = "4"
+    short = "procs"
     title = "Processors and queues"
     help = (
         "A processor reads requests from connections and writes responses. Requests wait for "
@@ -67,12 +72,39 @@ class ProcessorsView(View):
         return table_of(model.processors, PROCESSOR_COLUMNS, "id", sort="id")
 
 
+def _branch(row: TaskRow, width: int, pen: Pen) -> Line:
+    """Draw a task with the branches of the tree that lead to it."""
+    glyphs = pen.glyphs
+    # The root, which all tasks have in common, needs no branch.
+    levels = row.lasts[1:]
+    above = "".join("  " if is_last else f"{glyphs.wall} " for is_last in levels[:-1])
+    own = (f"{glyphs.end} " if levels[-1] else f"{glyphs.fork} ") if levels else ""
+    branches = (above + own)[: max(0, width - _NAME_CELLS_MIN)]
+    style = palette.DIM if row.number < 0 else palette.PLAIN
+    return [
+        Segment(branches, palette.RULE),
+        pen.cell(row.name, max(0, width - len(branches)), style),
+    ]
+
+
+def _share_bar(row: TaskRow, width: int, pen: Pen) -> Line:
+    return [] if row.share is None else meter(row.share, width, pen)
+
+
+#: The minimum width of a task's name, however deep in the tree it is.
+_NAME_CELLS_MIN: Final = 12
+
 TASK_COLUMNS: Final[tuple[Column[TaskRow], ...]] = (
-    Column("task", "TASK", 34, lambda row: "  " * row.depth + row.name, grow=1),
-    Column("children", "CHILDREN", 8, text=units.count, right=True),
-    Column("waits_in", "WAITS IN", 16, grow=2),
-    Column("name", "NAME", 0),
-    Column("depth", "DEPTH", 0),
+    Column("name", "TASK", 40, grow=3, draw=_branch),
+    Column("share", "SHARE", 7, text=units.percent, right=True),
+    Column("shares", "OF THE LOOP", 11, None, priority=3, draw=_share_bar),
+    Column("step_rate", "STEPS/S", 8, text=units.rate, right=True, priority=2),
+    Column("waits_for", "WAITS FOR", 20, priority=1, grow=1),
+    Column("waits_in", "IN", 22, priority=1, grow=3),
+    Column("children", "CHILDREN", 0),
+    Column("depth", "DEPTH", 0, lambda row: len(row.lasts) - 1),
+    Column("busy_seconds", "BUSY", 0),
+    Column("steps", "STEPS", 0),
 )
 
 
@@ -83,11 +115,15 @@ class TrioView(View):
     key = "t"
     title = "Trio"
     help = (
-        "A pass of the loop runs every ready task. Tasks that become ready during a pass wait "
-        "until it ends, so the duration of a pass is the lag of all of them. Percentiles cover "
-        "the time since the start. Tasks are available if the broker runs in this process. They "
-        "are listed as a tree of nurseries from the root down, with the function in which each "
-        "task waits."
+        "The trio loop and its tasks. A pass of the loop runs every ready task. Tasks that become "
+        "ready during a pass wait until it ends, so the duration of a pass is the lag of all of "
+        "them. Percentiles cover the time since the start. The tasks are a tree from the root "
+        "down: each is below the task that opened its nursery, and a task with several nurseries "
+        "has a row for each. "
+        "SHARE is the share of the loop's time in which a task ran since the last read; it is "
+        "measured while this view is shown. WAITS FOR is the function of trio that the task has "
+        "called, and IN the function that has called it. The command :sort share lists the "
+        "busiest tasks first."
     )
     section: ClassVar[str | None] = "tasks"
 

@@ -101,6 +101,7 @@ class TailView(View):
         "other values as hex digits. If records arrive faster than they can be read, some are "
         "skipped and counted. Enter shows a record with its headers. p freezes the screen."
     )
+    opens = "record"
     section: ClassVar[str | None] = "tail"
 
     def __init__(self, topic: str, partition: int | None) -> None:
@@ -120,6 +121,9 @@ class TailView(View):
             return Table(TAIL_COLUMNS, (), lambda row: row.number, missing=UNREAD)
         found = table_of(model.tail, TAIL_COLUMNS, "partition", "offset", ages=False)
         return attrs.evolve(found, version=(self.section_key, model.tail.version))
+
+    def details(self, row: TailRow, model: Model, pen: Pen) -> Iterable[Line]:
+        return RecordView(row).lines(model, pen)
 
     def opened(self, row: TailRow) -> View:
         return RecordView(row)

@@ -43,7 +43,7 @@ TOPIC_COLUMNS: Final[tuple[Column[TopicRow], ...]] = (
     Column("rate", "REC/S", 8, text=units.rate, right=True),
     Column("bytes", "SIZE", 9, text=units.size, right=True, priority=2),
     Column("trend", "TREND", 10, None, priority=4, grow=1, draw=draw_history),
-    Column("is_internal", "INTERNAL", 0),
+    Column("is_internal", "INTERNAL", 0, text=units.yes),
     Column("id", "ID", 0),
 )
 
@@ -111,6 +111,7 @@ class TopicsView(View):
         "DIRTY is the largest share of a partition that was not cleaned yet. Enter shows the "
         "partitions, f the records as they arrive, and c the configs."
     )
+    opens = "partitions"
     section: ClassVar[str | None] = "topics"
     actions: Sequence[Action] = (CREATE, DELETE, GROW, produce_to(lambda row: row.name))
     links: Sequence[Link] = (
@@ -220,6 +221,7 @@ class TopicView(View):
         "Enter shows the records of a partition as they arrive, f the records of the whole topic, "
         "and c the configs of the topic."
     )
+    opens = "records"
     section: ClassVar[str | None] = "partitions"
 
     def __init__(self, topic: str) -> None:

@@ -49,6 +49,7 @@ class TransactionsView(View):
 
     name = "transactions"
     key = "n"
+    short = "txns"
     title = "Transactions"
     help = (
         "All transactional ids of the cluster with their current or last transactions. AGE is the "
@@ -58,6 +59,7 @@ class TransactionsView(View):
         "can abort it. AGE is the time since the last record if no transactional id is known. "
         "Enter shows the partitions."
     )
+    opens = "partitions"
     section: ClassVar[str | None] = "transactions"
 
     def table(self, model: Model) -> Table[TransactionRow]:

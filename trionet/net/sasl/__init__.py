@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from ._oauthbearer import NAME as _OAUTHBEARER
-from ._plain import NAME as _PLAIN
-from ._scram import HASHES
-
-MECHANISMS = (_PLAIN, *HASHES, _OAUTHBEARER)
-"""The names of the mechanisms."""
+from ._names import MECHANISMS
 
 __all__ = ["MECHANISMS"]

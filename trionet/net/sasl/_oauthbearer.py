@@ -16,8 +16,9 @@ import attrs
 
 from ...errors import AuthenticationError, ConfigError
 from ._mechanism import CredentialsError, SaslServer, check_message_size
+from ._names import OAUTHBEARER
 
-NAME = "OAUTHBEARER"
+NAME = OAUTHBEARER
 
 # Tokens with many claims take some kilobytes; to read JSON of this size takes some milliseconds.
 MESSAGE_BYTES_MAX = 64 * 1024

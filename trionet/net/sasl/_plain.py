@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 
 from ...errors import AuthenticationError
 from ._mechanism import CredentialsError, SaslServer, check_message_size, check_user_name_size
+from ._names import PLAIN
 
-NAME = "PLAIN"
+NAME = PLAIN
 
 Verify = Callable[[str, str], bool]
 """``(user name, password)`` -> whether the password is correct."""

@@ -40,8 +40,9 @@ from ._mechanism import (
     check_user_name_size,
     require,
 )
+from ._names import SCRAM_HASHES
 
-HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+HASHES = SCRAM_HASHES
 """The mechanisms and their hash functions."""
 
 ITERATIONS_MIN = 4096

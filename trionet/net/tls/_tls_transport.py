@@ -279,7 +279,7 @@ class TlsTransport:
             self._encrypt(data)
         return self._send_encrypted()
 
-    def write_gathered(self, buffers: list[Buffer], /) -> int:
+    def write_gathered(self, buffers: list[Buffer], _has_more: bool = False, /) -> int:
         accepted = self._send_encrypted()
         return self._write_pieces(_without_first(buffers, accepted), accepted)
 

@@ -9,6 +9,9 @@ from typing import Any, Protocol, cast
 
 import trio
 
+#: The hosts that mean every local address.
+WILDCARDS = frozenset(("", "0.0.0.0", "::"))  # noqa: S104 - recognised, not bound
+
 
 class Socket(Protocol):
     """The socket of a connection; the transport adds methods for reading and writing."""

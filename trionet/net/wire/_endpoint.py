@@ -14,11 +14,10 @@ from enum import StrEnum
 import attrs
 
 from ...errors import ConfigError
-from ._connecting import Address, Socket
+from ._connecting import WILDCARDS, Address, Socket
 
 PORT_MAX = 65535
 
-_WILDCARDS = frozenset(("", "0.0.0.0", "::"))  # noqa: S104 - recognised, not bound
 _LISTENER = re.compile(
     r"(.+?)://(?:\[([\w.%-]*:[\w.%:-]*)\]|([\w.%-]*)):([0-9]{1,10})", re.ASCII | re.DOTALL
 )
@@ -91,7 +90,7 @@ class Endpoint:
     @property
     def is_wildcard(self) -> bool:
         """Whether the host means every local address, to which no client can connect."""
-        return self.host in _WILDCARDS
+        return self.host in WILDCARDS
 
     @property
     def address(self) -> str:

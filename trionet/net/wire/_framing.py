@@ -240,7 +240,7 @@ def fill_with(data: bytes, fill: Callable[[Callable[[memoryview], int]], int]) -
 def enlarge(buffer: bytearray, size: int) -> None:
     """Enlarge the buffer of a frame of ``size`` bytes; usually without copying it."""
     count = min(size - len(buffer), max(3 * len(buffer), BUFFER_STEP_BYTES_MIN), BUFFER_STEP_BYTES)
-    buffer += _ZEROS if count == len(_ZEROS) else bytes(count)
+    buffer += memoryview(_ZEROS)[:count]  # bytes(count) would be filled only to be copied
 
 
 def invalid_size(

@@ -21,6 +21,8 @@ from ._transmission import Buffer, FileRange, WritableTransport
 _HANGUP: int | None = getattr(select, "POLLRDHUP", None)
 _HAS_SENDFILE = hasattr(os, "sendfile")
 _HAS_SENDMSG = hasattr(socket.socket, "sendmsg")
+# On macOS, bytes never wait for more.
+_MORE: int = getattr(socket, "MSG_MORE", 0)
 # Without sendfile (Windows), a file range is read and sent in pieces of this many bytes.
 _FILE_COPY_BYTES = 64 * 1024
 
@@ -87,10 +89,11 @@ class PlaintextTransport:
         self.read_into: Callable[[memoryview], int] = sock.recv_into
         self.write: Callable[[Buffer], int] = sock.send
 
-    def write_gathered(self, buffers: list[Buffer], /) -> int:
+    def write_gathered(self, buffers: list[Buffer], has_more: bool = False, /) -> int:
+        flags = _MORE if has_more else 0
         if _HAS_SENDMSG:
-            return self._socket.sendmsg(buffers)
-        return self._socket.send(b"".join(buffers))
+            return self._socket.sendmsg(buffers, (), flags)
+        return self._socket.send(b"".join(buffers), flags)
 
     def send_file(self, file_range: FileRange, /) -> int:
         fd = file_range.file.fileno()

@@ -1,8 +1,8 @@
 """The server side of an HTTP/1.1 connection, without I/O.
 
 The library h11 implements HTTP. This module adds requirements for requests: the method is GET or
-HEAD, or POST if a token is required; the request has no body; the request target is a plain path;
-the host is one of this server's names; and the token matches. Any other request gets an error
+HEAD, or POST where actions are allowed; the request has no body; the request target is a plain
+path; the host is one of this server's names; and the token matches. Any other request gets an error
 response, after which the connection is closed in most cases.
 """
 
@@ -32,7 +32,8 @@ class HttpRequest:
     Attributes:
         path: the path as sent, starting with a slash.
         parameters: the query parameters; if a name is repeated, the last value is used.
-        is_order: whether the request asks for an action (POST), which requires a token.
+        is_order: whether the request asks for an action (POST), which requires a token or
+            :attr:`HttpRules.allows_orders`.
     """
 
     path: str
@@ -72,11 +73,14 @@ class HttpRules:
     Attributes:
         token: the bearer token that every request must have; None if no token is required.
         host: the configured host name or address of the listener.
+        allows_orders: whether requests may ask for actions without a token, since only those who
+            may do so can connect.
         header_bytes_max: the maximum size of the request line and the headers together.
     """
 
     token: str | None = attrs.field(default=None, repr=False)
     host: str = "127.0.0.1"
+    allows_orders: bool = False
     header_bytes_max: int = 16 * 1024
 
 
@@ -194,7 +198,7 @@ class HttpExchange:
 
     def _check_method(self, method: bytes) -> None:
         allowed, text = "GET, HEAD", "method not allowed; allowed: GET and HEAD"
-        if self._rules.token is not None:
+        if self._rules.token is not None or self._rules.allows_orders:
             allowed, text = "GET, HEAD, POST", "method not allowed; allowed: GET, HEAD and POST"
         if method.decode("latin-1") in allowed.split(", "):
             return

@@ -10,6 +10,7 @@ the kernel's backlog.
 from __future__ import annotations
 
 import logging
+import socket
 import ssl
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -116,17 +117,19 @@ class MetricsListener:
 
     Args:
         find_page: returns the page for a request.
-        endpoint: the endpoint to listen on; port 0 selects a free port.
         rules: the requirements for requests.
         tls: returns the TLS context of a new connection; None serves plain HTTP.
         limits: the limits for clients.
+        admits: returns whether to serve a new connection, given its socket; None to serve all.
     """
 
     _find_page: FindPage
-    _endpoint: Endpoint
     _rules: HttpRules = attrs.field(kw_only=True)
     _tls: Callable[[], ssl.SSLContext] | None = attrs.field(default=None, kw_only=True)
     _limits: ListenerLimits = attrs.field(factory=ListenerLimits, kw_only=True)
+    _admits: Callable[[trio.socket.SocketType], bool] | None = attrs.field(
+        default=None, kw_only=True
+    )
     # The cancel scope of each connection, in the order of their last use.
     _connections: OrderedDict[trio.CancelScope, None] = attrs.field(factory=OrderedDict, init=False)
 
@@ -134,21 +137,32 @@ class MetricsListener:
         self._share = LoopShare(self._limits.loop_share_max)
 
     async def run(
-        self, *, task_status: trio.TaskStatus[Endpoint] = trio.TASK_STATUS_IGNORED
+        self,
+        endpoint: Endpoint,
+        *,
+        task_status: trio.TaskStatus[Endpoint] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Serve until cancelled, then close every connection.
+        """Serve on an address until cancelled, then close every connection.
 
         Reports ``started`` with the bound endpoint.
+
+        Args:
+            endpoint: the endpoint to listen on; port 0 selects a free port.
+            task_status: passed by :meth:`trio.Nursery.start`.
 
         Raises:
             OSError: the endpoint cannot be bound.
         """
-        sock = bind(self._endpoint, backlog=_BACKLOG, receive_buffer_bytes=-1)
+        sock = bind(endpoint, backlog=_BACKLOG, receive_buffer_bytes=-1)
+        task_status.started(endpoint.with_port(sock.getsockname()[1]))
+        await self.serve(sock)
+
+    async def serve(self, sock: socket.socket) -> None:
+        """Serve on a listening socket until cancelled, then close it and every connection."""
         async with (
             trio.SocketListener(trio.socket.from_stdlib_socket(sock)) as listener,
             trio.open_nursery() as nursery,
         ):
-            task_status.started(self._endpoint.with_port(sock.getsockname()[1]))
             await self._accept(listener, nursery)
 
     async def _accept(self, listener: trio.SocketListener, nursery: trio.Nursery) -> None:
@@ -161,6 +175,9 @@ class MetricsListener:
                 message = "the metrics listener cannot accept a connection: %s; retrying"
                 logger.error(message, error)  # noqa: TRY400 - no bug, no traceback
                 await trio.sleep(RESOURCE_PAUSE_SECONDS)
+                continue
+            if self._admits is not None and not self._admits(stream.socket):
+                await trio.aclose_forcefully(stream)
                 continue
             if len(self._connections) >= self._limits.connections_max:
                 unused, _ = self._connections.popitem(last=False)

@@ -18,7 +18,7 @@ from ...metrics import _prometheus as prometheus
 from ...metrics._registry import Family, Sample, Snapshot
 from ._http_exchange import HttpRequest, Refused
 from ._metrics_listener import Page
-from ._snapshot_sections import Section, SectionPage
+from ._snapshot_sections import Section, SectionPage, Stream
 
 SNAPSHOT_VERSION = 1
 LIMIT_MAX = 500
@@ -45,12 +45,15 @@ class MetricsPages:
         about: returns additional members of ``/snapshot``, by name, as JSON values.
         sections: the lists of ``/snapshot``, by name.
         orders: the actions that clients can request, by path.
+        streams: the lists that are about what the parameters of a request name, by name. They are
+            no part of ``/snapshot``.
     """
 
     _snapshot: Callable[[], Snapshot]
     _about: Callable[[], Mapping[str, object]]
     _sections: Mapping[str, Section]
     _orders: Mapping[str, Order] = attrs.field(factory=dict)
+    _streams: Mapping[str, Stream] = attrs.field(factory=dict)
 
     def find(self, request: HttpRequest) -> Page:
         """Return the page at a path, or perform the action at the path.
@@ -71,12 +74,20 @@ class MetricsPages:
             return Page(prometheus.CONTENT_TYPE, self._metrics())
         if path == "/snapshot":
             return Page(_JSON, self._everything(_limit(request)))
-        name = path.removeprefix("/snapshot/")
-        if name != path and name in self._sections:
-            return Page(_JSON, self._section(name, _limit(request), _number(request, "before")))
+        section = self._find_section(request)
+        if section is not None:
+            return Page(_JSON, _pages(section, _limit(request), _number(request, "before")))
         if path == "/":
             return Page("text/plain; charset=utf-8", iter([_INDEX]))
         raise Refused(HTTPStatus.NOT_FOUND, "no such page; see / for the pages")
+
+    def _find_section(self, request: HttpRequest) -> Section | None:
+        name = request.path.removeprefix("/snapshot/")
+        if name == request.path:
+            return None
+        if name in self._streams:
+            return self._streams[name](request.parameters)
+        return self._sections.get(name)
 
     def _metrics(self) -> Iterator[str]:
         yield from prometheus.exposition(self._snapshot())
@@ -87,22 +98,30 @@ class MetricsPages:
         for name, value in self._about().items():
             yield f",{json.dumps(name)}:{_json(value)}"
         for name, section in self._sections.items():
-            yield f",{json.dumps(name)}:{_json(_page(section(limit, None), limit))}"
+            yield f",{json.dumps(name)}:{{"
+            yield from _members(section(limit, None), limit)
+            yield "}"
         separator = ',"metrics":{'
         for family in snapshot.values():
             yield f"{separator}{json.dumps(family.metric.name)}:{_json(_family(family))}"
             separator = ","
         yield "}}\n"
 
-    def _section(self, name: str, limit: int, before: int | None) -> Iterator[str]:
-        page = _page(self._sections[name](limit, before), limit)
-        yield _json({"version": SNAPSHOT_VERSION, **page}) + "\n"
+
+def _pages(section: Section, limit: int, before: int | None) -> Iterator[str]:
+    yield f'{{"version":{SNAPSHOT_VERSION},'
+    yield from _members(section(limit, before), limit)
+    yield "}\n"
 
 
-def _page(page: SectionPage, limit: int) -> dict[str, object]:
-    more = len(page.rows) == limit
-    following = page.rows[-1]["number"] if more else None
-    return {"total": page.total, "rows": page.rows, "next": following}
+def _members(page: SectionPage, limit: int) -> Iterator[str]:
+    """Yield the members of a page's JSON object, row by row: some are converted only then."""
+    yield f'"total":{page.total},"rows":['
+    following = None
+    for at, row in enumerate(page.rows):
+        yield f",{_json(row)}" if at else _json(row)
+        following = row["number"]
+    yield f'],"next":{_json(following if len(page.rows) == limit else None)}'
 
 
 def _family(family: Family) -> dict[str, object]:

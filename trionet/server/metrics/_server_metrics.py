@@ -45,7 +45,18 @@ from .._request_channel import Request
 from .._socket_server import SocketServer
 from ..quotas._connection_limits import UNLIMITED
 from ..quotas._connection_quotas import ConnectionQuotas, ListenerQuota
-from ._snapshot_sections import NS, Section, closed_page, connections_page, log_page, software_of
+from ._request_tap import RequestTap
+from ._snapshot_sections import (
+    NS,
+    Section,
+    Stream,
+    channels_summary,
+    closed_page,
+    connections_page,
+    log_page,
+    software_of,
+)
+from ._task_section import TaskSection
 
 CONNECTIONS_CLOSED = Metric(
     "trionet_connections_closed_total",
@@ -471,11 +482,28 @@ def server_sections(
     }
 
 
+def server_streams(
+    server: SocketServer,
+    name_of: Callable[[Request], str | None] = lambda request: None,  # noqa: ARG005
+) -> dict[str, Stream]:
+    """Return the lists of a server that are only made on request, by name.
+
+    Args:
+        server: the server.
+        name_of: returns the name of a request; None if unknown.
+    """
+    tasks = TaskSection()
+    return {
+        "requests": RequestTap(server.recording, name_of).section,
+        "tasks": lambda parameters: tasks.page,  # noqa: ARG005 - all of them
+    }
+
+
 def server_state(server: SocketServer, requests: RequestSource) -> dict[str, object]:
     """Return the state summary in a server's snapshot.
 
-    The summary contains the listeners, queue sizes, close reasons, totals of the server and of each
-    processor since the start, quotas, and requests by API.
+    The summary contains the listeners, queue sizes, channels by phase, close reasons, totals of the
+    server and of each processor since the start, quotas, and requests by API.
     """
     statistics = server.statistics()
     return {
@@ -490,6 +518,7 @@ def server_state(server: SocketServer, requests: RequestSource) -> dict[str, obj
             **{name: getattr(statistics, name) for name in _TOTALS},
             "connections_closed": sum(statistics.closed.values()),
         },
+        "channels": channels_summary(server.processors),
         "processors": [_processor_row(each.counts) for each in server.processors],
         "quotas": list(quota_rows(server.quotas, trio.current_time())),
         "apis": api_totals(requests),

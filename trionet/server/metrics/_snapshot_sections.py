@@ -7,7 +7,10 @@ row, so that new rows do not shift rows between pages.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Final
 
 import attrs
 import trio
@@ -33,15 +36,22 @@ class SectionPage:
 
     Attributes:
         total: the number of rows in the section.
-        rows: the rows of this page, newest first.
+        rows: the rows of this page, newest first; costly ones are converted when they are read.
     """
 
     total: int
-    rows: list[Row]
+    rows: Sequence[Row]
 
 
 Section = Callable[[int, int | None], SectionPage]
 """``(count_max, before) -> page``: rows with a number below ``before``, or the newest rows."""
+
+Stream = Callable[[Mapping[str, str]], Section]
+"""``(parameters) -> section``: a list that costs something from a request for it on, for a while.
+
+It is about what the parameters name, and raises
+:class:`~trionet.server.metrics._http_exchange.Refused` if they name nothing.
+"""
 
 
 def connections_page(
@@ -69,6 +79,42 @@ def connections_page(
         wanted = channels[max(0, end - count_max + len(rows)) : end]
         rows += [_connection_row(channel, processor, now, name_of) for channel in reversed(wanted)]
     return SectionPage(sum(len(processor.selector.channels) for processor in found), rows)
+
+
+#: The maximum number of channels that a summary examines, a few milliseconds of work.
+CHANNELS_EXAMINED_MAX: Final = 1_000
+
+
+def channels_summary(processors: Iterable[Processor]) -> dict[str, object]:
+    """Count the open channels by what they do or wait for.
+
+    Args:
+        processors: the current processors.
+
+    Returns:
+        The number of open channels as ``total``, and of those that were examined as ``examined``:
+        with thousands, the rest would hold up the loop. Of these, the number of ``muted`` ones, the
+        number of frames in them that are ``staged``, the number of channels ``with_staged`` frames,
+        and the number of channels in each phase as ``phases``.
+    """
+    total = muted = staged = with_staged = 0
+    phases: Counter[str] = Counter()
+    for processor in processors:
+        channels = processor.selector.channels
+        for channel in islice(channels, max(0, CHANNELS_EXAMINED_MAX - total)):
+            phases[phase_of(channel, processor.selector)] += 1
+            muted += channel.muting.is_muted
+            staged += len(channel.staged)
+            with_staged += bool(channel.staged)
+        total += len(channels)
+    return {
+        "total": total,
+        "examined": phases.total(),
+        "muted": muted,
+        "staged": staged,
+        "with_staged": with_staged,
+        "phases": {str(phase): count for phase, count in phases.items()},
+    }
 
 
 def software_of(channel: Channel) -> tuple[str, str]:

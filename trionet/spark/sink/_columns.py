@@ -21,7 +21,7 @@ import pyarrow as pa
 from ...client.producer.batching._topic_queues import murmur2
 from ...errors import LocalProtocolError, TrionetError
 from ...protocol.records._types import EncodedRecords, Headers
-from ...protocol.records.columnar._arrow_encoder import ArrowColumns, encode_arrow
+from ...protocol.records.columnar._arrow_encoder import ArrowColumns, encode_groups
 from ._schema import COLUMN_TYPES, SinkColumnsError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def partitions_of(keys: Any, partitions: int) -> NDArray[np.int64]:
     for row in np.flatnonzero(lengths > _LENGTH_MAX).tolist():
         start = int(starts[row])
         hashes[row] = murmur2(data[start : start + int(lengths[row])].tobytes())
-    return (hashes & np.uint32(0x7FFF_FFFF)).astype(np.int64) % partitions
+    return ((hashes & np.uint32(0x7FFF_FFFF)) % np.uint32(partitions)).astype(np.int64)
 
 
 def _spans(column: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
@@ -140,13 +140,11 @@ class EncodedRows:
 
     Attributes:
         topic: the topic of the rows.
-        partition: the partition; None to choose one for each batch, by load.
-        batches: the encoded rows.
+        batches: the partition and the rows of each batch; None to choose a partition by load.
     """
 
     topic: str
-    partition: int | None
-    batches: list[EncodedRecords]
+    batches: list[tuple[int | None, EncodedRecords]]
 
 
 @attrs.frozen
@@ -192,12 +190,14 @@ def rows_of(
             yield from rows_of(half, topic, key_partitions, batch_bytes)
         return
     for name, columns in _of_topics(batch, topic):
-        for partition, part in _by_partition(columns.pop("partition", None)):
-            rows = _take(columns, part)
-            if partition is None and not _is_all_null(rows.get("key")):
-                yield from _by_key(name, rows, key_partitions, batch_bytes)
-            else:
-                yield _rows_of_partition(name, partition, rows, batch_bytes)
+        for numbers, places in _by_partition(columns.pop("partition", None)):
+            rows = _take(columns, places)
+            if numbers is None and not _is_all_null(rows.get("key")):
+                numbers = _partitions_by_key(name, rows["key"], key_partitions)
+                if numbers is None:
+                    yield _rows(name, None, rows)
+                    continue
+            yield from _of_partitions(name, numbers, rows, batch_bytes)
 
 
 def _halves(batch: Batch) -> tuple[Batch, Batch]:
@@ -249,8 +249,8 @@ def _by_topic(
         yield name, np.flatnonzero(codes == code)
 
 
-def _by_partition(column: Column | None) -> Iterator[tuple[int | None, Numbers | None]]:
-    """Yield each partition of a topic with the indices of its rows; None stands for all rows.
+def _by_partition(column: Column | None) -> Iterator[tuple[Numbers | None, Numbers | None]]:
+    """Yield the partitions of rows, and their indices; None stands for no partitions, or all rows.
 
     A row without a partition may be written to any partition. A batch that has rows with and
     without a partition is therefore split into runs in row order. Otherwise, a row could overtake
@@ -266,47 +266,72 @@ def _by_partition(column: Column | None) -> Iterator[tuple[int | None, Numbers |
             " more, or null"
         )
     if not column.null_count:
-        different = np.unique(numbers)
-        for number in different.tolist():
-            yield number, None if len(different) == 1 else np.flatnonzero(numbers == number)
+        yield numbers, None
         return
     starts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
     for start, stop in pairwise(starts):
-        number = int(numbers[start])
-        yield None if number < 0 else number, np.arange(start, stop)
+        yield None if numbers[start] < 0 else numbers[start:stop], np.arange(start, stop)
 
 
-def _by_key(
-    topic: str,
-    columns: Mapping[str, Column],
-    key_partitions: Callable[[str], int],
-    batch_bytes: int,
-) -> Iterator[Rows | EncodedRows]:
-    """Yield the rows by the partition of their key.
+def _partitions_by_key(
+    topic: str, keys: Column, key_partitions: Callable[[str], int]
+) -> Numbers | None:
+    """Return the partition of each key; None to leave the choice to the producer.
 
-    If some rows have no key, or if each partition has few rows, the producer chooses the
-    partitions, because a row without a key may share its partition with any other row.
+    That is the case if some rows have no key, or if each partition has few rows, because a row
+    without a key may share its partition with any other row.
     """
-    keys = columns["key"]
     # Looking up the number of partitions costs as much as some hundred rows: not worth it for a
     # batch with a few rows for each of many topics.
     is_small = keys.null_count or len(keys) < ROWS_OF_PARTITION_MIN
     partitions = 0 if is_small else key_partitions(topic)
     if not partitions or len(keys) < partitions * ROWS_OF_PARTITION_MIN:
-        yield _rows(topic, None, columns)
-        return
-    if partitions == 1:
-        yield _rows_of_partition(topic, 0, columns, batch_bytes)
-        return
-    numbers = partitions_of(keys, partitions)
+        return None
+    return np.zeros(len(keys), np.int64) if partitions == 1 else partitions_of(keys, partitions)
+
+
+def _of_partitions(
+    topic: str, numbers: Numbers | None, columns: Mapping[str, Column], batch_bytes: int
+) -> Iterator[Rows | EncodedRows]:
+    """Yield the rows of each partition; of those that have many, encoded."""
+    many: list[tuple[int | None, Numbers]] = []
+    for partition, places in _groups(numbers, len(columns["value"])):
+        if len(places) < ENCODED_ROWS_MIN:
+            yield _rows(topic, partition, _take(columns, places))
+        else:
+            many.append((partition, places))
+    if many:
+        yield _encoded(topic, many, columns, batch_bytes)
+
+
+def _groups(numbers: Numbers | None, rows: int) -> list[tuple[int | None, Numbers]]:
+    """Return each partition with the indices of its rows, in order."""
+    if numbers is None or numbers.min() == numbers.max():
+        return [(None if numbers is None else int(numbers[0]), np.arange(rows))]
     # Stable, to keep the order of rows; a radix sort, faster for a narrower type.
-    order = numbers.astype(np.min_scalar_type(partitions)).argsort(kind="stable")
-    ordered = _take(columns, order)
-    starts = np.searchsorted(numbers[order], np.arange(partitions + 1)).tolist()
-    for number, (start, stop) in enumerate(pairwise(starts)):
-        if stop > start:
-            part = {name: column.slice(start, stop - start) for name, column in ordered.items()}
-            yield _rows_of_partition(topic, number, part, batch_bytes)
+    narrow = numbers.astype(np.min_scalar_type(numbers.max()))
+    order = narrow.argsort(kind="stable")
+    ordered = narrow[order]
+    starts = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist()]
+    names = ordered[starts].tolist()
+    return list(zip(names, np.split(order, starts[1:]), strict=True))
+
+
+def _encoded(
+    topic: str,
+    groups: Sequence[tuple[int | None, Numbers]],
+    columns: Mapping[str, Column],
+    batch_bytes: int,
+) -> EncodedRows:
+    kept = {name: None if _is_all_null(each) else each for name, each in columns.items()}
+    arrow = ArrowColumns(columns["value"], kept.get("key"), kept.get("headers"))
+    order = np.concatenate([places for _, places in groups])
+    counts = [len(places) for _, places in groups]
+    try:
+        batches = encode_groups(arrow, order, counts, batch_bytes)
+        return EncodedRows(topic, [(groups[number][0], each) for number, each in batches])
+    except LocalProtocolError:
+        raise SinkColumnsError(_NO_NAME) from None
 
 
 def _take(columns: Mapping[str, Column], places: Numbers | None) -> Mapping[str, Column]:
@@ -314,23 +339,6 @@ def _take(columns: Mapping[str, Column], places: Numbers | None) -> Mapping[str,
         return columns
     indices = pa.array(places)
     return {name: column.take(indices) for name, column in columns.items()}
-
-
-def _rows_of_partition(
-    topic: str,
-    partition: int | None,
-    columns: Mapping[str, Column],
-    batch_bytes: int,
-) -> Rows | EncodedRows:
-    """Encode rows that need no choice of a partition for each, if they are many."""
-    if len(columns["value"]) < ENCODED_ROWS_MIN:
-        return _rows(topic, partition, columns)
-    kept = {name: None if _is_all_null(each) else each for name, each in columns.items()}
-    arrow = ArrowColumns(columns["value"], kept.get("key"), kept.get("headers"))
-    try:
-        return EncodedRows(topic, partition, list(encode_arrow(arrow, batch_bytes)))
-    except LocalProtocolError:
-        raise SinkColumnsError(_NO_NAME) from None
 
 
 def _rows(topic: str, partition: int | None, columns: Mapping[str, Column]) -> Rows:

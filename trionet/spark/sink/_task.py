@@ -119,7 +119,7 @@ class SinkTask:
             for rows in parts:
                 if isinstance(rows, EncodedRows):
                     enqueue = shared.producer._enqueue_encoded  # noqa: SLF001 -- not for users
-                    deliveries = await enqueue(rows.topic, rows.batches, partition=rows.partition)
+                    deliveries = await enqueue(rows.topic, rows.batches)
                 else:
                     deliveries = await shared.producer.enqueue_batch(
                         rows.topic,

@@ -34,7 +34,7 @@ from ...net._selector import Selector
 from ...net.wire._close_reason import CloseReason
 from ...protocol import api_keys
 from ...server._processor import Processor
-from .._internals import InLoop
+from .._internals import InLoop, call_directly
 from .._names import ApiName, ErrorName, error_code
 from .._seen_requests import Fault, SeenRequest, Which, api_keys_of
 from ._fault_actions import (
@@ -59,6 +59,8 @@ from ._response_errors import response_class
 Apis = ApiName | tuple[ApiName, ...] | list[ApiName] | None
 """One API, several, or None for all."""
 
+#: The maximum of the field, an INT32.
+THROTTLE_MS_MAX: Final = 2**31 - 1
 # The APIs that a group coordinator handles.
 _GROUP_APIS: Final = (
     "OffsetCommit",
@@ -126,14 +128,19 @@ class Faults:
     Args:
         interception: applies the faults to requests.
         in_loop: runs a function in the brokers' loop.
+        is_inside: whether this object, but not its faults, is used only in the brokers' loop.
     """
 
-    def __init__(self, interception: Interception, in_loop: InLoop) -> None:
+    def __init__(
+        self, interception: Interception, in_loop: InLoop, *, is_inside: bool = False
+    ) -> None:
         self._internals = interception.internals
         self._seen = interception.seen
         self._clients = interception.clients
         self._rules = interception.faults
-        self._in_loop = in_loop
+        self._add_rule = interception.add
+        self._in_loop = call_directly if is_inside else in_loop
+        self._in_loop_of_faults = in_loop
 
     # Faults of requests.
 
@@ -295,10 +302,12 @@ class Faults:
 
         Raises:
             ValueError: the API is unknown or unsupported, its responses have no throttle time, or
-                ``throttle_ms`` is negative.
+                ``throttle_ms`` is out of range.
         """
-        if throttle_ms < 0:
-            raise ValueError(f"invalid throttle_ms={throttle_ms}; it must be 0 or more")
+        if not 0 <= throttle_ms <= THROTTLE_MS_MAX:
+            raise ValueError(
+                f"invalid throttle_ms={throttle_ms}; it must be 0 to {THROTTLE_MS_MAX}"
+            )
         for key in api_keys_of(apis):
             if "throttle_time_ms" not in response_class(key).__slots__:
                 raise ValueError(f"responses of {api_keys.name_of(key)} have no throttle_time_ms")
@@ -549,17 +558,16 @@ class Faults:
         check_timing(times, skip, delay)
         fault = Fault(
             which,
-            str(action),
+            _described(action, delay),
             times,
             until,
             self._seen,
             self._internals,
-            self._in_loop,
+            self._in_loop_of_faults,
             on_remove,
             trio.lowlevel.current_clock().current_time,
         )
-        rules = (rule for rule in self._rules if not rule.fault.is_done)
-        self._rules[:] = [*rules, FaultRule(fault, action, skip, delay)]
+        self._add_rule(FaultRule(fault, action, skip, delay))
         return fault
 
     def _stop_reading(self, which: Which) -> Callable[[], None]:
@@ -601,3 +609,11 @@ class Faults:
             if which.connection in (None, channel.id)
             and which.client_id in (None, self._clients.get(channel.id))
         ]
+
+
+def _described(action: Action, delay: float) -> str:
+    """Describe what is done to requests, in words."""
+    if not delay:
+        return str(action)
+    held = "hold" if delay == FOREVER else f"delay for {delay:g} s"
+    return held if type(action) is Continue else f"{held}, then {action}"

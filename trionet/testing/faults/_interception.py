@@ -56,6 +56,17 @@ class FaultRule:
         request.faults = (*request.faults, fault)
         return True
 
+    @property
+    def is_holding(self) -> bool:
+        """Whether requests may be held that proceed when the fault is removed."""
+        fault = self.fault
+        return self.delay == FOREVER and not fault.is_removed and fault.error is None
+
+    @property
+    def is_in_effect(self) -> bool:
+        """Whether the fault applies to further requests, or holds some."""
+        return self.is_holding or not self.fault.is_over
+
     async def act(self, exchange: Exchange) -> None:
         """Apply the fault to an intercepted call."""
         which = self.fault.which
@@ -98,6 +109,10 @@ def check_timing(times: int | None, skip: int, delay: float) -> None:
 CLIENTS_SWEPT_AT: Final = 1000
 
 
+#: How many faults are remembered; more if they are all still in effect.
+INJECTED_MAX: Final = 50
+
+
 class Interception:
     """Intercepts requests on their way to a broker's APIs.
 
@@ -112,6 +127,8 @@ class Interception:
         seen: the requests received.
         faults: the faults, in the order in which they were added.
         clients: the most recent client id on each connection, keyed by connection id.
+        injected: the last faults that were added, with their numbers, also those that are over.
+            None is forgotten that is still in effect.
     """
 
     def __init__(self, internals: BrokerInternals) -> None:
@@ -119,6 +136,7 @@ class Interception:
         self.seen: SeenRequests = SeenRequests()
         self.faults: list[FaultRule] = []
         self.clients: dict[str, str | None] = {}
+        self.injected: list[tuple[int, FaultRule]] = []
         self._clients_max = CLIENTS_SWEPT_AT
         if any(node.apis.interceptor is not None for node in internals.nodes):
             raise LocalProtocolError(
@@ -129,6 +147,16 @@ class Interception:
             node.state.groups.on_change = internals.changed
         internals.cluster.group_store.on_end = internals.changed
         internals.cluster.transactions.on_change = internals.changed
+
+    def add(self, rule: FaultRule) -> None:
+        """Apply a fault from now on, and forget those that are done."""
+        self.faults[:] = [each for each in self.faults if not each.fault.is_done]
+        self.faults.append(rule)
+        self.injected.append((self.injected[-1][0] + 1 if self.injected else 1, rule))
+        if len(self.injected) > INJECTED_MAX:
+            over = (place for place, (_, each) in enumerate(self.injected) if not each.is_in_effect)
+            if (oldest := next(over, None)) is not None:
+                del self.injected[oldest]
 
     async def _intercept(
         self, node: NodeInternals, message: Message, call: Call, handle: Handle

@@ -144,7 +144,9 @@ class MemoryTransport:
         self.read: Callable[[int], bytes] = sock.recv
         self.read_into: Callable[[memoryview], int] = sock.recv_into
         self.write: Callable[[Buffer], int] = sock.send
-        self.write_gathered: Callable[[list[Buffer]], int] = sock.sendmsg
+
+    def write_gathered(self, buffers: list[Buffer], _has_more: bool = False, /) -> int:
+        return self._socket.sendmsg(buffers)
 
     def send_file(self, file_range: FileRange, /) -> int:
         count = min(file_range.count, _FILE_COPY_BYTES)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import trionet
@@ -81,3 +83,22 @@ async def test_id_that_is_none_is_refused(admin: Admin, text: str) -> None:
 async def test_topic_that_is_named_twice_is_refused(admin: Admin) -> None:
     with pytest.raises(ValueError, match="duplicate topic 'orders'"):
         await admin.create_topics(["orders", NewTopic("orders", 3)])
+
+
+new: Any = NewTopic
+
+
+@pytest.mark.parametrize(
+    ("topics", "text"),
+    [
+        ({"orders": 3}, r"a list of names and NewTopics, such as \[NewTopic\('orders', 3\)\], not"),
+        ([new("t", "3")], "the number of partitions of topic t must be int, not str: '3'"),
+        ([new("t", 3, 1.0)], "the replication factor of topic t must be int, not float"),
+        ([new(3)], "the name of a topic must be str, not 3"),
+    ],
+)
+async def test_what_is_no_new_topic_is_said(admin: Admin, topics: Any, text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        await admin.create_topics(topics)
+
+    assert {} == await admin.list_topics()

@@ -117,6 +117,69 @@ def test_gaps_of_compaction_are_kept() -> None:
     assert [2, 3, 10, 11] == [each.offset for each in chunk.records]
 
 
+# Where reading stops.
+
+
+def stopping(records: bytes, stop: int, offset: int = 0, **options: Any) -> CompletedFetch:
+    fetch = fetched(records, offset, **options)
+    fetch.state.stop_offset = stop
+    return fetch
+
+
+@pytest.mark.parametrize("stop", range(1, 9))
+def test_reading_stops_at_an_offset_within_a_batch_or_between_batches(stop: int) -> None:
+    fetch = stopping(sent(0, 3) + sent(3, 4), stop)
+
+    assert list(range(min(stop, 7))) == offsets(fetch, 1)
+    assert min(stop, 7) == fetch.position.offset
+
+
+@pytest.mark.parametrize("stop", [4, 7, 10])
+def test_reading_stops_among_offsets_that_compaction_removed(stop: int) -> None:
+    fetch = stopping(sent(2, 2) + sent(10, 2), stop)
+
+    assert [2, 3] == offsets(fetch)
+    assert stop == fetch.position.offset
+
+
+def test_reading_stops_in_a_batch_that_compaction_emptied() -> None:
+    fetch = stopping(sent(0, 2, last_offset_delta=9), 7, 5)
+
+    assert [] == offsets(fetch)
+    assert FetchPosition(7, 3) == fetch.position
+
+
+def test_reading_stops_after_a_marker() -> None:
+    records = in_transaction(0, 2, 7) + marker(2, 7, is_commit=True) + sent(3, 2)
+
+    fetch = stopping(records, 3)
+
+    assert [0, 1] == offsets(fetch)
+    assert 3 == fetch.position.offset
+
+
+@given(
+    gaps=st.lists(st.tuples(st.integers(0, 5), st.integers(1, 4)), min_size=1, max_size=6),
+    start=st.integers(0, 30),
+    length=st.integers(1, 30),
+    wanted=st.integers(1, 20),
+)
+def test_what_is_read_are_the_records_from_the_start_to_the_stop(
+    gaps: list[tuple[int, int]], start: int, length: int, wanted: int
+) -> None:
+    records, base = b"", 0
+    existing: list[int] = []
+    for gap, count in gaps:
+        base += gap
+        records += sent(base, count)
+        existing += range(base, base + count)
+        base += count
+    fetch = stopping(records, start + length, start)
+
+    assert [at for at in existing if start <= at < start + length] == offsets(fetch, wanted)
+    assert max(start, min(base, start + length)) == fetch.position.offset
+
+
 def test_offsets_of_every_part_of_a_large_batch_are_a_range() -> None:
     fetch = fetched(sent(0, 2 * DECODED_RECORDS_MAX))
     parts = [fetch.next_chunk(ANY) for _ in range(2)]

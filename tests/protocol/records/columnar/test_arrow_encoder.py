@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,10 +18,15 @@ from trionet.protocol.records._types import Headers
 
 pytest.importorskip("pyarrow", reason="pyarrow is of the extra `spark`")
 
+import numpy as np
 import pyarrow as pa
 
 from trionet.protocol.records.columnar._arrow_columns import HEADERS
-from trionet.protocol.records.columnar._arrow_encoder import ArrowColumns, encode_arrow
+from trionet.protocol.records.columnar._arrow_encoder import (
+    ArrowColumns,
+    encode_arrow,
+    encode_groups,
+)
 
 pytestmark = pytest.mark.usefixtures("each_implementation")
 
@@ -58,6 +64,33 @@ def test_batches_are_those_of_a_record_loop(
             assert builder.append(NOW, key if with_keys else None, value, pairs)
         assert b"".join(builder.chunks()) == each.body
         assert each.record_count == 1 or builder.size <= size_max
+
+
+@given(
+    st.lists(rows, max_size=4),
+    st.randoms(use_true_random=False),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([100, 10**6]),
+)
+def test_groups_are_encoded_as_if_each_were_alone(
+    groups: list[list[Row]], rng: random.Random, with_keys: bool, with_headers: bool, size_max: int
+) -> None:
+    """Wherever in the columns their records are."""
+    places = [(group, number) for group, each in enumerate(groups) for number in range(len(each))]
+    at = [*range(len(places) + 3)]  # more records than are asked for
+    rng.shuffle(at)
+    scattered: list[Row] = [(b"not", b"asked", ())] * len(at)
+    for (group, number), place in zip(places, at, strict=False):
+        scattered[place] = groups[group][number]
+    columns = columns_of(scattered, with_keys=with_keys, with_headers=with_headers)
+    order = np.array(at[: len(places)], np.int64)
+
+    found = [*encode_groups(columns, order, [len(each) for each in groups], size_max)]
+
+    for group, each in enumerate(groups):
+        alone = columns_of(each, with_keys=with_keys, with_headers=with_headers)
+        assert [*encode_arrow(alone, size_max)] == [batch for at, batch in found if at == group]
 
 
 @pytest.mark.parametrize("size", [0, 1, 63, 64, 8_191, 8_192, 1_100_000])

@@ -20,7 +20,6 @@ import contextlib
 import errno
 import os
 import shutil
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -32,6 +31,7 @@ from ...._util._descriptors import (
     descriptor_limit,
     lock_descriptor,
     sync_descriptor,
+    sync_folder,
     unlock_descriptor,
 )
 from ....errors import ConfigError
@@ -413,11 +413,8 @@ class FolderDirectory:
             log_file(self._open(name, os.O_RDWR)).sync()
 
     def sync(self) -> None:
-        if sys.platform == "win32":
-            return  # NTFS journals names, and a directory cannot be opened for syncing there
-        folder = LogFile(os.open(self.path, os.O_RDONLY | _BINARY))
         with _with_filename(self.path):
-            os.fsync(folder.fileno())
+            sync_folder(self.path)
 
     def folder(self, name: str) -> FolderDirectory:
         inner = FolderDirectory.__new__(FolderDirectory)

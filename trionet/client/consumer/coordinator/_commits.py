@@ -17,7 +17,7 @@ from ..records._chunk import NO_EPOCH, FetchPosition
 from ..state._partition_state import PartitionState
 from ..state._subscription_state import SubscriptionState
 from ._classic_member import ClassicMember, Generation, GroupSettings
-from ._committed_offsets import CommittedOffsets
+from ._committed_offsets import CommittedOffsets, never
 
 LOGGER: Final = logging.getLogger(__name__)
 
@@ -50,10 +50,20 @@ class Commits:
         self._committing = trio.Lock()
         self._settled: dict[TopicPartition, tuple[PartitionState, OffsetAndMetadata]] = {}
 
-    async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None) -> None:
+    async def commit(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata] | None,
+        *,
+        omits_gone: bool = False,
+    ) -> None:
         """Commit these offsets, or if None, the positions after all records returned so far.
 
         See :meth:`.CommittedOffsets.commit`.
+
+        Args:
+            offsets: the offset to commit for each partition.
+            omits_gone: whether to omit partitions that no longer exist. By default they are
+                committed like the others, so that a user who commits gets the error.
         """
         if offsets is None:
             offsets = committable(self._subscription.assignment.positions())
@@ -64,7 +74,8 @@ class Commits:
         # The current record may be included: no auto-commit must go back to before it.
         finished = self._finished()
         async with self._committing:
-            await self._offsets.commit(offsets, generation)
+            is_gone = self._is_gone if omits_gone else never
+            await self._offsets.commit(offsets, generation, is_gone=is_gone)
             self._settled.update((each, finished[each]) for each in offsets if each in finished)
 
     async def commit_finished(self) -> None:

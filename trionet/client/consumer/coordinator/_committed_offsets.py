@@ -159,7 +159,7 @@ def fetched(response: OffsetFetchResponse) -> dict[TopicPartition, OffsetAndMeta
     return offsets
 
 
-def _never(_: TopicPartition) -> bool:
+def never(_: TopicPartition) -> bool:
     return False
 
 
@@ -193,7 +193,7 @@ class CommittedOffsets:
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         generation: Generation,
         *,
-        is_gone: Callable[[TopicPartition], bool] = _never,
+        is_gone: Callable[[TopicPartition], bool] = never,
     ) -> None:
         """Commit offsets, retrying after transient errors. Calls must not overlap.
 
@@ -349,9 +349,11 @@ class CommittedOffsets:
                 await trio.sleep(self._settings.retry.seconds(failures, self._rng))
         if last is not None:
             raise last
-        problem = self._finder.connection_problem()
-        raise RequestTimedOutError(
+        problem = self._finder.client.connection_problem()
+        failure = RequestTimedOutError(
             f"group {self._settings.group_id}: no coordinator responded within"
             f" default.api.timeout.ms = {self._settings.api_timeout_seconds * 1000:.0f}"
             + (f": {problem}" if problem else "")
         )
+        failure.__cause__ = self._finder.client.connection_error()
+        raise failure

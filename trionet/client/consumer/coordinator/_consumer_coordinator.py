@@ -14,6 +14,7 @@ with KIP-848, where the broker computes assignments.
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
@@ -37,7 +38,12 @@ from ._loop_watchdog import watching_loop
 from ._membership import Membership
 from ._rebalance_steps import RebalanceListenerInvoker, RebalanceSteps
 
+LOGGER: Final = logging.getLogger(__name__)
+
 _CLOSED: Final = "the consumer is closed"
+#: How long the last commit waits while no broker can be reached. A broker that restarts has a
+#: chance, and a program that ends because its cluster is gone does not appear to hang.
+UNREACHED_SECONDS: Final = 5.0
 
 
 class ConsumerCoordinator:
@@ -229,16 +235,19 @@ class ConsumerCoordinator:
     # Offsets.
 
     async def commit(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
+        *,
+        omits_gone: bool = False,
     ) -> None:
         """Commit offsets, by default the positions after all records returned so far.
 
-        See :meth:`.CommittedOffsets.commit`.
+        See :meth:`.Commits.commit`.
         """
         if isinstance(self._failure, FencedInstanceIdError):
             raise again(self._failure)
         self._prefetch.forget()
-        await self._commits.commit(offsets)
+        await self._commits.commit(offsets, omits_gone=omits_gone)
 
     async def committed(
         self, partitions: Iterable[TopicPartition]
@@ -252,7 +261,8 @@ class ConsumerCoordinator:
         """Commit finished records, call ``on_revoked`` or ``on_lost``, and leave the group.
 
         The time limit is ``close_timeout_seconds``, or ``cancelled_close_timeout_seconds`` if the
-        block did not end normally or the caller is cancelled in the meantime.
+        block did not end normally or the caller is cancelled in the meantime. The commit waits at
+        most :data:`UNREACHED_SECONDS` for brokers none of which can be reached.
 
         Args:
             is_normal: whether the user's block ended normally, in which case the current record
@@ -296,7 +306,7 @@ class ConsumerCoordinator:
 
     async def _give_up_and_leave(self, reason: str, limit: trio.CancelScope | None) -> None:
         with trio.move_on_after(self._settings.api_timeout_seconds):
-            await self._commits.commit_finished()
+            await self._commit_last()
         if not self._subscription.is_group_managed:
             return
         assigned = self._subscription.assignment.partitions
@@ -316,6 +326,23 @@ class ConsumerCoordinator:
                 ):
                     await self._membership.leave(reason)
                 self._steps.clear()
+
+    async def _commit_last(self) -> None:
+        with trio.move_on_after(UNREACHED_SECONDS) as patience:
+            await self._commits.commit_finished()
+        if not patience.cancelled_caught:
+            return
+        _, is_connected = self._client.least_loaded_node(trio.current_time())
+        problem = self._client.connection_problem()
+        if is_connected or not problem:
+            await self._commits.commit_finished()
+            return
+        LOGGER.warning(
+            "group %s: the offsets of the last records were not committed, so they will be read"
+            " again: %s",
+            self._settings.group_id,
+            problem,
+        )
 
     async def _give_up_all(self, assigned: frozenset[TopicPartition]) -> None:
         await trio.lowlevel.checkpoint_if_cancelled()

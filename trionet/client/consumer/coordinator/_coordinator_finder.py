@@ -38,19 +38,16 @@ class CoordinatorFinder:
         rng: jitters backoffs.
 
     Attributes:
+        client: see the argument.
         node: the coordinator; None if it is unknown.
     """
 
     def __init__(self, client: KafkaClient, settings: GroupSettings, rng: random.Random) -> None:
-        self._client = client
+        self.client = client
         self._settings = settings
         self._rng = rng
         self._finding = trio.Lock()
         self.node: Node | None = None
-
-    def connection_problem(self) -> str:
-        """See :meth:`.NetworkClient.connection_problem`."""
-        return self._client.connection_problem()
 
     async def find(self) -> Node:
         """Find the coordinator, retrying until it is found.
@@ -74,7 +71,7 @@ class CoordinatorFinder:
             return node
 
     async def _find_once(self) -> Node | None:
-        node = await until_any_ready(self._client)
+        node = await until_any_ready(self.client)
         group_id = self._settings.group_id
 
         def body(version: int) -> Message:
@@ -129,7 +126,7 @@ class CoordinatorFinder:
         version_max: int | None = None,
         timeout_seconds: float | None = None,
     ) -> Any:
-        client = self._client
+        client = self.client
         if not client.ready(node):
             await client.until_ready(node)
         versions = client.versions(node)
@@ -147,9 +144,9 @@ class CoordinatorFinder:
             return
         LOGGER.info("group %s: lost coordinator %s: %s", self._settings.group_id, node, reason)
         self.node = None
-        self._client.disconnect(node)
+        self.client.disconnect(node)
 
     def drop_connection(self) -> None:
         """Close the connection to the coordinator, so that its in-flight requests fail."""
         if self.node is not None:
-            self._client.disconnect(self.node)
+            self.client.disconnect(self.node)

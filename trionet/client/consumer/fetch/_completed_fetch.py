@@ -143,10 +143,17 @@ class CompletedFetch:
         except CorruptRecordError:
             if found is None:
                 raise
-        if found is None:
+        columns = None if found is None else found.columns
+        stop = self.state.stop_offset
+        if stop is not None and self.position.offset > stop:
+            # Not past the stop offset: a reader that continues there must miss nothing.
+            self.position = FetchPosition(stop, self.position.epoch)
+            if columns is not None:
+                columns = sliced(columns, 0, bisect_left(columns.offsets, stop))
+        if found is None or columns is None or not columns.offsets:
             return None
         self.chunk = Chunk(
-            self.name, found.columns, found.timestamp_type, found.epoch, start, self.position
+            self.name, columns, found.timestamp_type, found.epoch, start, self.position
         )
         return self.chunk
 

@@ -58,7 +58,7 @@ class FetchBuffer:
     """A queue of completed fetches.
 
     When :meth:`next_chunk` reaches a fetch, it drops the fetch if the partition was revoked or its
-    position has moved, and skips it if the partition is paused.
+    position has moved or has reached its stop offset, and skips it if the partition is paused.
 
     Args:
         hooks: notified of decoded records.
@@ -94,7 +94,7 @@ class FetchBuffer:
         index = 0
         while index < len(self._fetches):
             fetch = self._fetches[index]
-            if not fetch.is_current:
+            if not fetch.is_current or fetch.state.is_stopped:
                 del self._fetches[index]
             elif not fetch.state.is_fetchable:
                 index += 1

@@ -195,6 +195,8 @@ class Fetcher:
                 continue
             if name in ends:
                 size, position = ends[name]
+                if state.stop_offset is not None and position.offset >= state.stop_offset:
+                    continue
                 # The records before a batch that is too large are handed out before its error.
                 if size >= self._settings.partition_bytes_max or state.is_fetched_alone:
                     full.add(node.id)

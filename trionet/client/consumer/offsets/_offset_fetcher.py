@@ -111,7 +111,7 @@ class OffsetFetcher:
                 failures += 1
         if len(found) < len(timestamps):
             missing = ", ".join(str(each) for each in timestamps if each not in found)
-            raise self._timed_out(f"the offsets of {missing}", last) from last
+            raise self._timed_out(f"the offsets of {missing}", last)
         return {
             each: None if found[each].offset == UNKNOWN_OFFSET else found[each]
             for each in timestamps
@@ -137,10 +137,12 @@ class OffsetFetcher:
 
     def _timed_out(self, what: str, last: TrionetError | None) -> CallTimedOutError:
         problem = self._client.connection_problem() or str(last or "no broker has responded")
-        return CallTimedOutError(
+        error = CallTimedOutError(
             f"could not look up {what} within default.api.timeout.ms ="
             f" {self._timeout_seconds * 1000:.0f}: {problem}"
         )
+        error.__cause__ = self._client.connection_error() or last
+        return error
 
     # Metadata.
 

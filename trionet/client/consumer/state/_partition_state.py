@@ -112,6 +112,8 @@ class PartitionState:
         is_paused: whether the user has paused the partition.
         is_revocation_pending: whether the partition is about to be revoked, in which case its
             records are not handed out.
+        stop_offset: the offset at which reading stops; None to read on forever.
+        stop_topic: the id of the topic to which the offset belongs; None if not known yet.
         jumps: how many times the fetched records were invalidated, for example by a seek, a reset
             or a validation.
         leader_epoch: the newest leader epoch for which the position is valid; -1 for none.
@@ -132,6 +134,8 @@ class PartitionState:
         self.strategy: ResetStrategy | None = None
         self.is_paused = False
         self.is_revocation_pending = False
+        self.stop_offset: int | None = None
+        self.stop_topic: bytes | None = None
         self.jumps = 0
         self.leader_epoch = NO_EPOCH
         self.retry_at = -math.inf
@@ -169,7 +173,22 @@ class PartitionState:
             self.state is FetchState.FETCHING
             and not self.is_paused
             and not self.is_revocation_pending
+            and (self.stop_offset is None or not self.is_stopped)
         )
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether reading has reached :attr:`stop_offset`."""
+        if self.stop_offset is None:
+            return False
+        position = self.position
+        return position is not None and position.offset >= self.stop_offset
+
+    def stop_at(self, offset: int) -> None:
+        """Stop reading at an offset, which may be before the records fetched so far."""
+        self.refetch()
+        self.stop_offset = offset
+        self.stop_topic = None
 
     def hand_out(self, records: Chunk) -> None:
         """Start handing out these records."""

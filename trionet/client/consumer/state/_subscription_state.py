@@ -297,6 +297,17 @@ class AssignedPartitions:
         self._state(partition).is_paused = False
         self.on_change()
 
+    def stop_at(self, partition: TopicPartition, offset: int) -> None:
+        """Stop reading a partition at an offset."""
+        self._state(partition).stop_at(offset)
+        self.on_change()
+
+    @property
+    def are_all_stopped(self) -> bool:
+        """Whether reading has stopped in every partition; False if none is assigned."""
+        states = self._states.values()
+        return bool(states) and all(state.is_stopped for state in states)
+
     @property
     def paused(self) -> frozenset[TopicPartition]:
         return frozenset(each for each, state in self._states.items() if state.is_paused)

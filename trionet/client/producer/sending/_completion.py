@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import trio
@@ -34,7 +34,7 @@ from ....protocol import error_codes
 from ..._api_errors import STALE_METADATA, api_error
 from ..._topic_partition import TopicPartition
 from ...network._cluster import NO_LEADER, Node
-from ...network._metadata import Metadata
+from ...network._kafka_client import KafkaClient
 from ...network._responses import ClientResponse
 from .._hooks import AcknowledgementHook
 from .._settings import ProducerSettings
@@ -71,11 +71,11 @@ class Completion:
 
     Args:
         queues: take batches back for a retry, and free their memory.
-        metadata: the cluster metadata, refreshed when it turns out to be stale.
+        client: provides the metadata, which is refreshed when it turns out to be stale, and knows
+            why a broker cannot be reached.
         transaction_manager: manages the sequence numbers; None without idempotence.
         settings: the settings of the producer.
         hook: called with the result of each batch.
-        connection_problem: returns why a broker cannot be reached; empty if no problem is known.
 
     Attributes:
         counters: the counters of records, batches and requests.
@@ -84,17 +84,16 @@ class Completion:
     def __init__(
         self,
         queues: BatchQueues,
-        metadata: Metadata,
+        client: KafkaClient,
         transaction_manager: TransactionManager | None,
         settings: ProducerSettings,
         hook: AcknowledgementHook,
-        connection_problem: Callable[[], str],
     ) -> None:
         self._hook = hook
-        self._connection_problem = connection_problem
+        self._client = client
         self.counters: SenderCounters = SenderCounters()
         self._queues = queues
-        self._metadata = metadata
+        self._metadata = client.metadata
         self._transaction_manager = transaction_manager
         self._timeout_seconds = settings.delivery_timeout_seconds
         self._retries = settings.retries
@@ -171,12 +170,13 @@ class Completion:
 
     def _fail_late(self, batch: ProducerBatch) -> None:
         last = self._last_errors.get(batch.topic_partition)
-        whys = [f"the last error was {last}" if last else "", self._connection_problem()]
+        whys = [f"the last error was {last}" if last else "", self._client.connection_problem()]
         error = DeliveryTimeoutError(
             f"no acknowledgement of {counted(batch.record_count, 'record')} for"
             f" {batch.topic_partition} within {self._timeout_seconds:g} s (delivery.timeout.ms)"
             + "".join(f"; {why}" for why in whys if why)
         )
+        error.__cause__ = self._client.connection_error()
         self._fail(batch, error)
 
     # Responses.

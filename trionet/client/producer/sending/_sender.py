@@ -29,7 +29,7 @@ from typing import Final
 import trio
 
 from ...._util._raising import again
-from ....errors import DeliveryAbortedError, TrionetError
+from ....errors import DeliveryAbortedError, DisconnectedError, TrionetError
 from ....protocol.messages.produce import ProduceRequest
 from ..._client_metrics import ClientStatistics
 from ..._topic_partition import TopicPartition
@@ -399,6 +399,14 @@ class Sender:
     def connection_problem(self) -> str:
         """See :meth:`.Producer.connection_problem`."""
         return self._client.connection_problem()
+
+    def connection_error(self) -> DisconnectedError | None:
+        """See :meth:`.KafkaClient.connection_error`."""
+        return self._client.connection_error()
+
+    def connection_refusal(self) -> str:
+        """See :meth:`.NetworkClient.connection_refusal`."""
+        return self._client.connection_refusal()
 
     # The half of a run that does not wait.
 

@@ -8,9 +8,13 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from .terminal._output import stdout
+from ..terminal._output import stdout
 
 _FILES: Final = re.compile(r"FILE|DIR|PATH|FOLDER|INPUT")
+#: The names to look up for a value, keyed by how it is called in the help text.
+_NAMES: Final = {"TOPIC": "topics", "GROUP": "groups", "VIEW": "views"}
+#: What creates a topic has no use for the names of those that exist.
+_NEW_NAMES: Final = ("topics", "create")
 
 
 class Value(NamedTuple):
@@ -19,10 +23,17 @@ class Value(NamedTuple):
     Attributes:
         choices: the allowed words; empty if any text is allowed.
         is_file: whether the value is the path of a file or directory.
+        names: the kind of names to look up: ``topics``, ``groups``, ``views``, or none.
     """
 
     choices: tuple[str, ...]
     is_file: bool
+    names: str = ""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is anything to offer."""
+        return bool(self.choices or self.is_file or self.names)
 
 
 class Option(NamedTuple):
@@ -67,19 +78,21 @@ def places(parser: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> Iter
             shown = action._choices_actions  # noqa: SLF001
             commands = {str(each.dest): _help(each) for each in shown}
         elif action.option_strings:
-            argument = None if action.nargs == 0 else _value(action)
+            argument = None if action.nargs == 0 else _value(action, words)
             options.append(Option(tuple(action.option_strings), _help(action), argument))
         else:
-            value = value or _value(action)
+            value = value or _value(action, words)
     yield Place(words, tuple(commands.items()), tuple(options), value)
     for name, each in below.items():
         yield from places(each, (*words, name))
 
 
-def _value(action: argparse.Action) -> Value:
+def _value(action: argparse.Action, words: tuple[str, ...]) -> Value:
     choices = tuple(map(str, action.choices)) if action.choices is not None else ()
-    metavar = action.metavar if isinstance(action.metavar, str) else ""
-    return Value(choices, _FILES.fullmatch(metavar) is not None)
+    metavar = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
+    kind = re.split(r"[\[:]", metavar, maxsplit=1)[0]  # TOPIC[:N,...] begins with a topic
+    names = "" if choices or words == _NEW_NAMES else _NAMES.get(kind, "")
+    return Value(choices, _FILES.fullmatch(metavar) is not None, names)
 
 
 def _help(action: argparse.Action) -> str:
@@ -146,7 +159,7 @@ class _Cases(NamedTuple):
         yield self.options(place)
         if place.commands:
             yield f"            else\n{self.commands(place)}"
-        elif place.value is not None and (place.value.choices or place.value.is_file):
+        elif place.value is not None and place.value.is_known:
             yield f"            else\n                {self.value(place.value)}\n"
         yield "            fi ;;\n"
 
@@ -180,6 +193,14 @@ _trionet_files() {
     COMPREPLY=($(compgen -f -- "$1"))
 }
 
+# Without compgen, which would expand what a name contains.
+_trionet_names() {
+    local name
+    while IFS= read -r name; do
+        [[ $name == "$2"* ]] && COMPREPLY+=("$(printf %q "$name")")
+    done < <("${COMP_WORDS[0]}" __complete "$1" "${COMP_LINE:0:COMP_POINT}" 2>/dev/null)
+}
+
 complete -F _trionet trionet
 """
 
@@ -195,6 +216,8 @@ def _bash_words(words: Iterable[str]) -> str:
 def _bash_value(value: Value) -> str:
     if value.choices:
         return _bash_words(value.choices)
+    if value.names:
+        return f'_trionet_names {value.names} "$current"'
     return '_trionet_files "$current"' if value.is_file else ":"
 
 
@@ -224,6 +247,12 @@ _ZSH_TAIL = """\
     esac
 }
 
+_trionet_names() {
+    local line="${(j: :)words[1,CURRENT]}"
+    local -a names=(${(f)"$("${(Q)words[1]}" __complete $1 "$line" 2>/dev/null)"})
+    compadd -a names
+}
+
 if [[ $funcstack[1] == _trionet ]]; then
     _trionet "$@"
 else
@@ -241,6 +270,8 @@ def _zsh_described(tag: str, words: Iterable[tuple[str, str]]) -> str:
 def _zsh_value(value: Value) -> str:
     if value.choices:
         return f"compadd -- {' '.join(map(shlex.quote, value.choices))}"
+    if value.names:
+        return f"_trionet_names {value.names}"
     return "_files" if value.is_file else "_message value"
 
 
@@ -270,6 +301,11 @@ function __trionet_at --description 'Whether the command line has these commands
     test "$argv" = "$at"
 end
 
+function __trionet_names
+    set -l words (commandline -opc)
+    $words[1] __complete $argv[1] (commandline -cp) 2>/dev/null
+end
+
 complete -c trionet -f
 """
 
@@ -286,7 +322,7 @@ def _fish_lines(place: Place) -> Iterator[str]:
         yield f"{here} -a {_fish_quoted(name)} -d {_fish_quoted(text)}\n"
     for option in place.options:
         yield f"{here}{_fish_option(option)} -d {_fish_quoted(option.help)}\n"
-    if place.value is not None and (place.value.choices or place.value.is_file):
+    if place.value is not None and place.value.is_known:
         yield f"{here}{_fish_value(place.value)}\n"
 
 
@@ -300,6 +336,8 @@ def _fish_option(option: Option) -> str:
 def _fish_value(value: Value) -> str:
     if value.choices:
         return f" -f -a {_fish_quoted(' '.join(value.choices))}"
+    if value.names:
+        return f" -f -a {_fish_quoted(f'(__trionet_names {value.names})')}"
     return " -F" if value.is_file else " -f"
 
 
@@ -325,7 +363,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     parser.description = (
         "Print a script that lets a shell complete commands, options and their values. It covers "
-        "the commands of this version; names of topics and groups are not looked up."
+        "the commands of this version. Names of topics and groups are looked up in the cluster of "
+        "the command line, for at most a second."
     )
     parser.epilog = _INSTALLATION
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -334,7 +373,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command and return the exit status."""
-    from .main import whole_parser
+    from ..main import whole_parser
 
     stdout().write(SHELLS[arguments.shell](list(places(whole_parser()))))
     return 0

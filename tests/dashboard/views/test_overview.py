@@ -1,0 +1,45 @@
+"""What the overview shows of channels."""
+
+from __future__ import annotations
+
+from support.dashboard_model import busy_model
+from support.shown import Shown
+from trionet.dashboard.model._model import Model
+from trionet.dashboard.model._rows import ChannelCounts
+
+
+def test_what_mutes_channels_is_counted_with_what_is_staged() -> None:
+    model = busy_model()
+    phases = {"idle": 5, "throttled": 1, "remote": 3}
+    model.channels = ChannelCounts(9, 9, 4, 6, 2, phases)
+
+    text = Shown(model, "overview", height=40).text
+
+    assert "remote 3   throttled 1   staged in 2 channels" in text
+    assert "muted channels" in text
+    assert "staged receives" in text
+
+
+def test_of_thousands_of_channels_some_are_examined_and_it_is_said_so() -> None:
+    model = busy_model()
+    model.channels = ChannelCounts(20_000, 1_000, 0, 0, 0, {"idle": 1_000})
+
+    assert "all idle   of the first 1,000" in Shown(model, "overview", height=40).text
+
+
+def test_the_busiest_channels_are_those_with_the_most_requests_a_second() -> None:
+    lines = Shown(busy_model(), "overview", height=40).text.splitlines()
+
+    [begin] = [n for n, line in enumerate(lines) if "Busiest channels" in line]
+    clients = [line.split()[1] for line in lines[begin + 2 : begin + 7]]
+    assert ["billing-6", "billing-13", "billing-20", "billing-27", "billing-5"] == clients
+
+
+def test_nothing_of_it_is_there_of_a_broker_that_does_not_report_it() -> None:
+    model = Model()
+    model.figures.put("topics", 1.0, 3)
+
+    text = Shown(model, "overview").text
+
+    assert "Muted" not in text
+    assert "Busiest" not in text

@@ -1,0 +1,159 @@
+"""Draws the details of the selected row where a screen has room beside or below the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+from rich.segment import Segment
+
+from ..drawing import _palette as palette
+from ..drawing._cells import Line, Pen
+from ..drawing._graphs import graph, samples
+from ..drawing._table import Column, exactly
+from ._view_state import ViewState
+
+if TYPE_CHECKING:
+    from ..model._model import Model
+
+#: The minimum width of the screen for details at the right, and their share of it.
+BESIDE_MIN: Final = 160
+BESIDE_SHARE: Final = 0.32
+#: The minimum size of the screen for details below the rows.
+BELOW_COLUMNS_MIN: Final = 100
+BELOW_LINES_MIN: Final = 20
+#: The share of the height that details below many rows take.
+BELOW_SHARE: Final = 0.4
+#: The width of a field, and of its name.
+FIELD_CELLS: Final = 40
+NAME_CELLS: Final = 18
+#: The height of the graph of a row's history.
+GRAPH_LINES: Final = 4
+
+
+class Split:
+    """How the room of a table is divided.
+
+    Args:
+        table: the size of the table.
+        details: the size of the details.
+        is_beside: whether the details are at the right, and not below the rows.
+    """
+
+    def __init__(self, table: Pen, details: Pen, *, is_beside: bool) -> None:
+        self.table = table
+        self.details = details
+        self.is_beside = is_beside
+
+
+def split(pen: Pen, room: int, rows: int) -> Split | None:
+    """Divide the room of a table, or return None if it is too small for details.
+
+    Args:
+        pen: the pen for drawing on the whole width.
+        room: the number of lines.
+        rows: the number of rows of the table.
+    """
+    if pen.width >= BESIDE_MIN:
+        width = round(pen.width * BESIDE_SHARE)
+        table = attrs.evolve(pen, width=pen.width - width - 1, height=room)
+        return Split(table, attrs.evolve(pen, width=width - 1, height=room), is_beside=True)
+    if pen.width < BELOW_COLUMNS_MIN or room < BELOW_LINES_MIN:
+        return None
+    lines = max(room - rows - 1, round(room * BELOW_SHARE))
+    table = attrs.evolve(pen, height=room - lines)
+    return Split(table, attrs.evolve(pen, height=lines), is_beside=False)
+
+
+def fitted(at: Split, lines: int, rows: int) -> Split:
+    """Give the table what details below it leave of their room.
+
+    Args:
+        at: how the room is divided.
+        lines: the number of lines of the details.
+        rows: the number of rows of the table.
+    """
+    spare = min(at.details.height - lines, rows + 1 - at.table.height)
+    if at.is_beside or spare <= 0:
+        return at
+    return Split(
+        attrs.evolve(at.table, height=at.table.height + spare),
+        attrs.evolve(at.details, height=at.details.height - spare),
+        is_beside=False,
+    )
+
+
+def joined(table: Sequence[Line], details: Sequence[Line], at: Split) -> list[Line]:
+    """Return the lines of a table with details, each block cut to its room."""
+    if not at.is_beside:
+        blank: Line = []
+        rows = [*table[: at.table.height], *[blank] * (at.table.height - len(table))]
+        return [*rows, *details[: at.details.height]]
+    wall = Segment(at.table.glyphs.wall, palette.RULE)
+    found: list[Line] = []
+    for index in range(at.table.height):
+        row = table[index] if index < len(table) else []
+        detail = details[index] if index < len(details) else []
+        found.append([*exactly(row, at.table.width), wall, *detail])
+    return found
+
+
+def details(state: ViewState, model: Model, pen: Pen) -> list[Line]:
+    """Return the details of the selected row, which do not change while the view is frozen."""
+    row, kept = state.selected, state.details
+    if state.is_frozen and kept is not None and kept[0] is row and kept[1] == pen:
+        return kept[2]
+    lines = _details(state, row, model, pen)
+    state.details = row, pen, lines
+    return lines
+
+
+def _details(state: ViewState, row: Any, model: Model, pen: Pen) -> list[Line]:
+    """Return all fields of a row, a graph of its history, and what the view adds."""
+    table = state.table
+    assert table is not None
+    first, *others = [each for each in table.columns if each.value is not None and each.is_detail]
+    lines = [pen.rule(first.shown(row)), *_fields(others, row, pen)]
+    history = getattr(row, "history", None)
+    if history is not None and len(history) and len(lines) + GRAPH_LINES + 1 < pen.height:
+        lines += [[], *_graph(history.values(samples(pen.width, pen)), pen)]
+    rest = attrs.evolve(pen, height=pen.height - len(lines) - 1)
+    if rest.height > 0:
+        lines += [[], *state.view.details(row, model, rest)]
+    mark = pen.glyphs.ellipsis
+    return [exactly(line, pen.width, mark=mark) for line in lines[: pen.height]]
+
+
+def _graph(values: Sequence[float | None], pen: Pen) -> Iterator[Line]:
+    # From the left, until the history is as wide as the room.
+    room = pen.width - NAME_CELLS - 2
+    width = min(room, -(-len(values) // samples(1, pen)))
+    for index, line in enumerate(graph(values, width, GRAPH_LINES, pen)):
+        name = "trend" if index == 0 else ""
+        yield [Segment(" "), pen.cell(name, NAME_CELLS, palette.DIM), *line]
+
+
+def _fields(columns: Sequence[Column[Any]], row: Any, pen: Pen) -> Iterator[Line]:
+    """Yield the fields of the row that have a value, in as many columns as fit."""
+    found = [(column, text) for column in columns if (text := column.shown(row))]
+    across = max(1, pen.width // FIELD_CELLS)
+    down = -(-len(found) // across)
+    width = pen.width // across
+    for at in range(down):
+        line: Line = []
+        for column, text in found[at::down]:
+            style = None if column.style is None else column.style(row)
+            value = pen.cell(text, width - NAME_CELLS - 2, style or palette.PLAIN)
+            name = pen.cell(_name(column, columns), NAME_CELLS, palette.DIM)
+            line += [Segment(" "), name, value, Segment(" ")]
+        yield line
+
+
+def _name(column: Column[Any], columns: Sequence[Column[Any]]) -> str:
+    name = column.name.removeprefix("is_").removesuffix("_ms")
+    if name.endswith("_seconds"):
+        name = name.removesuffix("_seconds")
+        if any(each.name == name for each in columns):  # such as a state, and how long it lasts
+            name += " for"
+    return name.replace("_", " ")
