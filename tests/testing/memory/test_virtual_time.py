@@ -91,7 +91,7 @@ async def test_no_thread_and_no_socket_takes_part(
     trio.lowlevel.remove_instrument(watch)
 
     assert {0} == set(used)
-    assert threads == threading.active_count()
+    assert threads >= threading.active_count()  # idle ones of tests before may have ended
     assert ([], []) == (network.open_sockets, network.listening)
 
 
