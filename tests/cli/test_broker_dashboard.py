@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from support.processes import SAME_TRIONET
-from support.terminal import Terminal, needs_tmux, terminal
+from support.terminal import Terminal, close_connection_of, needs_tmux, terminal
 from trionet import open_admin, open_consumer, open_producer
 from trionet.client.admin import NewTopic
 
@@ -93,14 +93,7 @@ def test_a_connection_is_closed_from_the_dashboard(screen: Terminal) -> None:
             await trio.to_thread.run_sync(close)
 
     def close() -> None:
-        screen.press("2", "/")
-        screen.type("unwanted")
-        screen.press("Enter")
-        screen.wait_for("1 of")
-        screen.press("K")
-        screen.wait_for("Close the connection of")
-        screen.press("y")
-        screen.wait_for("closed connection")
+        close_connection_of(screen, "unwanted")
         screen.press("8")
         screen.wait_for("LOCAL_CLOSE", "an operator asked")
 

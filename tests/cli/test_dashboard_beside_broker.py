@@ -12,7 +12,7 @@ import trio
 
 from support.ports import free_ports
 from support.processes import SAME_TRIONET
-from support.terminal import Terminal, needs_tmux, terminal
+from support.terminal import Terminal, close_connection_of, needs_tmux, terminal
 from support.trionet_process import trionet_broker_process
 from trionet import open_admin
 
@@ -44,14 +44,7 @@ def test_the_inside_is_shown_and_a_connection_closed(screen: Terminal) -> None:
         def close() -> None:
             screen.press("2")
             screen.wait_for("unwanted")
-            screen.press("/")
-            screen.type("unwanted")
-            screen.press("Enter")
-            screen.wait_for("1 of")
-            screen.press("K")
-            screen.wait_for("Close the connection of")
-            screen.press("y")
-            screen.wait_for("closed connection")
+            close_connection_of(screen, "unwanted")
 
         trio.run(stay)
         for key, text in (("3", "ApiVersions"), ("4", "PLAINTEXT"), ("8", "LOCAL_CLOSE")):

@@ -180,3 +180,15 @@ def terminal(
 
 def _hex(text: str) -> list[str]:
     return [f"{byte:02x}" for byte in text.encode()]
+
+
+def close_connection_of(screen: Terminal, client_id: str) -> None:
+    """Close the only connection of a client from the dashboard, in the view of connections."""
+    screen.press("2", "/")
+    screen.type(client_id)
+    screen.press("Enter")
+    screen.wait_for("1 of")
+    screen.press("K")
+    screen.wait_for("Close the connection of")
+    screen.press("y")
+    screen.wait_for("closed connection")

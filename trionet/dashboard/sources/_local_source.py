@@ -33,24 +33,24 @@ class NoLocalSocketError(TrionetError):
         super().__init__(NO_METRICS)
 
 
-async def local_client(bootstrap_servers: str) -> HttpClient | None:
+def local_client(bootstrap_servers: str, *, is_jafka: bool) -> HttpClient | None:
     """Return a client for the local socket of a broker; None for a broker on another machine.
 
-    The broker, and its socket, may come and go later, except that it must be there by now if it is
-    a Jafka broker.
+    The broker, and its socket, may come and go later.
 
     Args:
         bootstrap_servers: the addresses of the broker, of which the first one counts.
+        is_jafka: whether it is a Jafka broker; see :func:`has_jafka`.
     """
     host, port = _first_of(bootstrap_servers)
-    kind = _JAFKA if await has_jafka(bootstrap_servers) else _KAFKA
+    kind = _JAFKA if is_jafka else _KAFKA
     if not is_this_machine(host):
         return None
     return HttpClient("http://localhost:1", connect=partial(_connect, kind, host, port))
 
 
 async def has_jafka(bootstrap_servers: str) -> bool:
-    """Return whether a Jafka broker serves its inside on a local socket.
+    """Return whether a Jafka broker serves its inside on a local socket, which it must by now.
 
     Only a connection to one of this user's counts. Whatever else fails leaves it a Kafka broker.
     """

@@ -160,10 +160,11 @@ async def open_remote(
         bootstrap_servers, settings or {}, pipeline_topic=pipeline_topic, network=network
     )
     is_local = metrics_url is None
+    has_own = is_local and _is_real(network) and await has_jafka(bootstrap_servers)
     if metrics_url is not None:
         inside: HttpClient | None = HttpClient(metrics_url, token=metrics_token, tls=metrics_tls)
     else:
-        inside = await local_client(bootstrap_servers) if _is_real(network) else None
+        inside = local_client(bootstrap_servers, is_jafka=has_own) if _is_real(network) else None
     if inside is None:
         actions = Actions(bootstrap_servers, settings, network=network)
         yield JoinedSource(bootstrap_servers, parts, actions, _without_metrics)
@@ -171,7 +172,7 @@ async def open_remote(
     what = metrics_url or f"the local socket of {bootstrap_servers}"
     via = VIA_LOCAL if is_local else VIA_LISTENER
     async with inside as client:
-        if await has_jafka(bootstrap_servers) if is_local else await is_jafka(client):
+        if has_own if is_local else await is_jafka(client):
             own = JafkaSource(client, what, via)
             name = metrics_url or bootstrap_servers
             yield JoinedSource(name, [own], Actions(bootstrap_servers), without_kafka)
