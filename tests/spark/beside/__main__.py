@@ -1,12 +1,12 @@
-"""Run the cases in one session of Spark, with the connector and with trionet, and compare them.
+"""Run cases in one session of Spark, with the connector and with trionet, and compare them.
 
-``python3 tests beside [NAME...]`` runs all cases, or those whose names contain a text; with
-``--store`` it stores what the connector gives. The session has PySpark 4.2.0 and the connector's
+All cases, or those whose names contain a text. The session has PySpark 4.2.0 and the connector's
 jars, in a process of its own.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -43,13 +43,19 @@ def run(names: list[str]) -> Iterator[tuple[str, str, str]]:
 
 def main(arguments: list[str]) -> None:
     """Compare, and exit with 1 if a case is not as :mod:`spark.beside.expected` says."""
-    texts = [each for each in arguments if each != "--store"]
-    names = [name for name in CASES if not texts or any(text in name for text in texts)]
+    parser = argparse.ArgumentParser(prog="python3 tests beside", description=__doc__)
+    parser.add_argument("names", metavar="NAME", nargs="*", help="a part of the names of cases")
+    parser.add_argument("--store", action="store_true", help="store what the connector gives")
+    options = parser.parse_args(arguments)
+    texts = options.names or [""]
+    names = [name for name in CASES if any(text in name for text in texts)]
+    if not names:
+        parser.error(f"no case has {' or '.join(texts)} in its name")
     outcomes: dict[str, dict[str, str]] = {CONNECTOR: {}, "trionet": {}}
     for name, form, outcome in run(names):
         outcomes[form][name] = outcome
         print(f"{name} | {form} | {outcome}", flush=True)
-    if "--store" in arguments:
+    if options.store:
         store(outcomes[CONNECTOR])
     wrong = differences(outcomes[CONNECTOR], outcomes["trionet"])
     print("\n".join(wrong) or f"{len(outcomes['trionet'])} cases are as they should be")
