@@ -135,7 +135,7 @@ def _task(broker: Broker, case: Case, sides: Sequence[str], options: Options) ->
         if case.work != "write" and not case.is_filled_by_spark:
             settings = {"acks": "all", "linger_ms": "5", "batch_size": str(BATCH_BYTES)}
             librdkafka("produce", broker.bootstrap, name, case.size, rows, **settings)
-        yield Task(
+        task = Task(
             case.work,
             broker.bootstrap,
             topics,
@@ -146,6 +146,9 @@ def _task(broker: Broker, case: Case, sides: Sequence[str], options: Options) ->
             case.codec,
             case.has_unix_sockets,
         )
+        if case.is_filled_by_spark:
+            _session(attrs.evolve(task, work="fill"))
+        yield task
 
 
 def _outcomes(task: Task, *, is_alone: bool) -> Iterator[Outcome]:

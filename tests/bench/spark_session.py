@@ -53,11 +53,14 @@ def main(task: Task) -> None:
     WORKS[task.work](spark, task)
 
 
+def fill(spark: SparkSession, task: Task) -> None:
+    """Write what is then read."""
+    [name] = {*task.topics.values()}
+    saved(spark, task, CONNECTOR, name)()
+
+
 def read(spark: SparkSession, task: Task) -> None:
     """All rows, in two ways."""
-    if task.has_headers or task.codec != "none":
-        [name] = {*task.topics.values()}
-        saved(spark, task, CONNECTOR, name)()
     for ask in (noop, counted):
         actions = {side: partial(ask, table(spark.read, task, side), task) for side in task.topics}
         take_turns(ask.__name__, task.rows, actions)
@@ -125,7 +128,8 @@ def _copied(task: Task, side: str, rows: DataFrame) -> DataStreamWriter:
 
 
 WORKS: Mapping[str, Callable[[SparkSession, Task], None]] = {
-    work.__name__: work for work in (read, write, first_query, micro_batches, copied_micro_batches)
+    work.__name__: work
+    for work in (fill, read, write, first_query, micro_batches, copied_micro_batches)
 }
 
 
