@@ -70,6 +70,8 @@ def main(arguments: list[str]) -> None:
         parser.error(f"--page: docs/performance.md has no place for {chosen.name}")
     options = Options(chosen.runs, chosen.seconds, chosen.sides, chosen.cases)
     measured: Measured = modules[chosen.name].measure(options)
+    if not measured.runs and not measured.skipped:
+        parser.error(f"{chosen.name} has no such case: {', '.join(chosen.cases or chosen.sides)}")
     if chosen.page:
         put_on_page(chosen.name, measured, datetime.now(UTC).date())
     if chosen.json:
