@@ -95,7 +95,7 @@ def test_a_connection_is_closed_from_the_dashboard(screen: Terminal) -> None:
     def close() -> None:
         close_connection_of(screen, "unwanted")
         screen.press("8")
-        screen.wait_for("LOCAL_CLOSE", "an operator asked")
+        screen.wait_for("LOCAL_CLOSE", "closed by an operator")
 
     trio.run(stay)
     screen.press("q")
