@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
 
@@ -35,8 +35,8 @@ class FlightsView(View):
 
     name = "flights"
     key = "f"
-    section = "group"
-    section_key = GROUP
+    section: ClassVar[str | None] = "group"
+    section_key: object = GROUP
     title = "Flights of 2013"
     help = (
         "A producer replays the flights that left New York in 2013 into the broker of this "

@@ -10,7 +10,6 @@ from rich.segment import Segment
 from ..drawing import _palette as palette
 from ..drawing._cells import Line, Pen
 from ._ui import Mode, Ui
-from ._view import View
 
 #: The key and the label of the list of all views.
 MENU: Final = (".", "views")
@@ -54,23 +53,17 @@ def _fitting(ui: Ui, width: int) -> list[Tab]:
     The label of a view is the same whether it is shown or not, and so are the tabs to its left:
     users find a tab by where it was.
     """
-    for label in (_name, _short):
-        found = [(view.key, label(view), view.name == ui.root) for view in ui.views]
-        if _cells(found) <= width:
-            return found
+    found = [(view.key, view.name, view.name == ui.root) for view in ui.views]
+    if _cells(found) <= width:
+        return found
+    found = [(view.key, view.short or view.name, view.name == ui.root) for view in ui.views]
+    if _cells(found) <= width:
+        return found
     menu = _menu(ui, found)
     while _cells([*found, menu]) > width and len(found) > 1:
         del found[max(index for index, tab in enumerate(found) if not tab[2])]
         menu = _menu(ui, found)
     return [*found, menu]
-
-
-def _name(view: View) -> str:
-    return view.name
-
-
-def _short(view: View) -> str:
-    return view.short or view.name
 
 
 def _menu(ui: Ui, found: Sequence[Tab]) -> Tab:

@@ -320,14 +320,12 @@ def _rows(ui: Ui, model: Model, row: int, room: int, pen: Pen) -> list[Line]:
     table = state.table
     assert table is not None
     state.height = max(1, room - 1)
-    if table.missing is not None:
+    if table.missing == UNREAD:
         # The broker may respond, but not have been asked for this yet.
         doing = "Waiting for" if model.responded_at is None else "Reading from"
-        waiting = f"{doing} {model.about.source} ..."
-        return [
-            [],
-            *pen.sentences(waiting if table.missing == UNREAD else table.missing, palette.NOTE),
-        ]
+        return [[], *pen.sentences(f"{doing} {model.about.source} ...", palette.DIM)]
+    if table.missing is not None:
+        return [[], *pen.sentences(table.missing, palette.NOTE)]
     at = split(pen, room, len(state.rows)) if ui.shows_details and state.rows else None
     if at is None:
         return _table_lines(ui, table, row, attrs.evolve(pen, height=room))
