@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
 
+from demo.consumers import GROUP
 from demo.dataset import FIRST_DAY
 from demo.figures import Figures
 from demo.front import Shown
@@ -15,6 +16,7 @@ from trionet.dashboard.drawing import _palette as palette
 from trionet.dashboard.drawing._cells import Line, Pen, wrapped
 from trionet.dashboard.drawing._graphs import meter, trend
 from trionet.dashboard.ui._view import View
+from trionet.dashboard.views._partition_map import partition_map
 
 if TYPE_CHECKING:
     from trionet.dashboard.model._model import Model
@@ -33,6 +35,8 @@ class FlightsView(View):
 
     name = "flights"
     key = "f"
+    section: ClassVar[str | None] = "group"
+    section_key: object = GROUP
     title = "Flights of 2013"
     help = (
         "A producer replays the flights that left New York in 2013 into the broker of this "
@@ -57,10 +61,7 @@ class FlightsView(View):
             return
         yield pen.rule("Replay")
         yield from _replay(figures, pen)
-        count = len(figures.members)
-        who = f"{count} consumer{'' if count == 1 else 's'}"
-        yield pen.rule(f"Group: {who}, generation {figures.generation}")
-        yield from _group(figures, story.partitions, pen)
+        yield from _group(model, pen)
         if story.analysis.is_shown:
             all_of_them = ": d has every route" if story.analysis.board.rows else ""
             yield pen.rule(f"Delays by Spark{all_of_them}")
@@ -86,15 +87,14 @@ def _replay(figures: Figures, pen: Pen) -> Iterator[Line]:
         yield _line(label, trend(figures.histories[name], _room(pen), pen), text, pen)
 
 
-def _group(figures: Figures, partitions: int, pen: Pen) -> Iterator[Line]:
+def _group(model: Model, pen: Pen) -> Iterator[Line]:
     """A line for each consumer, with its partitions among all."""
-    for name, owned in sorted(figures.members.items(), key=lambda item: _number(item[0])):
-        line: Line = [Segment(" "), pen.cell(name, LABEL_CELLS, palette.BOLD)]
-        for partition in range(partitions):
-            is_owned = partition in owned
-            text = f" {partition} " if is_owned else f" {pen.glyphs.dot} "
-            line += [Segment(" "), Segment(text, palette.BAR if is_owned else palette.DIM)]
-        yield line
+    row = model.groups.get(GROUP)
+    if row is not None:
+        count = row.members or 0
+        who = f"{count} consumer{'' if count == 1 else 's'}"
+        yield pen.rule(f"Group: {who}, generation {row.generation or 0}")
+        yield from partition_map(row, pen)
 
 
 def _texts(texts: Iterable[str], pen: Pen, *, is_note: bool) -> Iterator[Line]:
@@ -121,10 +121,6 @@ def _room(pen: Pen) -> int:
 def _share_of_year(clock: str) -> float:
     """How much of the year is over, to the day."""
     return (date.fromisoformat(clock[:10]) - FIRST_DAY).days / DAYS if clock else 0.0
-
-
-def _number(name: str) -> int:
-    return int(name.rpartition("-")[2])
 
 
 def _milliseconds(value: float | None) -> str:

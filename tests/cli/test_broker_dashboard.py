@@ -66,7 +66,9 @@ def test_a_broker_is_seen_at_work_and_leaving_stops_it(screen: Terminal) -> None
         screen.wait_for('{"id": 19}', "json")
         screen.press("6")
         screen.wait_until(
-            lambda text: re.search(r"readers +Stable .* 1 +20 +1 +classic", text), "the group"
+            # In between: what is unread, and the trend of the lag.
+            lambda text: re.search(r"readers +Stable .* 1 +20 .* 1 +classic", text),
+            "the group",
         )
         screen.press("t")
         screen.wait_for("alarm of processor 0", "trionet.net._alarm")
@@ -95,7 +97,7 @@ def test_a_connection_is_closed_from_the_dashboard(screen: Terminal) -> None:
     def close() -> None:
         close_connection_of(screen, "unwanted")
         screen.press("8")
-        screen.wait_for("LOCAL_CLOSE", "an operator asked")
+        screen.wait_for("LOCAL_CLOSE", "closed by an operator")
 
     trio.run(stay)
     screen.press("q")

@@ -20,6 +20,10 @@ DASHBOARD = [sys.executable, "-m", "trionet", "dashboard"]
     ("arguments", "said"),
     [
         (["--view", "none"], "--view none: unknown view; choose from overview, connections, apis"),
+        (
+            ["--view", "conections"],
+            "unknown view; the closest match is connections; choose from overview, connections",
+        ),
         (["--refresh", "0.01"], "--refresh 0.01: must be 0.2 to 60 seconds"),
         (["--refresh", "nan"], "--refresh nan: must be 0.2 to 60 seconds"),
         (["--count", "3"], "--count requires --interval"),
@@ -108,10 +112,7 @@ def test_silence_is_no_response(run: Run, form: str) -> None:
     done = run("dashboard", gone, "--once", "--view", "topics", "--format", form)
 
     assert (1, "") == (done.status, done.out)
-    lines = done.err.splitlines()
-    assert f"trionet dashboard: nothing listens at {gone} (connection refused)" == lines[-1]
-    assert all(line.startswith("trionet dashboard: ") for line in lines)
-    assert len(lines) == len(set(lines))
+    assert f"trionet dashboard: nothing listens at {gone} (connection refused)\n" == done.err
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from .clients._connection import (
     add_connection_arguments,
     client_settings,
     first_line_of,
+    holding_log,
     logging_to_stderr,
 )
 
@@ -138,7 +139,12 @@ def _check(arguments: Namespace) -> None:
 
     names = [view.name for view in VIEWS]
     if arguments.view not in names:
-        raise ConfigError(f"--view {arguments.view}: unknown view; choose from {', '.join(names)}")
+        from trionet.protocol._config_types import nearest
+
+        near = nearest(arguments.view, names)
+        raise ConfigError(
+            f"--view {arguments.view}: unknown view{near}; choose from {', '.join(names)}"
+        )
     least, most = REFRESH_SECONDS[0], REFRESH_SECONDS[-1]
     if not least <= arguments.refresh <= most:
         raise ConfigError(f"--refresh {arguments.refresh:g}: must be {least:g} to {most:g} seconds")
@@ -257,13 +263,17 @@ async def _roll(arguments: Namespace) -> int:
 
 
 async def _look(arguments: Namespace) -> int:
-    from trionet.dashboard._once import NotATableError, render_once
+    from trionet.dashboard._once import NotATableError, UnreachableError, render_once
 
-    try:
-        async with open_source(arguments) as source:
-            text = await render_once(source, _once_options(arguments))
-    except NotATableError as error:
-        raise ConfigError(f"--format {arguments.format}: {error}") from error
+    with holding_log() as log:
+        try:
+            async with open_source(arguments) as source:
+                text = await render_once(source, _once_options(arguments))
+        except NotATableError as error:
+            raise ConfigError(f"--format {arguments.format}: {error}") from error
+        except UnreachableError:
+            log.clear()  # it says the same
+            raise
     sys.stdout.write(text)
     sys.stdout.flush()
     return 0

@@ -68,6 +68,10 @@ class NoDataError(TrionetError):
     """Raised when a view's data cannot be read or is not available from the source."""
 
 
+class UnreachableError(NoDataError):
+    """Raised when no broker can be reached; the message says why."""
+
+
 class NotATableError(Exception):
     """Raised when JSON or CSV is requested for a view without a table."""
 
@@ -111,6 +115,7 @@ async def render_once(source: Source, options: OnceOptions) -> str:
 
     Raises:
         NotATableError: JSON or CSV was requested for a view without a table.
+        UnreachableError: no broker can be reached.
         NoDataError: nothing could be read, or only a part of the pipeline's results, or JSON or CSV
             was requested and the source does not have the data.
     """
@@ -121,6 +126,8 @@ async def render_once(source: Source, options: OnceOptions) -> str:
             await _read(source, model, ui.current.view, nursery)
             nursery.cancel_scope.cancel(reason="the view was read")
     if not has_data(model, ui.current.view) or _failure(model, ui.current.view) is not None:
+        if model.unreachable is not None:
+            raise UnreachableError(model.unreachable)
         raise NoDataError(_why_no_data(source, model, ui.current.view))
     ui.current.filter = options.filter
     ui.current.update_fully(model)
@@ -154,10 +161,10 @@ async def _read(source: Source, model: Model, view: View, nursery: trio.Nursery)
     with trio.move_on_after(WAIT_SECONDS):
         started = trio.Event()
         nursery.start_soon(_run, source, model, started)
-        while not started.is_set() and model.unreachable is None:
+        while not started.is_set() and not model.is_refused:
             await changed.wait()
         began = trio.current_time()
-        while model.unreachable is None and not (
+        while not model.is_refused and not (
             has_data(model, view)
             and has_rates(model)
             and trio.current_time() >= began + LOOK_SECONDS
@@ -217,11 +224,7 @@ def _why_no_data(source: Source, model: Model, view: View) -> str:
             f"{source.name}: {pipeline.unread:,} records of {pipeline.topic} were not read within"
             f" {WAIT_SECONDS:g} s; the {len(pipeline.minutes)} minutes read so far are incomplete"
         )
-    return (
-        model.unreachable
-        or _failure(model, view)
-        or f"{source.name}: no response within {WAIT_SECONDS:g} s"
-    )
+    return _failure(model, view) or f"{source.name}: no response within {WAIT_SECONDS:g} s"
 
 
 def whole_view(state: ViewState, model: Model, pen: Pen) -> list[Line]:
@@ -267,7 +270,7 @@ async def roll(
     with raise_single_error():
         async with trio.open_nursery() as nursery:
             ready = trio.Event()
-            model.changed = lambda: None if model.unreachable is None else ready.set()
+            model.changed = lambda: ready.set() if model.is_refused else None
             nursery.start_soon(_run, source, model, ready)
             with trio.move_on_after(WAIT_SECONDS):
                 await ready.wait()

@@ -367,6 +367,31 @@ class _Odd(_Teller):
         return [], 0
 
 
+class _Asked(_Odd):
+    """Tells of a connection what it requests from the first question on, as brokers do."""
+
+    asked = 0
+
+    async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
+        await trio.lowlevel.checkpoint()
+        return [], 0
+
+    async def requests(self, connection: str, count_max: int) -> Sequence[Mapping[str, Any]]:
+        await trio.lowlevel.checkpoint()
+        self.asked += 1
+        return []
+
+
+async def test_that_no_request_has_finished_is_known_from_the_second_read_on() -> None:
+    reader = _Asked({})
+    source = NetworkSource(reader, "the broker")
+    source.focus("requests", "c-1")
+    async with watching(source) as watched:
+        assert (1, None) == (reader.asked, watched.model.requests.updated_at)
+        await watched.until(lambda model: model.requests.updated_at is not None)
+        assert reader.asked >= 2
+
+
 @pytest.mark.parametrize("about", [{"listeners": None}, {"totals": {"requests": "many"}}], ids=str)
 async def test_a_broker_whose_reports_have_another_form_is_an_alarm(
     about: dict[str, Any],

@@ -352,18 +352,53 @@ def test_a_filter_that_finds_nothing_says_so() -> None:
             ),
         ),
         (
-            120,
+            130,
             (
-                " 1 home  2 connections  3 apis 4 procs 5 topics 6 groups 7 quotas 8 closes 9 spark"
-                " 0 log t trio b nodes e n u . more"
+                " 1 overview  2 conns  3 apis 4 procs 5 topics 6 groups 7 quotas 8 closes"
+                " 9 pipeline 0 log t trio b brokers e sess n txns u faults"
             ),
         ),
-        (80, " 1 home  2 connections  3 apis 4 procs 5 topics 6 7 8 9 0 t b e n u . more"),
-        (60, " 1 home  2 connections  3 4 5 6 7 8 9 0 t b e n u . more"),
+        (
+            120,
+            (
+                " 1 overview  2 conns  3 apis 4 procs 5 topics 6 groups 7 quotas 8 closes"
+                " 9 pipeline 0 log t trio b brokers . 3 more"
+            ),
+        ),
+        (
+            80,
+            " 1 overview  2 conns  3 apis 4 procs 5 topics 6 groups 7 quotas . 8 more",
+        ),
+        (60, " 1 overview  2 conns  3 apis 4 procs 5 topics . 10 more"),
     ],
 )
 def test_tabs_shrink_but_are_never_cut(width: int, tabs: str) -> None:
-    assert tabs == shown(ui("2"), busy_model(), (width, 24)).split("\n")[1]
+    assert tabs == tab_line(ui("2"), width)
+
+
+def tab_line(ui: Ui, width: int) -> str:
+    return shown(ui, busy_model(), (width, 24)).split("\n")[1]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 130, 200])
+def test_a_view_has_one_label_whether_it_is_shown_or_not(width: int) -> None:
+    first = tab_line(ui(), width).partition(" . ")[0].split()
+    for view in VIEWS:
+        line = tab_line(ui(view.key), width).split()
+        expected = view.name if width == 200 else view.short or view.name
+        assert expected == line[line.index(view.key) + 1]
+        # It may take the place of the last one.
+        assert line[: len(first) - 2] == first[: len(first) - 2]
+
+
+def test_a_short_label_is_an_abbreviation_of_the_name() -> None:
+    for view in VIEWS:
+        assert view.name.startswith(view.short[:1])
+        assert len(view.short) < len(view.name)
+
+
+def test_the_tab_of_a_view_without_room_is_there_while_it_is_shown() -> None:
+    assert tab_line(ui("n"), 80).endswith(" 6 groups 7 quotas  n txns  . 7 more")
 
 
 def test_more_tabs_than_a_line_has_room_for_are_in_the_list_of_all() -> None:
@@ -377,8 +412,8 @@ def test_more_tabs_than_a_line_has_room_for_are_in_the_list_of_all() -> None:
 
     line = shown(Ui(pages, "page-39"), busy_model(), (60, 24)).split("\n")[1]
 
-    assert line.startswith(" Ā ā Ă")
-    assert line.endswith(" ħ page-39  . more")
+    assert line.startswith(" Ā page-0 ā page-1 ")
+    assert line.endswith(" ħ page-39  . 35 more")
 
 
 @pytest.mark.parametrize(
@@ -464,6 +499,25 @@ def test_details_take_no_more_room_than_they_need() -> None:
     # The last line above the hints is one of the details.
     assert lines[37].strip()
     assert at - 4 == found.current.height
+
+
+def test_a_value_that_is_wider_than_a_field_has_a_line_of_its_own() -> None:
+    model = busy_model()
+    number, row = next(iter(model.connections.items()))
+    principal, software = "User:" + "a" * 30, "long " * 60
+    row = attrs.evolve(row, principal=principal, software=software)
+    model.connections.amend({number: row})
+
+    below = shown(ui("2"), model, (120, 40))
+    beside = shown(ui("2"), model, (200, 60))
+
+    for text in (below, beside):
+        assert principal in text
+        assert row.id in text
+    lines = below.split("\n")
+    [at] = [number for number, line in enumerate(lines) if line.startswith(" software ")]
+    assert lines[at + 1].startswith(" " * 19 + "long ")
+    assert lines[at + 2].rstrip().endswith("…")
 
 
 def test_details_are_frozen_with_the_screen() -> None:

@@ -245,6 +245,7 @@ def test_how_often_it_looks(player: Player) -> None:
     ("command", "said"),
     [
         ("nonsense", "! nonsense: unknown command; available: fruits, stones, buy"),
+        ("friuts", "! friuts: unknown command; the closest match is fruits; available: fruits"),
         ("s", "! s: unknown command; available: stones, sell, sort"),
         ("quit now", "! quit: takes no arguments"),
         ("sort", "! sort: usage: COLUMN [asc|desc]; columns: name, weight"),

@@ -7,8 +7,12 @@ import pytest
 
 from support.dashboard_model import busy_model
 from support.shown import Shown, wanted_by
+from trionet.dashboard.drawing import _palette as palette
+from trionet.dashboard.drawing._cells import UNICODE
+from trionet.dashboard.model._about import CLIENT_ID
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.model._rows import ClosedRow, RequestRow
+from trionet.dashboard.ui._screen import draw
 from trionet.protocol.error_codes import NOT_LEADER_OR_FOLLOWER
 
 #: A request that waited 300 ms for data.
@@ -92,12 +96,51 @@ def test_requests_that_came_too_fast_are_counted(model: Model) -> None:
     assert "897 requests were skipped" in shown.text
 
 
-def test_that_none_has_finished_yet_is_said(model: Model) -> None:
+NONE_YET = "No request has finished since this view was opened."
+
+
+def test_that_none_has_finished_yet_is_said_once_it_is_known(model: Model) -> None:
     model.select_requests(ID)
-    model.append_requests([], 0, 61.0)
     shown = Shown(model, "connections")
 
-    assert "No request has finished since this view was opened." in shown.press("enter")
+    assert " Reading from 127.0.0.1:9092 ..." in shown.press("enter")
+    assert NONE_YET not in shown.text
+
+    model.append_requests([], 0, 61.0)
+    assert NONE_YET in shown.text
+    assert "Reading from" not in shown.text
+
+    model.append_requests([FETCH], 0, 62.0)
+    assert "Fetch v16" in shown.text
+    assert NONE_YET not in shown.text
+
+
+def test_nor_is_it_said_of_requests_that_could_not_be_read(model: Model) -> None:
+    model.select_requests(ID)
+    model.append_requests([], 0, 61.0)
+    model.requests.mark_failed("requests could not be read: refused")
+    shown = Shown(model, "connections")
+
+    assert "requests could not be read: refused" in shown.press("enter")
+    assert NONE_YET not in shown.text
+
+
+def test_connections_of_dashboards_are_dim(model: Model) -> None:
+    number, row = next(iter(model.connections.items()))
+    model.connections.amend({number: attrs.evolve(row, client_id=f"{CLIENT_ID}-tail")})
+    shown = Shown(model, "connections", width=80)
+    assert shown.press("j")
+
+    lines = draw(shown.ui, model, 80, 24, UNICODE).lines
+    styles = {
+        client: {segment.style for segment in line if segment.text.strip()}
+        for line in lines
+        for client in (f"{CLIENT_ID}-tail", "billing-2 ")
+        if any(client in segment.text for segment in line)
+    }
+
+    assert palette.DIM in styles[f"{CLIENT_ID}-tail"]
+    assert palette.DIM not in styles["billing-2 "]
 
 
 def test_requests_of_another_connection_are_not_shown(model: Model) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import attrs
+
 from support.dashboard_model import busy_model
 from support.shown import Shown
+from trionet.dashboard.model._about import CLIENT_ID
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.model._rows import ChannelCounts
 
@@ -33,6 +36,33 @@ def test_the_busiest_channels_are_those_with_the_most_requests_a_second() -> Non
     [begin] = [n for n, line in enumerate(lines) if "Busiest channels" in line]
     clients = [line.split()[1] for line in lines[begin + 2 : begin + 7]]
     assert ["billing-6", "billing-13", "billing-20", "billing-27", "billing-5"] == clients
+
+
+def test_dashboards_are_not_among_the_busiest_channels_but_summed_up() -> None:
+    model = busy_model()
+    theirs = ("billing-6", "billing-13")
+    rows = {
+        number: attrs.evolve(row, client_id=CLIENT_ID if row.client_id in theirs else "app")
+        for number, row in model.connections.items()
+    }
+    model.replace_rows("connections", rows, len(rows), 61.0)
+
+    lines = Shown(model, "overview", height=40).text.splitlines()
+
+    [begin] = [n for n, line in enumerate(lines) if "Busiest channels" in line]
+    assert ["app"] * 5 == [line.split()[1] for line in lines[begin + 2 : begin + 7]]
+    assert "2 channels of dashboards: 150 req/s" == lines[begin + 7].rstrip()
+
+
+def test_of_a_broker_with_nothing_else_to_do_only_dashboards_are_reported() -> None:
+    model = busy_model()
+    busiest = attrs.evolve(model.busiest[0], client_id=CLIENT_ID)
+    model.replace_rows("connections", {busiest.number: busiest}, 1, 61.0)
+
+    lines = Shown(model, "overview", height=40).text.splitlines()
+
+    [begin] = [n for n, line in enumerate(lines) if "Busiest channels" in line]
+    assert "1 channel of dashboards: 75 req/s" == lines[begin + 1].rstrip()
 
 
 def test_nothing_of_it_is_there_of_a_broker_that_does_not_report_it() -> None:

@@ -27,6 +27,10 @@ _SHOWN: Final[Mapping[Unit, Callable[[float | None], str]]] = {
 }
 
 
+#: The width of a number with its unit.
+_TEXT_CELLS: Final = 8
+
+
 def shown(name: str, value: float | None) -> str:
     """Format the value of a figure with its unit, or return ``-`` if it is unknown."""
     return "-" if value is None else _SHOWN[FIGURES[name].unit](value)
@@ -71,6 +75,9 @@ def numbers(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
         if not len(model.figures.history(name)):
             continue
         title, text = FIGURES[name].title, shown(name, model.figures.get(name))
+        if FIGURES[name].unit is not Unit.COUNT:
+            # Its length changes with each read, and would move the figures to its right.
+            text = text.ljust(_TEXT_CELLS)
         needed = len(title) + len(text) + 4
         if needed > left and line:
             yield line

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import attrs
+
+#: What the client ids of a dashboard's own connections begin with, unless the user has set another.
+CLIENT_ID: Final = "trionet-dashboard"
 
 
 @attrs.frozen

@@ -83,7 +83,9 @@ class Model:
         apis: request counts and times, keyed by API name.
         channels: the open channels by what they do; None if unknown.
         connections: the open connections, keyed by number.
-        busiest: the connections with the most requests, and then bytes, per second.
+        busiest: the connections with the most requests, and then bytes, per second, without those
+            of dashboards.
+        dashboards: the connections of dashboards, such as this one.
         requests: requests of :attr:`requests_of`, keyed by number, the newest first.
         requests_of: the id of a connection; None if no connection's requests are shown.
         requests_skipped: the number of its requests that came faster than they could be read.
@@ -111,7 +113,9 @@ class Model:
         alarms: the problems that the user must notice, as sentences keyed by subject.
         failing: since when reads have been failing, keyed by subject; see :attr:`alarms` for why.
         responded_at: when a read last succeeded, in seconds on this loop's clock; None before.
-        unreachable: why no connection to any broker can be made, as a sentence; None if one can.
+        unreachable: why no broker can be reached, as a sentence; None if one can.
+        is_refused: whether no bootstrap server accepts connections, so that to wait is in vain
+            unless one is started.
     """
 
     def __init__(self) -> None:
@@ -122,6 +126,7 @@ class Model:
         self.channels: ChannelCounts | None = None
         self.connections: Section[int, ConnectionRow] = Section()
         self.busiest: Sequence[ConnectionRow] = ()
+        self.dashboards: Sequence[ConnectionRow] = ()
         self.requests: Section[int, RequestRow] = Section()
         self.requests_of: str | None = None
         self.requests_skipped = 0
@@ -149,6 +154,7 @@ class Model:
         self.failing: dict[str, float] = {}
         self.responded_at: float | None = None
         self.unreachable: str | None = None
+        self.is_refused = False
         # The sections of the lists in ``/snapshot``, keyed by list name.
         self._lists: Mapping[str, Section[int, Any]] = {
             "connections": self.connections,
@@ -169,7 +175,7 @@ class Model:
     @property
     def problems(self) -> list[str]:
         """The alarms to show: if no broker can be reached, only that, as others follow from it."""
-        if self.unreachable is not None and REACHABILITY in self.alarms:
+        if REACHABILITY in self.alarms:
             return [self.alarms[REACHABILITY]]
         return list(self.alarms.values())
 
@@ -346,7 +352,9 @@ class Model:
 
             rows = in_tree_order(rows.values())
         elif section == "connections":
-            self.busiest = nlargest(BUSIEST_MAX, rows.values(), key=_activity)
+            self.dashboards = [row for row in rows.values() if row.is_dashboard]
+            observed = (row for row in rows.values() if not row.is_dashboard)
+            self.busiest = nlargest(BUSIEST_MAX, observed, key=_activity)
         self._lists[section].replace(rows, now, total)
 
     def mark_list_missing(self, section: str, why: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from ...metrics._request_times import PHASES
+from ._about import CLIENT_ID
 from ._figures import History
 
 R = TypeVar("R")
@@ -109,6 +110,11 @@ class ConnectionRow:
     staged: int | None
     request_rate: float | None = None
     byte_rate: float | None = None
+
+    @property
+    def is_dashboard(self) -> bool:
+        """Whether the client is a dashboard, such as this one."""
+        return self.client_id is not None and self.client_id.startswith(CLIENT_ID)
 
 
 @attrs.frozen

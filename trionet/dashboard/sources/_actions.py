@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from ...errors import TrionetError
+from ..model._about import CLIENT_ID
 
 if TYPE_CHECKING:
     from ...client._topic_partition import TopicPartition
@@ -50,7 +51,7 @@ class Actions:
         network: Network | None = None,
     ) -> None:
         self._bootstrap_servers = bootstrap_servers
-        self._settings = dict(settings or {})
+        self._settings = {"client.id": f"{CLIENT_ID}-actions", **(settings or {})}
         self._close = close
         self._order = order
         self._network = network

@@ -14,7 +14,8 @@ from ...client.admin._calls import Calls, admin_settings, open_calls
 from ...client.admin._cluster import ClusterCalls
 from ...errors import TrionetError, UnsupportedVersionError
 from ...net._network import SYSTEM, Network
-from ..model._model import Model
+from ..model._about import CLIENT_ID
+from ..model._model import REACHABILITY, Model
 from ..model._rows import BrokerRow, ConfigRow, QuotaRow
 from ._group_reader import GroupReader
 from ._source import INTERVAL_SECONDS, SHARE, Pace, Started, start_in
@@ -23,11 +24,16 @@ from ._transaction_reader import TransactionReader
 
 if TYPE_CHECKING:
     from ...client.admin._access import QuotaEntity
+    from ...client.network._kafka_client import KafkaClient
 
 #: The interval between reads of data that is not shown, in refresh intervals and in seconds. The
 #: shorter one applies.
 RARELY: Final = 10
 RARELY_SECONDS: Final = 10.0
+#: How often to check whether a broker can be reached, in seconds; a first response takes less.
+CHECK_SECONDS: Final = 1.0
+#: The number of refresh intervals without a response after which one is missed.
+SILENT_INTERVALS: Final = 3
 #: The maximum number of groups whose lag is also read, and recorded, while groups are not shown.
 SUMMED_GROUPS_MAX: Final = 200
 _TOPICS: Final = ("topics", "partitions")
@@ -82,7 +88,7 @@ class ClusterSource:
 
     async def run(self, model: Model, *, task_status: Started = trio.TASK_STATUS_IGNORED) -> None:
         """Update the model until cancelled; see :class:`.Source`."""
-        settings = {"client.id": "trionet-dashboard", **self._settings}
+        settings = {"client.id": CLIENT_ID, **self._settings}
         if not _CALL_MS.keys() & settings.keys():
             settings |= _CALL_MS
         async with open_calls(
@@ -91,10 +97,35 @@ class ClusterSource:
             reads = _Reads(calls, model)
             # Concurrently, so that a slow read delays no other.
             async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._watch_connections, calls.client, model)
                 async with trio.open_nursery() as starting:
                     for read in (reads.topics, reads.groups, reads.transactions, reads.others):
                         starting.start_soon(start_in, nursery, self._repeat, read, model)
                 task_status.started()
+
+    async def _watch_connections(self, client: KafkaClient, model: Model) -> None:
+        """Report within seconds that no broker can be reached; a read takes until it times out.
+
+        The client goes on trying, since a broker that restarts is back soon.
+        """
+        began = trio.current_time()
+        while True:
+            await trio.sleep(CHECK_SECONDS)
+            refusal = why = ""
+            if self._is_silent(model):
+                refusal = client.connection_refusal()
+                why = refusal or client.connection_problem()
+            if (why or None, bool(refusal)) != (model.unreachable, model.is_refused):
+                model.unreachable, model.is_refused = why or None, bool(refusal)
+                alarm = f"{why}; trying again every second" if why else None
+                model.set_alarm(REACHABILITY, alarm, model.responded_at or began)
+                model.changed()
+
+    def _is_silent(self, model: Model) -> bool:
+        if model.responded_at is None:
+            return True
+        seconds = max(CHECK_SECONDS, SILENT_INTERVALS * self.interval_seconds)
+        return trio.current_time() - model.responded_at > seconds
 
     async def _repeat(
         self, read: Read, model: Model, *, task_status: trio.TaskStatus[None]

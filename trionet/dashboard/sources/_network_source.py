@@ -93,6 +93,7 @@ class NetworkSource:
         self._is_focused = False
         self._connection: str | None = None
         self._is_gone = False
+        self._is_recorded = False
         self._wake = trio.Event()
         self._list_due_at = 0.0
 
@@ -150,6 +151,7 @@ class NetworkSource:
         model.update_network(await self._reader.take(), trio.current_time())
         if model.requests_of != self._connection:
             model.select_requests(self._connection)
+            self._is_recorded = False
         if self._connection is not None:
             await self._read_requests(model, self._connection)
         name = self._list
@@ -173,14 +175,17 @@ class NetworkSource:
 
         last = next(iter(model.requests), 0)
         is_first = model.requests.updated_at is None
+        # The broker records them from the first read on, whose response is therefore empty and says
+        # nothing about the requests of the connection.
+        is_recorded, self._is_recorded = self._is_recorded, True
         try:
             found = await self._reader.requests(connection, REQUESTS_PER_READ)
             rows = [request_row(each) for each in found if each["number"] > last]
         except (*_UNREADABLE, *MALFORMED) as error:
             model.requests.mark_failed(f"requests could not be read: {_reason(error)}")
             return
-        if connection != self._connection:
-            return  # another one is shown by now
+        if connection != self._connection or not (rows or is_recorded):
+            return  # another one is shown by now, or nothing is known yet
         has_gap = not is_first and len(rows) == len(found) == REQUESTS_PER_READ
         skipped = max(0, rows[-1].number - last - 1) if has_gap else 0
         model.append_requests(rows, skipped, trio.current_time())

@@ -53,14 +53,8 @@ def cluster_parts(
     }
     if network is not None:
         where["network"] = network
-    reachability = {"bootstrap_servers": bootstrap_servers}
     return [
         DeferredSource("_cluster_source", "ClusterSource", where),
-        *(
-            [DeferredSource("_reachability", "ReachabilitySource", reachability)]
-            if _is_real(network)
-            else []
-        ),
         DeferredSource("_record_sources", "TailSource", where, ("tail",)),
         DeferredSource(
             "_record_sources",

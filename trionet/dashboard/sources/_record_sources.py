@@ -12,6 +12,7 @@ from ...client.admin import open_admin
 from ...client.consumer import Consumer, ConsumerBatch, open_consumer
 from ...errors import TrionetError
 from ...net._network import SYSTEM, Network
+from ..model._about import CLIENT_ID
 from ..model._model import Model
 from ..model._pipeline import MINUTES_MAX
 from ._source import INTERVAL_SECONDS, Pace, Started
@@ -23,7 +24,7 @@ LAG_MAX: Final = 500
 #: The back-off after an error, in seconds.
 RETRY_SECONDS: Final = 2.0
 _TAIL_SETTINGS: Final[Mapping[str, object]] = {
-    "client.id": "trionet-dashboard-tail",
+    "client.id": f"{CLIENT_ID}-tail",
     "max.poll.records": 100,
     "fetch.max.bytes": 256 * 1024,
     "max.partition.fetch.bytes": 64 * 1024,
@@ -132,7 +133,6 @@ SEARCH_SECONDS: Final = 5.0
 CATCH_UP_SECONDS: Final = 0.5
 _MS: Final = 1000
 _PIPELINE_SETTINGS: Final[Mapping[str, object]] = {
-    "client.id": "trionet-dashboard-pipeline",
     "max.poll.records": 500,
     "enable.auto.commit": False,
     "auto.offset.reset": "earliest",
@@ -161,7 +161,7 @@ class PipelineSource:
     ) -> None:
         self.interval_seconds = INTERVAL_SECONDS
         self._bootstrap_servers = bootstrap_servers
-        self._settings = dict(settings or {})
+        self._settings = {"client.id": f"{CLIENT_ID}-pipeline", **(settings or {})}
         self._topic = topic
         self._network = network
         self._now_ms = now_ms

@@ -10,10 +10,9 @@ from rich.segment import Segment
 from ..drawing import _palette as palette
 from ..drawing._cells import Line, Pen
 from ._ui import Mode, Ui
-from ._view import View
 
 #: The key and the label of the list of all views.
-MENU: Final = (".", "more")
+MENU: Final = (".", "views")
 #: The line of the tabs.
 TABS_ROW: Final = 1
 Hint = tuple[str, str]
@@ -23,14 +22,16 @@ def tabs(ui: Ui, pen: Pen) -> Line:
     """Draw the tabs, and register them for the mouse.
 
     Names become short names where the screen is narrow. If these are too wide, too, the last tabs
-    have only their keys, or are left out, and a tab for the list of all views is added.
+    are left out, and the key of the list of all views stands beside their number.
     """
-    shown, has_menu = _fitting(ui, pen.width)
-    gap = " " if not has_menu and _cells(shown) + len(shown) <= pen.width else ""
+    shown = _fitting(ui, pen.width)
+    # Not where tabs are left out, or the others would move whenever one of these is shown.
+    has_all = shown[-1][0] != MENU[0]
+    gap = " " if has_all and _cells(shown) + len(shown) <= pen.width else ""
     line: Line = []
     column = 0
-    for key, label, is_shown in [*shown, *([(*MENU, False)] if has_menu else [])]:
-        text = f" {key} {label}" if label else f" {key}"
+    for key, label, is_shown in shown:
+        text = f" {key} {label}"
         if is_shown:
             line += [Segment(" "), Segment(f"{text} ", palette.TAB), Segment(gap)]
             text = f" {text} "
@@ -46,44 +47,31 @@ Tab = tuple[str, str, bool]
 """A key, a label, and whether the view is on the screen."""
 
 
-def _fitting(ui: Ui, width: int) -> tuple[list[Tab], bool]:
-    """Return the tabs in the longest form that fits, and whether some have no label."""
-    views = ui.views
-    names = [(view.key, view.name, view.name == ui.root) for view in views]
-    if _cells(names) <= width:
-        return names, False
-    found = _tabs(ui, len(views))
+def _fitting(ui: Ui, width: int) -> list[Tab]:
+    """Return the tabs that fit, in the longest form.
+
+    The label of a view is the same whether it is shown or not, and so are the tabs to its left:
+    users find a tab by where it was.
+    """
+    found = [(view.key, view.name, view.name == ui.root) for view in ui.views]
     if _cells(found) <= width:
-        return found, False
-    width_left = width - _cells([(*MENU, False)])
-    count = len(views)
-    while _cells(found) > width_left and count:
-        count -= 1
-        found = _tabs(ui, count)
-    while _cells(found) > width_left and len(found) > 1:
+        return found
+    found = [(view.key, view.short or view.name, view.name == ui.root) for view in ui.views]
+    if _cells(found) <= width:
+        return found
+    menu = _menu(ui, found)
+    while _cells([*found, menu]) > width and len(found) > 1:
         del found[max(index for index, tab in enumerate(found) if not tab[2])]
-    return found, True
+        menu = _menu(ui, found)
+    return [*found, menu]
 
 
-def _tabs(ui: Ui, count: int) -> list[Tab]:
-    """Return the tabs, of which the first ``count`` and the current one have a label."""
-    return [
-        (view.key, _label(view, view.name == ui.root, index < count), view.name == ui.root)
-        for index, view in enumerate(ui.views)
-    ]
-
-
-def _label(view: View, is_shown: bool, has_room: bool) -> str:
-    if is_shown:
-        return view.name
-    return (view.short or view.name) if has_room else ""
+def _menu(ui: Ui, found: Sequence[Tab]) -> Tab:
+    return MENU[0], f"{len(ui.views) - len(found)} more", False
 
 
 def _cells(tabs: Iterable[Tab]) -> int:
-    return sum(
-        1 + len(key) + (1 + len(label) if label else 0) + 2 * is_shown
-        for key, label, is_shown in tabs
-    )
+    return sum(2 + len(key) + len(label) + 2 * is_shown for key, label, is_shown in tabs)
 
 
 # The hints.

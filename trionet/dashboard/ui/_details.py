@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
+from rich.cells import cell_len
 from rich.segment import Segment
+from rich.style import Style
 
 from ..drawing import _palette as palette
-from ..drawing._cells import Line, Pen
+from ..drawing._cells import CHARS_MAX, Line, Pen, fit, wrapped
 from ..drawing._graphs import graph, samples
 from ..drawing._table import Column, exactly
 from ._view_state import ViewState
@@ -28,6 +30,8 @@ BELOW_SHARE: Final = 0.4
 #: The width of a field, and of its name.
 FIELD_CELLS: Final = 40
 NAME_CELLS: Final = 18
+#: The maximum number of lines of a value that is wider than a field.
+LONG_LINES_MAX: Final = 3
 #: The height of the graph of a row's history.
 GRAPH_LINES: Final = 4
 
@@ -135,19 +139,43 @@ def _graph(values: Sequence[float | None], pen: Pen) -> Iterator[Line]:
 
 
 def _fields(columns: Sequence[Column[Any]], row: Any, pen: Pen) -> Iterator[Line]:
-    """Yield the fields of the row that have a value, in as many columns as fit."""
-    found = [(column, text) for column in columns if (text := column.shown(row))]
+    """Yield the fields of the row that have a value, in as many columns as fit.
+
+    Those that do not fit into a column follow, each with the whole width, on several lines if need
+    be: a reason or an id is worth more than its beginning.
+    """
     across = max(1, pen.width // FIELD_CELLS)
-    down = -(-len(found) // across)
     width = pen.width // across
+    short: list[Line] = []
+    long: list[Line] = []
+    for column in columns:
+        text = column.shown(row)
+        if not text:
+            continue
+        style = (None if column.style is None else column.style(row)) or palette.PLAIN
+        name = [Segment(" "), pen.cell(_name(column, columns), NAME_CELLS, palette.DIM)]
+        value = pen.text(text, style)
+        if cell_len(value.text) <= width - NAME_CELLS - 2:
+            short.append(exactly([*name, value], width))
+        else:
+            long += _long(name, text, style, pen)
+    down = -(-len(short) // across)
     for at in range(down):
-        line: Line = []
-        for column, text in found[at::down]:
-            style = None if column.style is None else column.style(row)
-            value = pen.cell(text, width - NAME_CELLS - 2, style or palette.PLAIN)
-            name = pen.cell(_name(column, columns), NAME_CELLS, palette.DIM)
-            line += [Segment(" "), name, value, Segment(" ")]
-        yield line
+        yield [segment for field in short[at::down] for segment in field]
+    yield from long
+
+
+def _long(name: Line, text: str, style: Style, pen: Pen) -> Iterator[Line]:
+    """Yield a field with the whole width, at most :data:`LONG_LINES_MAX` lines."""
+    width = pen.width - NAME_CELLS - 2
+    lines = wrapped(text[:CHARS_MAX], width, pen.glyphs)
+    if len(lines) > LONG_LINES_MAX:
+        lines[LONG_LINES_MAX - 1 :] = [
+            fit(" ".join(lines[LONG_LINES_MAX - 1 :]), width, glyphs=pen.glyphs)
+        ]
+    for line in lines:
+        yield [*name, Segment(line, style)]
+        name = [Segment(" " * (NAME_CELLS + 1))]
 
 
 def _name(column: Column[Any], columns: Sequence[Column[Any]]) -> str:

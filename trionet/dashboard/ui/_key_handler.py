@@ -331,8 +331,12 @@ class Commands:
     def _meant(self, word: str) -> str:
         name = self._meant_or_none(word)
         if name is None:
-            known = [each for each in self.names() if each.startswith(word)] or self.names()
-            raise CommandError(f"{word}: unknown command; available: {', '.join(known)}")
+            from ...protocol._config_types import nearest  # only for errors
+
+            names = self.names()
+            known = [each for each in names if each.startswith(word)] or names
+            near = nearest(word, names) if known is names else ""
+            raise CommandError(f"{word}: unknown command{near}; available: {', '.join(known)}")
         return name
 
     def _meant_or_none(self, word: str) -> str | None:

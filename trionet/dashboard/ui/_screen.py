@@ -272,14 +272,18 @@ def _typed(label: str, ui: Ui, pen: Pen) -> Line:
 
 
 def _asked(ui: Ui, pen: Pen) -> list[Line]:
-    """Draw the field being filled in, below the error about the last entered value."""
+    """Draw the field being filled in, below a preview or the error about the last value."""
     assert ui.prompt is not None
     action, count = ui.prompt.action, len(ui.prompt.answers)
-    typed = _typed(pen.text(f" {action.label}, {action.fields[count].label}: ").text, ui, pen)
-    if ui.message is None:
+    field = action.fields[count]
+    typed = _typed(pen.text(f" {action.label}, {field.label}: ").text, ui, pen)
+    if ui.message is not None:
+        text, style = f"! {ui.message.text}", palette.ALARM
+    elif field.preview is not None:
+        text, style = field.preview(ui.editor.text), palette.NOTE
+    else:
         return [typed]
-    wrong = _few_lines(f"! {ui.message.text}", FOOT_LINES_MAX - 1, pen, palette.ALARM)
-    return [*wrong, typed]
+    return [*_few_lines(text, FOOT_LINES_MAX - 1, pen, style), typed]
 
 
 # The view itself.
@@ -316,14 +320,12 @@ def _rows(ui: Ui, model: Model, row: int, room: int, pen: Pen) -> list[Line]:
     table = state.table
     assert table is not None
     state.height = max(1, room - 1)
-    if table.missing is not None:
+    if table.missing == UNREAD:
         # The broker may respond, but not have been asked for this yet.
         doing = "Waiting for" if model.responded_at is None else "Reading from"
-        waiting = f"{doing} {model.about.source} ..."
-        return [
-            [],
-            *pen.sentences(waiting if table.missing == UNREAD else table.missing, palette.NOTE),
-        ]
+        return [[], *pen.sentences(f"{doing} {model.about.source} ...", palette.DIM)]
+    if table.missing is not None:
+        return [[], *pen.sentences(table.missing, palette.NOTE)]
     at = split(pen, room, len(state.rows)) if ui.shows_details and state.rows else None
     if at is None:
         return _table_lines(ui, table, row, attrs.evolve(pen, height=room))

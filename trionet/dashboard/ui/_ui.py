@@ -17,6 +17,7 @@ the task). Reconsider if two tables ever share the screen, because there is one 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
@@ -340,7 +341,7 @@ class Ui:
             self.show_message(f"{action.label}: {refused}", is_alarm=True)
             return None
         self.prompt = Prompt(action, row, [])
-        for answer in answers:
+        for answer in _by_field(action, answers):
             wrong = self._wrong(answer)
             if wrong is not None:
                 self.prompt = None
@@ -384,6 +385,14 @@ class Ui:
             return None
         self.prompt.answers.append(answer)
         return self._ask_next()
+
+
+def _by_field(action: Action, words: Sequence[str]) -> Sequence[str]:
+    """Return the words of a command, of which the last field may take several."""
+    last = len(action.fields) - 1
+    if last < 0 or not action.fields[last].takes_rest or len(words) <= last:
+        return words
+    return [*words[:last], shlex.join(words[last:])]
 
 
 def _fields(action: Action) -> str:

@@ -49,12 +49,17 @@ class Field:
         default: returns the initial text, given the row.
         check: returns the error about a value; None if the value is valid.
         is_optional: whether the field may be empty.
+        takes_rest: whether it takes all remaining words of a command, quoted as in a shell.
+        preview: returns what is shown above the value while it is typed, such as its meaning with
+            the defaults of what it leaves out; None for nothing.
     """
 
     label: str
     default: Callable[[Any], str] = lambda row: ""  # noqa: ARG005 - the same for every row
     check: Callable[[str], str | None] = lambda answer: None  # noqa: ARG005 - any is valid
     is_optional: bool = False
+    takes_rest: bool = False
+    preview: Callable[[str], str] | None = None
 
 
 @attrs.frozen
@@ -109,7 +114,7 @@ class View:
     Attributes:
         name: the name, a single word, which is also the command that shows the view.
         key: the key that shows the view; empty for a view without a tab.
-        short: a shorter name for the tab, where space is short; by default the name.
+        short: an abbreviation of the name for the tab, where space is short; by default the name.
         title: the heading.
         help: the text for the help page, a few sentences.
         opens: what ``enter`` opens, in a word or two, for the hints; empty if it opens nothing.

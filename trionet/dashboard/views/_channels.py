@@ -71,16 +71,24 @@ def reasons(model: Model, pen: Pen) -> Iterator[Line]:
 def busiest(model: Model, count: int, pen: Pen) -> Iterator[Line]:
     """Draw a table of the channels with the most requests, and then bytes, per second.
 
+    Dashboards are summed up below: they would be the busiest ones of a broker with little to do,
+    but those who look at them ask what the broker does for others.
+
     Args:
         model: the model.
         count: the maximum number of channels.
         pen: the pen for drawing.
     """
-    rows = [row for row in model.busiest[:count] if row.request_rate]
-    if not rows or model.connections.missing is not None:
+    if model.connections.missing is not None:
         return
-    table = Table(BUSIEST_COLUMNS, rows, lambda row: row.number)
-    columns = layout(table.columns, pen.width)
-    yield heading_line(columns, pen, "request_rate", descending=True)
-    for row in rows:
-        yield row_line(table, columns, row, pen, is_selected=False)
+    rows = [row for row in model.busiest[:count] if row.request_rate]
+    if rows:
+        table = Table(BUSIEST_COLUMNS, rows, lambda row: row.number)
+        columns = layout(table.columns, pen.width)
+        yield heading_line(columns, pen, "request_rate", descending=True)
+        for row in rows:
+            yield row_line(table, columns, row, pen, is_selected=False)
+    own = model.dashboards
+    if own:
+        rate = units.rate(sum(row.request_rate or 0.0 for row in own))
+        yield [pen.text(f"{counted(len(own), 'channel')} of dashboards: {rate} req/s", palette.DIM)]

@@ -37,7 +37,6 @@ class BrokersView(View):
 
     name = "brokers"
     key = "b"
-    short = "nodes"
     title = "Brokers"
     help = (
         "The brokers of the cluster, the number of partitions that each broker leads, and the "

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
+import attrs
 from rich.segment import Segment
+from rich.style import Style
 
 from ..drawing import _palette as palette
 from ..drawing import _units as units
@@ -24,6 +26,10 @@ _LABEL_CELLS: Final = 18
 #: The widths of a close reason and of its numbers, in cells.
 _REASON_CELLS: Final = 24
 _NUMBER_CELLS: Final = 9
+
+
+def _style(row: ConnectionRow) -> Style | None:
+    return palette.DIM if row.is_dashboard else None
 
 
 def _software(row: ConnectionRow) -> str | None:
@@ -73,14 +79,16 @@ class ConnectionsView(View):
         "The open connections of the broker. PHASE is the phase of the current request. A "
         "connection has one request in flight at a time and is muted until the response is sent. "
         "Frames that have already arrived are staged (STG). IDLE is the time since the last read "
-        "or write. Enter shows the requests of a connection one by one, as they finish."
+        "or write. The connections of dashboards are dim. Enter shows the requests of a connection "
+        "one by one, as they finish."
     )
     opens = "requests"
     section: ClassVar[str | None] = "connections"
     actions: Sequence[Action] = (CLOSE,)
 
     def table(self, model: Model) -> Table[ConnectionRow]:
-        return table_of(model.connections, CONNECTION_COLUMNS, "number")
+        found = table_of(model.connections, CONNECTION_COLUMNS, "number")
+        return attrs.evolve(found, style=_style)
 
     def opened(self, row: ConnectionRow) -> View:
         return ConnectionView(row)
@@ -247,7 +255,7 @@ class FetchSessionsView(View):
 
     name = "sessions"
     key = "e"
-    short = "fetch"
+    short = "sess"
     title = "Fetch sessions"
     help = (
         "The incremental fetch sessions in the broker's cache. With a session, a Fetch request "

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -54,10 +56,111 @@ FAULT_COLUMNS: Final[tuple[Column[FaultRow], ...]] = (
 )
 
 
+#: The faults that take a time, and the unit of a number without one, in seconds.
+_TIMED: Final = {"delay": 1.0, "throttle": 0.001}
+_TIME: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s)?")
+_UNITS: Final = {"ms": 0.001, "s": 1.0}
+#: What a fault can be limited to, and the broker's word for it.
+_LIMITS: Final = {"client": "client_id", "topic": "topic"}
+_ALL: Final = "all"
+_FORM: Final = "FAULT [APIS] [COUNT] [client=ID] [topic=NAME]"
+_USAGE: Final = (
+    "an error, close, reset, delay 1s, hold, swallow, cut, corrupt, throttle 1s, full-disk,"
+    " stop-reading; then [APIS] [COUNT] [client=ID] [topic=NAME] (any, once)"
+)
+
+
+@attrs.frozen
+class FaultOrder:
+    """A fault to inject, as typed in one line, such as ``delay 100ms Fetch``.
+
+    Attributes:
+        name: the name of the fault.
+        fault: the fault with its time, as it was typed.
+        words: the parameters for the broker, without those left out.
+    """
+
+    name: str
+    fault: str
+    words: Mapping[str, str]
+
+    @classmethod
+    def parsed(cls, text: str) -> FaultOrder:
+        """Return the fault that a line describes; the broker checks names.
+
+        Raises:
+            ValueError: the line does not have the form of one.
+        """
+        first, *rest = shlex.split(text) or [""]
+        name, *others = first.split() or [""]  # a command may have it in quotes: "delay 0.5"
+        rest = [*others, *rest]
+        if not name:
+            raise ValueError(f"expected {_FORM}")
+        fault = shown = name
+        if name in _TIMED:
+            time = rest.pop(0) if rest else ""
+            fault, shown = f"{name} {_number(name, time)}", f"{name} {time}"
+        words = {"fault": fault}
+        bare: list[str] = []
+        for word in rest:
+            limit, equals, value = word.partition("=")
+            if not equals:
+                bare.append(word)
+            elif limit in _LIMITS and value:
+                words[_LIMITS[limit]] = value
+            else:
+                raise ValueError(f"{word}: expected client=ID or topic=NAME")
+        if bare and (bare[-1].isdecimal() or bare[-1] == _ALL):
+            words["times"] = bare.pop()
+        if len(bare) > 1:
+            raise ValueError(f"{bare[1]}: expected a number of requests, or {_ALL}")
+        if bare:
+            words["apis"] = bare[0]
+        return cls(name, shown, words)
+
+    def __str__(self) -> str:
+        """Return what it does, also by the defaults of what was left out."""
+        words = self.words
+        client = f"client {words['client_id']}" if "client_id" in words else "any client"
+        topic = f"topic {words['topic']}" if "topic" in words else "any topic"
+        if self.name == "full-disk":
+            return f"{self.fault}: {topic}"
+        if self.name == "stop-reading":
+            return f"{self.fault}: {client}"
+        times = words.get("times", "1")
+        requests = {"1": "the next request", _ALL: "all requests"}.get(times)
+        apis = words.get("apis", _ALL).replace(",", ", ")
+        of = "any API" if apis == _ALL else apis
+        which = requests or f"the next {times} requests"
+        return f"{self.fault}: {which} of {of}, {client}, {topic}"
+
+
+def _number(name: str, time: str) -> str:
+    """Return the number of a fault that takes a time, in the broker's unit."""
+    found = _TIME.fullmatch(time)
+    if found is None:
+        raise ValueError(f"{name} takes a time, such as {name} 100ms")
+    unit = _TIMED[name]
+    number = float(found[1]) * _UNITS.get(found[2], unit) / unit
+    return f"{number:.0f}" if unit < 1 else f"{number:g}"
+
+
+def _error(text: str) -> str | None:
+    try:
+        FaultOrder.parsed(text)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _preview(text: str) -> str:
+    return _USAGE if not text.strip() else _error(text) or str(FaultOrder.parsed(text))
+
+
 async def _inject(source: Source, _row: object, answers: Sequence[str]) -> str:
-    fault, apis, times, client_id, topic = answers
-    given = {"fault": fault, "apis": apis, "times": times, "client_id": client_id, "topic": topic}
-    return await source.actions.inject_fault(**{key: text for key, text in given.items() if text})
+    order = FaultOrder.parsed(answers[0])
+    await source.actions.inject_fault(**order.words)
+    return f"injected {order}"
 
 
 INJECT: Final = Action(
@@ -65,13 +168,7 @@ INJECT: Final = Action(
     "inject",
     "inject a fault",
     _inject,
-    fields=(
-        Field("fault (error name, close, reset, delay 0.5, hold, swallow, cut, corrupt, …)"),
-        Field("requests (APIs such as Produce,Fetch; empty: all)", is_optional=True),
-        Field("how many requests (empty: 1; all)", is_optional=True),
-        Field("of the client id (empty: any)", is_optional=True),
-        Field("about the topic (empty: any)", is_optional=True),
-    ),
+    fields=(Field("such as delay 100ms Fetch", check=_error, takes_rest=True, preview=_preview),),
     needs_row=False,
 )
 REMOVE: Final = Action(
@@ -92,12 +189,14 @@ class FaultsView(View):
     help = (
         "The faults of a broker under test: those that tests have injected, and those injected "
         "here with I. A fault is an error such as NOT_LEADER_OR_FOLLOWER, with which the broker "
-        "responds; close or reset, which end the connection instead of a response; delay SECONDS; "
+        "responds; close or reset, which end the connection instead of a response; delay TIME; "
         "hold, until the fault is removed; swallow, which never responds; cut, which sends half "
-        "of a response; corrupt, which flips a bit of records; throttle MS; full-disk or "
-        "stop-reading. HITS counts the requests it was applied to, of so many that it is for, and "
-        "LAST REACTION is what the client of the last one did next. Enter shows the requests one "
-        "by one."
+        "of a response; corrupt, which flips a bit of records; throttle TIME; full-disk or "
+        "stop-reading. The next request of any API, client and topic meets it, unless APIs, a "
+        "number of requests (or all), client=ID and topic=NAME follow, as in delay 100ms "
+        "Produce,Fetch 3 topic=orders. HITS counts the requests it was applied to, of so many that "
+        "it is for, and LAST REACTION is what the client of the last one did next. Enter shows the "
+        "requests one by one."
     )
     opens = "requests"
     section: ClassVar[str | None] = "faults"
@@ -156,6 +255,3 @@ class FaultView(View):
         found: Table[Any] = table_of(model.faults, (), "time", "connection", ages=False)
         rows = () if row is None else row.requests
         return attrs.evolve(found, columns=REQUEST_COLUMNS, rows=rows, total=None)
-
-    def details(self, row: FaultedRow, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002
-        return pen.sentences(row.reaction)

@@ -44,7 +44,8 @@ LOG_COLUMNS: Final[tuple[Column[LogRow], ...]] = (
     Column("time", "TIME", 12, text=_time),
     Column("level", "LEVEL", 8, priority=1, style=_style),
     Column("logger", "LOGGER", 22, priority=2),
-    Column("text", "MESSAGE", 20, text=_first_line, grow=1, style=_style),
+    # The details have all of its lines.
+    Column("text", "MESSAGE", 20, text=_first_line, grow=1, style=_style, is_detail=False),
     Column("number", "NUMBER", 0),
 )
 

@@ -40,8 +40,8 @@ NARROW_TRAFFIC: Final = (*TRAFFIC, "connections")
 NARROW_LOAD: Final = ("loop_idle", "handlers_idle", "cpu")
 #: The minimum heights of the view at which graphs of traffic have two and three lines.
 TALL: Final = (34, 50)
-#: The maximum number of channels in the table of the busiest ones.
-BUSIEST_MAX: Final = 5
+#: The number of channels in the table of the busiest ones, and on the tallest screens.
+BUSIEST: Final = (5, 10)
 _GAP: Final = 3
 _COLUMNS: Final = ("name", "rate", "p50_ms", "p99_ms", "error_rate", "mean_ms")
 
@@ -51,7 +51,6 @@ class OverviewView(View):
 
     name = "overview"
     key = "1"
-    short = "home"
     title = "Overview"
     help = (
         "Traffic, load and cluster at a glance. Rates cover the time since the last read. "
@@ -60,8 +59,9 @@ class OverviewView(View):
         "duration of a pass of the trio loop, during which all other tasks wait. Percentiles "
         "cover the time since the start. A channel is muted from the receipt of a request until "
         "its response is sent, and while it is throttled; below is what the muted ones wait for. "
-        "Requests that were read meanwhile are staged. The tables list the busiest channels, and "
-        "the busiest APIs with a bar for the phases of their requests."
+        "Requests that were read meanwhile are staged. The tables list the busiest channels, "
+        "without those of dashboards, and the busiest APIs with a bar for the phases of their "
+        "requests."
     )
 
     def lines(self, model: Model, pen: Pen) -> Iterable[Line]:
@@ -108,7 +108,8 @@ def _narrow(model: Model, pen: Pen) -> Iterator[Line]:
 
 
 def _busiest(model: Model, pen: Pen) -> Iterator[Line]:
-    yield from _block("Busiest channels", channels.busiest(model, BUSIEST_MAX, pen), pen)
+    count = BUSIEST[pen.height >= TALL[-1]]
+    yield from _block("Busiest channels", channels.busiest(model, count, pen), pen)
 
 
 def _left(model: Model, pen: Pen) -> Iterator[Line]:

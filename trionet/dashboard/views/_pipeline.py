@@ -97,7 +97,6 @@ class PipelineView(View):
 
     name = "pipeline"
     key = "9"
-    short = "spark"
     title = "Spark pipeline"
     help = (
         "The minutes written by `trionet pipeline run`, the newest first. A minute is written "

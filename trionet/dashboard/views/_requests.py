@@ -107,12 +107,12 @@ class RequestsView(View):
             yield [pen.text(skipped, palette.NOTE)]
 
     def table(self, model: Model) -> Table[RequestRow]:
-        found = table_of(model.requests, REQUEST_COLUMNS, "number", ages=False)
+        found = table_of(model.requests, REQUEST_COLUMNS, "number")
         if model.requests_of != self.section_key:
             why = model.connections.missing or UNREAD
             return attrs.evolve(found, rows=(), missing=why, version=self.section_key)
         if not model.requests and found.missing is None:
-            return attrs.evolve(found, missing=NONE_YET)
+            return attrs.evolve(found, missing=model.requests.failure or NONE_YET)
         return found
 
     def opened(self, row: RequestRow) -> View:

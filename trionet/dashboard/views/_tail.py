@@ -45,8 +45,9 @@ TAIL_COLUMNS: Final[tuple[Column[TailRow], ...]] = (
     ),
     Column("partition", "PART", 5, right=True, priority=2),
     Column("offset", "OFFSET", 10, right=True),
-    Column("key", "KEY", 12, lambda row: row.key_text, priority=1, grow=1),
-    Column("value", "VALUE", 20, lambda row: row.text, grow=4, style=_form_style),
+    # The details have the whole record.
+    Column("key", "KEY", 12, lambda row: row.key_text, priority=1, grow=1, is_detail=False),
+    Column("value", "VALUE", 20, lambda row: row.text, grow=4, style=_form_style, is_detail=False),
     Column("form", "TYPE", 4, lambda row: row.form.value, priority=3, is_searched=False),
     Column("value_bytes", "SIZE", 8, text=units.size, right=True, priority=2),
     Column("topic", "TOPIC", 0, is_searched=False),
