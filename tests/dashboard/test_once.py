@@ -118,6 +118,22 @@ async def test_all_minutes_of_the_pipeline_are_read_before_it_is_printed() -> No
     assert "log-results: 45 minutes" in text
 
 
+async def test_incidents_of_the_pipeline_are_a_table_for_programs() -> None:
+    """The view of the minutes only counts them, and a program cannot press a key to open it."""
+    incident = {"incident": "i", "state": "open", "start": "2026-11-22T11:00:00Z", "api": "Produce"}
+    key = {"kind": "incidents", "window": "2026-11-22T11:00:00Z", "incident": "i"}
+    async with open_broker() as broker:
+        await write_minutes(broker.bootstrap_servers, 1, 0)
+        async with open_producer(broker.bootstrap_servers) as producer:
+            value = json.dumps(incident).encode()
+            await producer.send("log-results", value, key=json.dumps(key).encode())
+        async with open_remote(broker.bootstrap_servers) as source:
+            [row] = json.loads(await render_once(source, OnceOptions("incidents", "json")))
+            assert [] == json.loads(await render_once(source, OnceOptions("anomalies", "json")))
+
+    assert incident.items() <= row.items()
+
+
 async def test_a_part_of_the_minutes_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(once, "WAIT_SECONDS", 1.0)
     with testing.broker() as broker:

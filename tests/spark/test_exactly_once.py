@@ -92,6 +92,18 @@ def test_a_task_that_fails_is_retried_and_its_rows_are_written_once(
     assert numbers(1, 12) == committed(spark, kafka, topic)
 
 
+def test_a_task_whose_transaction_must_be_aborted_is_retried(
+    spark: SparkSession, kafka: ThreadedBroker, source: DataFrame, topic: str, checkpoint: str
+) -> None:
+    """TRANSACTION_ABORTABLE (KIP-890): aborted and written again, as with Kafka's own client."""
+    fault = kafka.faults.fail("Produce", "TRANSACTION_ABORTABLE", topic=topic)
+
+    run_to_end(source, kafka, checkpoint, topic)
+
+    assert 1 == fault.hits
+    assert numbers(1, 12) == committed(spark, kafka, topic)
+
+
 def test_a_query_that_fails_and_is_started_again_writes_each_row_once(
     spark: SparkSession,
     kafka: ThreadedBroker,

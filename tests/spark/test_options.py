@@ -167,6 +167,24 @@ def test_one_of_three_says_what_is_read(options: dict[str, str], expected: Subsc
 
 @pytest.mark.parametrize("is_stream", [True, False])
 @pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({**SERVERS, "subscirbe": "t"}, "subscirbe: unknown option; did you mean subscribe?"),
+        ({**NEEDED, "startingOffset": "nonsense"}, "did you mean startingOffsets?"),
+        ({**SERVERS, "topic": "t"}, "given: none; topic is an option of a sink"),
+        ({"subscribe": "t", "kafka.bootstrap.server": "h:1"}, "bootstrap.server' is misspelt"),
+        ({"subscribe": "t", "kafka.bootstrap_servers": "h:1"}, "bootstrap_servers' is misspelt"),
+        ({"subscribe": "t", "bootstrap.servers": "h:1"}, "did you mean kafka.bootstrap.servers?"),
+    ],
+)
+def test_a_misspelt_option_is_named_rather_than_the_one_that_is_missing(
+    options: dict[str, str], message: str, is_stream: bool
+) -> None:
+    assert message in refusal(options, is_stream=is_stream)
+
+
+@pytest.mark.parametrize("is_stream", [True, False])
+@pytest.mark.parametrize(
     ("options", "messages"),
     [
         ({}, ["options must be specified", "subscribe", "subscribePattern"]),

@@ -357,6 +357,15 @@ def test_what_is_lost_is_reported_and_the_rest_is_read(
     assert ranges == plain(planned)
 
 
+def test_a_checkpoint_of_another_query_is_told_from_topics_that_were_deleted() -> None:
+    _, losses = stream_plan({T0: 3, T1: 5}, {}, {}, dropped={T1})
+
+    unread, deleted = map(str, losses)
+    assert "does not subscribe to t-1, of which its checkpoint has offsets" in unread
+    assert "checkpointLocation of its own" in unread
+    assert "have been deleted: t-0" in deleted
+
+
 def test_a_loss_travels_from_a_worker() -> None:
     loss = OffsetChangedError("from 2 to 1")
     mismatch = OffsetsMismatchError("CONDITION", "what")

@@ -135,9 +135,9 @@ def run(arguments: Namespace) -> int:
 
 def _check(arguments: Namespace) -> None:
     from trionet.dashboard.ui._ui import REFRESH_SECONDS
-    from trionet.dashboard.views import VIEWS
+    from trionet.dashboard.views import initial_views
 
-    names = [view.name for view in VIEWS]
+    names = initial_views()
     if arguments.view not in names:
         from trionet.protocol._config_types import nearest
 

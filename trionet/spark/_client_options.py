@@ -327,6 +327,11 @@ def config_of(client: Mapping[str, str]) -> dict[str, str]:
     return {key: text for key, text in client.items() if key != BOOTSTRAP_SERVERS}
 
 
+def is_set(client: Mapping[str, str], key: str) -> bool:
+    """Return whether the user has set a setting of a client, whose keys may have underscores."""
+    return any(_with_dots(each) == key for each in client)
+
+
 def is_applied(keys: ClientKeys, name: str) -> bool:
     """Return whether an option, in lower case, is a setting that this kind of client applies."""
     key = _with_dots(name.removeprefix(_KAFKA))
@@ -373,9 +378,10 @@ def _checked(
         if key in given:
             raise ConfigError(f"Kafka option 'kafka.{key}' is not supported: {advice}")
     if not given.get(BOOTSTRAP_SERVERS, "").strip():
+        near = closest(BOOTSTRAP_SERVERS, given.keys() - {BOOTSTRAP_SERVERS}, _MISSPELT)
         raise ConfigError(
-            f"option 'kafka.{BOOTSTRAP_SERVERS}' must be specified for a {kind}; example:"
-            " host1:9092,host2:9092"
+            f"option 'kafka.{BOOTSTRAP_SERVERS}' must be specified for a {kind}; "
+            + (f"'kafka.{near}' is misspelt" if near else "example: host1:9092,host2:9092")
         )
     parse_bootstrap_servers(given[BOOTSTRAP_SERVERS], f"option kafka.{BOOTSTRAP_SERVERS}")
     client: dict[str, str] = {}

@@ -19,6 +19,7 @@ from typing import Any, Final, Generic, TypeVar, TypeVarTuple, cast
 import trio
 
 from .._util._raising import raise_single_error
+from ..errors import TrionetError
 
 logger = logging.getLogger("trionet.spark")
 
@@ -84,9 +85,15 @@ class LoopHost:
 
         Raises:
             trio.RunFinishedError: the loop has been closed.
-            Exception: any error raised by the function.
+            TrionetError: raised by the function; without its cause and its frames, which are in the
+                log at level DEBUG. Spark shows both to users before what the error says.
+            Exception: any other error raised by the function.
         """
-        return trio.from_thread.run(afn, *args, trio_token=self._token)
+        try:
+            return trio.from_thread.run(afn, *args, trio_token=self._token)
+        except TrionetError as error:
+            logger.debug("%s", error, exc_info=error)
+            raise error.with_traceback(None) from None
 
     def close(self) -> None:
         """Close all resources and end the loop; :func:`host` then starts a new loop."""

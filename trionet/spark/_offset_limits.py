@@ -39,19 +39,29 @@ class DataLossError(TrionetError):
     """
 
     condition: ClassVar[str] = "KAFKA_DATA_LOSS"
+    cure: ClassVar[str] = _CURE
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
         self.what = what
 
     def __str__(self) -> str:
-        return f"[{self.condition}] some data may have been lost: {self.what}; {_CURE}"
+        return f"[{self.condition}] some data may have been lost: {self.what}; {self.cure}"
 
 
 class PartitionsDeletedError(DataLossError):
     """Raised when partitions are deleted while a query is reading them."""
 
     condition = "KAFKA_DATA_LOSS.PARTITIONS_DELETED"
+
+
+class PartitionsDroppedError(PartitionsDeletedError):
+    """Raised when a checkpoint has offsets of partitions that its query does not subscribe to."""
+
+    cure = (
+        "give a query that reads other topics a checkpointLocation of its own; or, to continue with"
+        " this one and without those partitions, set the source option failOnDataLoss to false"
+    )
 
 
 class AddedPartitionError(DataLossError):
@@ -126,7 +136,11 @@ def from_plain(plain: object) -> Offsets:
     Raises:
         ConfigError: the value does not have this form.
     """
-    return _offsets(plain, f"expected e.g. {EXAMPLE}, got {plain!r}")
+    return _offsets(
+        plain,
+        f"expected e.g. {EXAMPLE}, got {plain!r}; offsets of another source in a checkpoint mean"
+        " that it is another query's: give each query a checkpointLocation of its own",
+    )
 
 
 def to_json(offsets: Mapping[TopicPartition, int]) -> str:

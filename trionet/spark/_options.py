@@ -333,9 +333,10 @@ class SourceOptions:
             ConfigError: an option is missing, unknown, not allowed, or conflicts with another.
         """
         texts = OptionTexts(options)
+        # First: what a misspelt option would have set is missing to the other checks.
+        texts.check_names("a source", _OF_SOURCE, _SINK_ONLY, quietly=quietly)
         starting, ending = read_limits(texts, is_stream=is_stream)
         subscription = _subscription(texts)
-        texts.check_names("a source", _OF_SOURCE, _SINK_ONLY, quietly=quietly)
         client_options = texts.of_kafka()
         group_id = client_options.pop("group.id", None)
         client = source_client(client_options, quietly=quietly)
@@ -478,9 +479,10 @@ def _subscription(texts: OptionTexts) -> Subscription:
     given = [name for name in _SUBSCRIPTIONS if name in texts]
     if len(given) != 1:
         which = "only one of the following options can" if given else "one of these options must"
+        hint = "; topic is an option of a sink" if "topic" in texts and not given else ""
         raise ConfigError(
             f"{which} be specified for a source: {', '.join(_SUBSCRIPTIONS)}; given:"
-            f" {', '.join(given) or 'none'}"
+            f" {', '.join(given) or 'none'}{hint}"
         )
     [name] = given
     text = texts.text(name) or ""

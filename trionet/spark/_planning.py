@@ -23,6 +23,7 @@ from ._offset_limits import (
     Offsets,
     OffsetsMismatchError,
     PartitionsDeletedError,
+    PartitionsDroppedError,
     names_of,
     to_json,
 )
@@ -136,6 +137,7 @@ def stream_plan(
     min_partitions: int | None = None,
     max_records: int | None = None,
     topic_ids: Mapping[str, bytes] | None = None,
+    dropped: Collection[TopicPartition] = (),
 ) -> tuple[list[OffsetRange], list[DataLossError]]:
     """Plan the ranges of a micro-batch.
 
@@ -147,13 +149,14 @@ def stream_plan(
         min_partitions: see :func:`.split`.
         max_records: see :func:`.split`.
         topic_ids: the known topic ids, keyed by topic.
+        dropped: the partitions in ``start`` to which the query does not subscribe.
 
     Returns:
         The ranges, one per task, and the data losses. If ``failOnDataLoss`` is true, the caller
         raises the first loss, or else logs all of them.
     """
     starts = {each: earliest[each] for each in end.keys() - start.keys() & earliest.keys()}
-    losses = _losses(start, end, starts)
+    losses = _losses(start, end, starts, dropped)
     starts.update((each, offset) for each, offset in start.items() if each in end)
     ids = topic_ids or {}
     ranges: list[OffsetRange] = []
@@ -175,6 +178,7 @@ def _losses(
     start: Mapping[TopicPartition, int],
     end: Mapping[TopicPartition, int],
     starts_of_new: Mapping[TopicPartition, int],
+    dropped: Collection[TopicPartition],
 ) -> list[DataLossError]:
     losses: list[DataLossError] = []
     if missing := end.keys() - start.keys() - starts_of_new.keys():
@@ -188,7 +192,15 @@ def _losses(
         for each, begin in sorted(starts_of_new.items())
         if begin != 0
     )
-    if deleted := start.keys() - end.keys():
+    gone = start.keys() - end.keys()
+    if unread := gone.intersection(dropped):
+        losses.append(
+            PartitionsDroppedError(
+                f"the query does not subscribe to {names_of(unread)}, of which its checkpoint has"
+                " offsets"
+            )
+        )
+    if deleted := gone.difference(dropped):
         losses.append(PartitionsDeletedError(f"partitions have been deleted: {names_of(deleted)}"))
     return losses
 

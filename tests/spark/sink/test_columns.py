@@ -309,7 +309,7 @@ _PLAIN = {"topic": "string", "value": "string"}
     ("types", "message"),
     [
         ({"key": "string", "value": "string"}, "topic option required when no 'topic' attribute"),
-        ({"topic": "string", "key": "string"}, "required attribute 'value' not found"),
+        ({"topic": "string", "key": "string"}, "'value' not found; add a value column"),
         (_PLAIN | {"topic": "int"}, "unsupported type int. topic must be a(n) string"),
         (_PLAIN | {"value": "int"}, "value must be a(n) string or binary"),
         (_PLAIN | {"key": "int"}, "key must be a(n) string or binary"),

@@ -414,6 +414,47 @@ def test_transaction_that_was_open_for_too_long_fails_the_micro_batch() -> None:
         host().close()
 
 
+@pytest.mark.parametrize("api", ["TxnOffsetCommit", "EndTxn"])
+@pytest.mark.parametrize("position", ["first", "later"])
+def test_micro_batch_that_a_broker_asks_to_abort_is_written_again(api: str, position: str) -> None:
+    """TRANSACTION_ABORTABLE (KIP-890): what is committed stays, and the rest is replayed."""
+    with broker(topics={"t": 2}) as it:
+        query = Query(it.bootstrap_servers, "t")
+        if position == "later":
+            query.commit_only(0, query.tasks(0), [0])
+        tasks = query.tasks(0)
+        # What is committed already is aborted here, by the same API.
+        fault = it.faults.fail(
+            api, "TRANSACTION_ABORTABLE", when=lambda seen: getattr(seen.message, "committed", True)
+        )
+
+        with pytest.raises(TransactionLostError, match=r"abort .*TRANSACTION_ABORTABLE"):
+            query.commit(0, tasks)
+        query.abort(0, tasks)
+
+        assert 1 == fault.hits
+        assert [] == query.open()
+        # All but the first are committed at the same time.
+        done = rows(0, 0) if position == "later" else []
+        assert {*done} <= {*query.committed()} < {*all_rows(0)}
+        query.commit(0, query.tasks(0))
+        assert all_rows(0) == query.committed()
+        host().close()
+
+
+def test_task_that_a_broker_asks_to_abort_does_so_and_its_next_attempt_succeeds() -> None:
+    with broker(topics={"t": 2}) as it:
+        query = Query(it.bootstrap_servers, "t")
+        it.faults.fail("Produce", "TRANSACTION_ABORTABLE")
+        with pytest.raises(TrionetError, match="TRANSACTION_ABORTABLE"):
+            query.task(0, rows(0, 0))
+
+        assert [] == query.open() == query.committed()
+        query.commit(0, [query.task(0, rows(0, 0), attempt=1)])
+        assert rows(0, 0) == query.committed() == query.written()
+        host().close()
+
+
 async def _until_none_is_open(query: Query) -> None:
     async with leased_coordinators(query.options) as coordinators:
         await eventually(

@@ -48,9 +48,9 @@ def print_names(arguments: Sequence[str]) -> int:
 
 
 def _views() -> Iterable[str]:
-    from trionet.dashboard.views import VIEWS
+    from trionet.dashboard.views import initial_views
 
-    return [view.name for view in VIEWS]
+    return initial_views()
 
 
 def _names_in_cluster(kind: str, line: str) -> Iterable[str]:

@@ -186,7 +186,7 @@ class Ui:
 
     Args:
         views: the views with a tab, in the order of the tabs.
-        first: the name of the initial view.
+        first: the name of the initial view: of one with a tab, or of a link that needs no row.
         refresh_seconds: the interval between reads in seconds.
 
     Attributes:
@@ -216,8 +216,20 @@ class Ui:
         self.shows_details = True
         self.hits = Hits()
         self._stacks = {view.name: [ViewState(view)] for view in views}
-        self._root = first
-        self._before = first
+        self._root = self._before = self._opened_for(first)
+
+    def _opened_for(self, name: str) -> str:
+        """Open the view that a dashboard begins with. Returns the view with a tab below it."""
+        if name in self._stacks:
+            return name
+        root, link = next(
+            (view.name, link)
+            for view in self.views
+            for link in view.links
+            if link.name == name and not link.needs_row
+        )
+        self._stacks[root].append(ViewState(link.to(None)))
+        return root
 
     @property
     def trail(self) -> list[ViewState]:

@@ -43,3 +43,13 @@ VIEWS: Final[tuple[type[View], ...]] = (
 def all_views() -> list[View]:
     """Create all views that have a tab."""
     return [view() for view in VIEWS]
+
+
+def initial_views() -> list[str]:
+    """Return the names of the views that a dashboard can begin with.
+
+    Besides the views with a tab, these are the views to which one of them has a link that needs no
+    selected row, such as the pipeline's incidents.
+    """
+    linked = (link.name for view in VIEWS for link in view.links if not link.needs_row)
+    return [*(view.name for view in VIEWS), *linked]

@@ -77,6 +77,8 @@ INCIDENT_COLUMNS: Final[tuple[Column[IncidentRow], ...]] = (
     Column("expected", "USUAL", 10, text="{:,.2f}".format, right=True),
     Column("worst", "AT", 6, text=_time, priority=3),
     Column("anomalies", "ANOMALIES", 9, text=units.count, right=True, priority=4),
+    Column("score", "SCORE", 0, text="{:.1f}".format),
+    Column("incident", "INCIDENT", 0, is_searched=False),
 )
 ANOMALY_COLUMNS: Final[tuple[Column[AnomalyRow], ...]] = (
     Column("window", "MINUTE", 6, text=_time),

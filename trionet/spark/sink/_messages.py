@@ -81,6 +81,12 @@ QUERY_ID: Final = "sql.streaming.queryId"
 BATCH_ID: Final = "streaming.sql.batchId"
 
 
+def is_after_first_micro_batch() -> bool:
+    """Return whether this process runs a task of a stream that has written a micro-batch before."""
+    context = TaskContext.get()
+    return context is not None and context.getLocalProperty(BATCH_ID) not in {None, "", "0"}
+
+
 @attrs.frozen
 class TaskId:
     """What distinguishes an attempt of a task from all others of its query.

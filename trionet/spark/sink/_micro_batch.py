@@ -62,7 +62,8 @@ RETENTION_SECONDS: Final = 5.0
 _OPEN: Final = "Ongoing"
 _ENDING: Final = ("PrepareCommit", "PrepareAbort")
 
-# The transaction has ended: by its timeout, or because another producer or driver has fenced it.
+# The transaction has ended, by its timeout or because another producer or driver has fenced it; or
+# its coordinator does not commit it any more, and asks for its abort.
 _ENDED: Final = frozenset(
     {
         error_codes.INVALID_PRODUCER_EPOCH,
@@ -289,6 +290,8 @@ class MicroBatch:
         transactions = {_transaction(self._tasks[each]): each for each in numbers}
         errors = (await self._prepared.end(transactions, commit=True)).errors
         for error in errors.values():
+            if _must_be_aborted(error):  # it is open, with a marker that is pending as long
+                raise self._lost(error)
             if not _is_ended(error):
                 raise error
         if errors:
@@ -320,8 +323,9 @@ class MicroBatch:
         error = TransactionLostError(
             f"micro-batch {self._batch_id} is not committed: a transaction of it has ended, because"
             " it was open for longer than kafka.transaction.timeout.ms, because another attempt of"
-            f" its task began later, or because another driver runs this query ({found}); Spark"
-            " writes the micro-batch again when the query is started again"
+            " its task began later, or because another driver runs this query; or a broker asks for"
+            f" its abort ({found}); Spark writes the micro-batch again when the query is started"
+            " again"
         )
         error.__cause__ = cause
         return error
@@ -339,6 +343,11 @@ class MicroBatch:
 def _transaction(task: TaskPrepared) -> PreparedTransaction:
     assert task.transaction is not None
     return task.transaction
+
+
+def _must_be_aborted(error: TrionetError) -> bool:
+    """Return whether a broker asks for the abort of a transaction (KIP-890)."""
+    return isinstance(error, ApiError) and error.error_code == error_codes.TRANSACTION_ABORTABLE
 
 
 def _is_ended(error: TrionetError) -> bool:

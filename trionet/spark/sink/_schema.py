@@ -17,6 +17,16 @@ COLUMN_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "partition": ("int",),
 }
 
+_OF_BYTES: Final = "for example with to_json(struct(*)) or cast(... as string)"
+#: How a column gets one of its types.
+_CONVERSIONS: Final[Mapping[str, str]] = {
+    "topic": "for example with cast(... as string)",
+    "key": _OF_BYTES,
+    "value": _OF_BYTES,
+    "headers": "for example with array(struct('name' as key, binary('text') as value))",
+    "partition": "for example with cast(... as int)",
+}
+
 
 class SinkColumnsError(TrionetError):
     """Raised when the sink cannot write a DataFrame, for example because a column is missing."""
@@ -38,10 +48,13 @@ def check_columns(types: Mapping[str, str], topic: str | None) -> None:
             " add a topic column"
         )
     if "value" not in types:
-        raise SinkColumnsError("required attribute 'value' not found; add a value column")
+        raise SinkColumnsError(
+            f"required attribute 'value' not found; add a value column, {_CONVERSIONS['value']};"
+            f" the columns are {', '.join(types)}"
+        )
     for name, allowed in COLUMN_TYPES.items():
         if name in types and types[name] not in allowed and not (name == "topic" and topic):
             raise SinkColumnsError(
                 f"{name} attribute unsupported type {types[name]}. {name} must be a(n)"
-                f" {' or '.join(allowed)}"
+                f" {' or '.join(allowed)}; convert it, {_CONVERSIONS[name]}"
             )

@@ -11,11 +11,11 @@ after the last batch.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Hashable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeVar, TypeVarTuple
 
 import attrs
 import trio
@@ -27,11 +27,17 @@ from ...client.producer._delivery import ProduceRequestResult, new_delivery
 from ...client.producer._open_producer import open_producer
 from ...client.producer._producer import Producer
 from ...errors import SendBatchError
-from .._client_options import BOOTSTRAP_SERVERS, config_of
+from .._client_options import BOOTSTRAP_SERVERS, config_of, is_set
+from .._first_response import with_first_response
 from .._loop_host import host
 from .._options import SinkOptions
 from ._columns import Batch, EncodedRows, Rows, rows_of
-from ._messages import Span, TaskWritten, Written, add_span
+from ._messages import Span, TaskWritten, Written, add_span, is_after_first_micro_batch
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+_MAX_BLOCK: Final = "max.block.ms"
 
 #: Defaults that differ from a producer's: rows arrive by the thousand, so larger batches fill up.
 DEFAULTS: Final[Mapping[str, str]] = MappingProxyType({"batch.size": str(128 * 1024)})
@@ -116,24 +122,43 @@ class SinkTask:
     async def _enqueue(self, parts: list[Rows | EncodedRows]) -> None:
         async with self._lease() as shared:
             self.shared = shared
-            for rows in parts:
-                if isinstance(rows, EncodedRows):
-                    enqueue = shared.producer._enqueue_encoded  # noqa: SLF001 -- not for users
-                    deliveries = await enqueue(rows.topic, rows.batches)
-                else:
-                    deliveries = await shared.producer.enqueue_batch(
-                        rows.topic,
-                        rows.values,
-                        keys=rows.keys,
-                        headers=rows.headers,
-                        partition=rows.partition,
-                    )
-                self._pending.append(deliveries)
+            await self._reaching(shared.producer, self._enqueue_each, shared.producer, parts)
+
+    async def _enqueue_each(self, producer: Producer, parts: list[Rows | EncodedRows]) -> None:
+        await trio.lowlevel.checkpoint()
+        for rows in parts:
+            if isinstance(rows, EncodedRows):
+                enqueue = producer._enqueue_encoded  # noqa: SLF001 -- not for users
+                deliveries = await enqueue(rows.topic, rows.batches)
+            else:
+                deliveries = await producer.enqueue_batch(
+                    rows.topic,
+                    rows.values,
+                    keys=rows.keys,
+                    headers=rows.headers,
+                    partition=rows.partition,
+                )
+            self._pending.append(deliveries)
 
     async def _count_partitions(self, topic: str) -> int:
         async with self._lease() as shared:
             self.shared = shared
-            return await shared.producer.key_partitions(topic)
+            return await self._reaching(shared.producer, shared.producer.key_partitions, topic)
+
+    async def _reaching(
+        self, producer: Producer, afn: Callable[[*Ts], Awaitable[T]], *args: *Ts
+    ) -> T:
+        """Run an async function that waits for metadata; see :mod:`.._first_response`."""
+        if is_after_first_micro_batch() or is_set(self._settings, _MAX_BLOCK):
+            return await afn(*args)
+        return await with_first_response(
+            producer,
+            lambda: producer.statistics()["response-total"] > 0,
+            frozenset(self._settings.items()),
+            f"kafka.{_MAX_BLOCK}",
+            afn,
+            *args,
+        )
 
     async def _flush(self) -> None:
         async with self._lease() as shared:

@@ -112,7 +112,8 @@ class TransactionalTask(SinkTask):
         )
         self.shared = await self._held.enter_async_context(host().lease(self._slot, opens))
         try:
-            await self._transactions.begin_as(self._transactional_id)
+            begin = self._transactions.begin_as
+            await self._reaching(self.shared.producer, begin, self._transactional_id)
         except ApiError as error:
             if error.error_code != error_codes.INVALID_TRANSACTION_TIMEOUT:
                 raise

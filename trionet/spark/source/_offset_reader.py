@@ -12,13 +12,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Hash
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from types import MappingProxyType
-from typing import Final, TypeVar
+from typing import Final, TypeVar, TypeVarTuple
 
 import attrs
 import trio
 
 from ..._util._raising import raise_single_error
-from ...client._api_errors import STALE_METADATA, is_retriable
+from ...client._api_errors import STALE_METADATA, api_error, is_retriable
 from ...client._topic_partition import TopicPartition
 from ...client.admin._calls import AdminSettings, Calls
 from ...client.admin._conversions import id_bytes
@@ -30,7 +30,8 @@ from ...client.network._open_client import keep_polling, open_kafka_client
 from ...errors import ApiError, CallTimedOutError, DisconnectedError, TrionetError
 from ...net._network import SYSTEM
 from ...protocol import error_codes
-from .._client_options import BOOTSTRAP_SERVERS, config_of
+from .._client_options import BOOTSTRAP_SERVERS, config_of, is_set, warn_once
+from .._first_response import with_first_response
 from .._loop_host import host
 from .._offset_limits import (
     EARLIEST,
@@ -44,7 +45,7 @@ from .._offset_limits import (
     names_of,
     offsets_of_times,
 )
-from .._options import SourceOptions
+from .._options import Assign, SourceOptions
 from .._planning import OffsetRange, batch_plan, needs_split, split_plan
 
 #: Defaults that differ from a consumer's: a task reads only one partition, as fast as possible.
@@ -89,6 +90,40 @@ def leased_client(options: SourceOptions) -> AbstractAsyncContextManager[SourceC
 def drop_client(options: SourceOptions) -> None:
     """Drop the shared client, so that the next task opens a new one (as in the connector)."""
     host().drop(_key(_settings(options)))
+
+
+def on_driver(options: SourceOptions, afn: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
+    """Run an async function that plans a query in the trio loop; blocks the calling thread.
+
+    Args:
+        options: the options of the source.
+        afn: the function, which uses the source's client.
+        args: the arguments of the function.
+
+    Raises:
+        DisconnectedError: no broker has ever responded to this process, see
+            :mod:`.._first_response`.
+        Exception: any error raised by the function.
+    """
+    return host().call(lambda: _reaching(options, afn, *args))
+
+
+async def _reaching(options: SourceOptions, afn: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
+    if is_set(options.client, _API_TIMEOUT):
+        return await afn(*args)
+    async with leased_client(options) as client:
+        reachability = client.network.reachability
+        return await with_first_response(
+            client.network,
+            lambda: reachability.was_reached,
+            _key(_settings(options)),
+            f"kafka.{_API_TIMEOUT}",
+            afn,
+            *args,
+        )
+
+
+_API_TIMEOUT: Final = "default.api.timeout.ms"
 
 
 def _settings(options: SourceOptions) -> dict[str, str]:
@@ -139,6 +174,7 @@ async def open_source_client(settings: Mapping[str, str]) -> AsyncIterator[Sourc
 logger = logging.getLogger("trionet.spark")
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 #: The partition has no record at or after the timestamp.
 NO_MATCH: Final = -1
@@ -274,18 +310,38 @@ class OffsetReader:
         for topic, error in described.errors.items():
             # With a pattern, topics may have been deleted since they were listed.
             if subscribed is not None and not (topic in known and _is_gone(error)):
-                raise error
+                raise self._explained(topic, error)
         found = {
             name: each
             for name, each in described.items()
             if isinstance(each, TopicDescription) and not each.is_internal
         }
         self.topic_ids = {name: id for name, each in found.items() if any(id := id_bytes(each.id))}
-        return self.options.subscription.select(
+        existing = [
             TopicPartition(name, number)
             for name, each in found.items()
             for number in each.partitions
-        )
+        ]
+        if isinstance(self.options.subscription, Assign):
+            missing = set(self.options.subscription.partitions) - set(existing)
+            # Not an error, as in the connector: they may be added, and a stream reads them then.
+            if missing := {each for each in missing if each.topic in found}:
+                warn_once(f"option assign: {names_of(missing)} do not exist, and are not read")
+        return self.options.subscription.select(existing)
+
+    def _explained(self, topic: str, error: TrionetError) -> TrionetError:
+        """Return the error about a topic, with what its user can do."""
+        if not isinstance(error, ApiError):
+            return error
+        servers = self.options.client[BOOTSTRAP_SERVERS]
+        match error.error_code:
+            case error_codes.UNKNOWN_TOPIC_OR_PARTITION:
+                hint = f"it does not exist at {servers}; create it, or correct its name"
+            case error_codes.TOPIC_AUTHORIZATION_FAILED:
+                hint = f"this client may not describe it at {servers}; grant it the right Read"
+            case _:
+                return error
+        return api_error(error.error_code, f"topic {topic!r}", hint)
 
     async def _listed(self, specs: Mapping[TopicPartition, OffsetSpec | int]) -> Offsets:
         async def ask(client: SourceClient) -> Offsets:

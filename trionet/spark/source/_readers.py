@@ -15,9 +15,9 @@ micro-batch can be removed when Spark passes the path of the checkpoint to Pytho
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeVar, TypeVarTuple
 
 import trio
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
@@ -32,7 +32,6 @@ from pyspark.sql.streaming.datasource import (
 from ...client._topic_partition import TopicPartition
 from ...errors import TrionetError
 from ...protocol._config_types import LONG_MAX
-from .._loop_host import host
 from .._offset_limits import (
     LATEST,
     DataLossError,
@@ -44,7 +43,10 @@ from .._offset_limits import (
 )
 from .._options import SourceOptions
 from .._planning import OffsetRange, TriggerDelay, rate_limited, stream_plan, verify_available_now
-from ._offset_reader import OffsetReader, batch_ranges
+from ._offset_reader import OffsetReader, batch_ranges, on_driver
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 logger = logging.getLogger("trionet.spark")
 
@@ -180,6 +182,7 @@ class MicroBatches:
         if self._last_end is not None and not is_repeated and start != end:
             verify_available_now(end, self._last_end, await self._latest_of_all())
         earliest = await self._starts_of_new(start, end)
+        gone = start.keys() - end.keys()
         ranges, losses = stream_plan(
             start,
             end,
@@ -187,6 +190,7 @@ class MicroBatches:
             min_partitions=self._options.min_partitions,
             max_records=self._options.max_records_per_partition,
             topic_ids=self._reader.topic_ids,
+            dropped=gone.difference(self._options.subscription.select(gone)),
         )
         for loss in losses:
             self._report(loss)
@@ -257,7 +261,8 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Return one partition per task, with its range of offsets."""
         reader = OffsetReader(self._options)
-        return [InputPartition(each) for each in host().call(batch_ranges, self._options, reader)]
+        ranges = on_driver(self._options, batch_ranges, self._options, reader)
+        return [InputPartition(each) for each in ranges]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Read the records of one range; called in a task."""
@@ -281,9 +286,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The planner of this run; created only on the driver, because it cannot be pickled."""
         return MicroBatches(self._options, OffsetReader(self._options))
 
+    def _call(self, afn: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
+        return on_driver(self._options, afn, *args)
+
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Fix the end of the run at the current ends of the partitions."""
-        host().call(self._run.fix_end)
+        self._call(self._run.fix_end)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return the read limit, which Spark only shows in the plan.
@@ -300,12 +308,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> PlainOffsets:  # noqa: N802
         """Return the start offsets of a new query."""
-        return to_plain(host().call(self._run.initial))
+        return to_plain(self._call(self._run.initial))
 
     def latestOffset(self, start: PlainOffsets, limit: ReadLimit) -> PlainOffsets:  # noqa: N802
         """Return the end offsets of the next micro-batch: ``start`` itself if it would be empty."""
         is_only = isinstance(limit, ReadAllAvailable)
-        end = host().call(self._run.end, from_plain(start), is_only)
+        end = self._call(self._run.end, from_plain(start), is_only)
         plain = to_plain(end)
         return start if plain == start else plain
 
@@ -316,7 +324,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: PlainOffsets, end: PlainOffsets) -> list[InputPartition]:
         """Return one partition per task of a micro-batch, with its range of offsets."""
-        ranges = host().call(self._run.ranges, from_plain(start), from_plain(end))
+        ranges = self._call(self._run.ranges, from_plain(start), from_plain(end))
         return [InputPartition(each) for each in ranges]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

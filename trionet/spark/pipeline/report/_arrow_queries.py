@@ -1,13 +1,15 @@
 """Queries a local results directory with Arrow, in this process: no Java has to start.
 
-The queries are those of :mod:`._spark_queries`. Starting Spark takes several seconds, and each of
-its first queries about one; Arrow computes all of them for some days of results in less than that.
+The rules are those of :mod:`._queries`, as in :mod:`._spark_queries`. Starting Spark takes several
+seconds, and each of its first queries about one; Arrow computes all of them for some days of
+results in less than that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
+from functools import reduce
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -16,19 +18,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ....errors import ConfigError
-from .._partials import PHASES
 from ._figures import Bins, Traffic
 from ._folding import EPOCH, MICROSECOND, Extent, Row
 from ._inputs import Filters, TimeRange
 from ._queries import (
     ANOMALIES_MAX,
-    COUNTS,
+    ANOMALY_COLUMNS,
+    ANOMALY_ORDER,
+    BIN,
+    CELLS,
+    CLIENT,
     INCIDENT_COLUMNS,
     INCIDENT_TIMES,
+    INTAKE_COUNTS,
     KEYS,
-    OBJECTIVE_COLUMNS,
     SCOPE,
+    TALKERS,
+    Sums,
+    check_columns,
+    shares,
 )
 
 #: The size of the files up to which Arrow reads a directory: all rows are in memory then.
@@ -112,12 +120,7 @@ class ArrowResults:
         if not files:
             return None
         wanted = list(dict.fromkeys(("window", *columns)))
-        missing = sorted(set(wanted) - set(pq.read_schema(files[0]).names))
-        if missing:
-            raise ConfigError(
-                f"--folder {self._folder}: table {name} was not written by this version of the"
-                f" pipeline; missing columns: {', '.join(missing)}"
-            )
+        check_columns(self._folder, name, wanted, pq.read_schema(files[0]).names)
         found = pa.concat_tables([_read(file, wanted) for file in files], promote_options="default")
         at = _microseconds(found["window"])
         found = found.append_column("at", at)
@@ -153,159 +156,104 @@ class ArrowQueries:
         self._filters = filters
         self._bins = bins
 
-    def traffic(self) -> Sequence[Row]:
-        times = [f"{phase}_mean_us" for phase in PHASES]
-        found = self._rows("requests", (*KEYS, *COUNTS, *times, "total_max_us"))
+    def summed(self, rule: Sums, top: int | None = None) -> Sequence[Row]:
+        found = self._rows(rule.table, rule.scope, rule.columns)
         if found is None:
             return []
-        for phase in PHASES:
-            found = _with_sum(found, f"{phase}_us", f"{phase}_mean_us", "requests")
-        sums = (*COUNTS, *(f"{phase}_us" for phase in PHASES))
-        return _summed(found, ("bin", "api_key", "api"), sums, {"total_max_us": "max_us"})
+        if rule.without:
+            each = (
+                pc.is_in(found[name], _values(found, name, rule.without[name]))
+                for name in rule.without
+            )
+            found = found.filter(pc.invert(reduce(pc.and_, each)))
+        for name, (mean, count) in rule.weighted.items():
+            product = pc.multiply(found[mean], found[count].cast(pa.float64()))
+            found = found.append_column(name, product)
+        for name, (column, value) in rule.counted.items():
+            is_it = pc.fill_null(pc.equal(found[column], value), fill_value=False)
+            found = found.append_column(name, is_it.cast(pa.int64()))
+        sums = (*rule.sums, *rule.weighted, *rule.counted)
+        wanted = [(name, "sum") for name in sums]
+        wanted += [(column, "max") for column in rule.maxima.values()]
+        names = {f"{name}_sum": name for name in sums}
+        names |= {f"{column}_max": name for name, column in rule.maxima.items()}
+        grouped = found.group_by(list(rule.by)).aggregate(wanted)
+        rows = grouped.rename_columns([names.get(each, each) for each in grouped.column_names])
+        return _ordered(rows.to_pylist(), rule.order)[:top]
 
     def clients(self) -> int:
-        found = self._rows("requests", KEYS)
-        return 0 if found is None else len(_summed(found, ("client_id", "listener")))
+        found = self._rows("requests", SCOPE, CLIENT)
+        return 0 if found is None else len(found.group_by(list(CLIENT)).aggregate([]))
 
     def cells(self) -> Any:
-        found = self._rows("requests", (*KEYS, "cells", "counts"))
+        found = self._rows("requests", SCOPE, CELLS)
         if found is None:
             return None
         of_row = pc.list_parent_indices(found["cells"])
         each = pa.table(
             {
-                "bin": found["bin"].take(of_row),
+                BIN: found[BIN].take(of_row),
                 "api_key": found["api_key"].take(of_row),
                 "cell": pc.list_flatten(found["cells"]),
                 "requests": pc.list_flatten(found["counts"]),
             }
         )
-        summed = each.group_by(["bin", "api_key", "cell"]).aggregate([("requests", "sum")])
+        summed = each.group_by([BIN, "api_key", "cell"]).aggregate([("requests", "sum")])
         return summed.rename_columns({"requests_sum": "requests"})
 
     def talkers(self, top: int, whole: Traffic) -> Sequence[Row]:
-        found = self._rows("requests", (*KEYS, *COUNTS, "total_mean_us", "total_max_us"))
-        if found is None:
-            return []
-        found = _with_sum(found, "total_us", "total_mean_us", "requests")
-        rows = _summed(
-            found, ("client_id", "listener"), (*COUNTS, "total_us"), {"total_max_us": "max_us"}
-        )
-
-        def order(row: Row) -> tuple[Any, ...]:
-            shares = (
-                row["requests"] / (whole.requests or 1.0),
-                (row["request_bytes"] + row["response_bytes"]) / (whole.bytes or 1.0),
-                row["total_us"] / (whole.phase_us["total"] or 1.0),
+        def largest_share(row: Row) -> float:
+            return max(
+                sum(row[name] for name in columns) / total for columns, total in shares(whole)
             )
-            return (-max(shares), row["client_id"], row["listener"])
 
-        return sorted(rows, key=order)[:top]
-
-    def errors(self) -> Sequence[Row]:
-        keys = ("end", "error")
-        found = self._rows("errors", (*KEYS, *keys, "error_code", "requests"))
-        if found is None:
-            return []
-        ended = pc.is_in(found["end"], pa.array(["closed", "gone"]))
-        found = found.filter(pc.or_(pc.not_equal(found["error_code"], 0), ended))
-        return _summed(found, ("bin", "api", *keys), ("requests",))
-
-    def closes(self) -> Sequence[Row]:
-        counts = ("connections", "requests", "bytes_received", "bytes_sent")
-        found = self._rows("closes", ("client_id", "listener", "reason", *counts, "open_mean_us"))
-        if found is None:
-            return []
-        found = _with_sum(found, "open_us", "open_mean_us", "connections")
-        return _summed(found, ("listener", "reason"), (*counts, "open_us"))
-
-    def quotas(self, top: int) -> Sequence[Row]:
-        keys, counts = (
-            ("client_id", "principal", "listener"),
-            ("requests", "throttled", "throttle_us"),
-        )
-        found = self._rows("quotas", (*keys, *counts, "throttle_max_us"))
-        if found is None:
-            return []
-        rows = _summed(found, keys, counts, {"throttle_max_us": "throttle_max_us"})
-        rows.sort(key=lambda row: (-row["throttle_us"], *(row[name] for name in keys)))
-        return rows[:top]
+        rows = _ordered(self.summed(TALKERS), CLIENT)
+        return sorted(rows, key=largest_share, reverse=True)[:top]
 
     def anomalies(self) -> tuple[Sequence[Row], int]:
-        found = self._rows("anomalies", (*KEYS, "measure", "value", "expected", "score"))
+        found = self._rows("anomalies", SCOPE, (*KEYS, *ANOMALY_COLUMNS))
         if found is None:
             return [], 0
-        rows = found.drop_columns(["bin"]).to_pylist()
-        names = (*KEYS, "measure")
-
-        def order(row: Row) -> tuple[Any, ...]:
-            return (-abs(row["score"]), row["at"], *((row[n] is not None, row[n]) for n in names))
-
-        return sorted(rows, key=order)[:ANOMALIES_MAX], len(rows)
+        rows = _ordered(found.drop_columns([BIN]).to_pylist(), ANOMALY_ORDER)
+        rows.sort(key=lambda row: abs(row["score"]), reverse=True)
+        return rows[:ANOMALIES_MAX], len(rows)
 
     def incidents(self) -> Sequence[Row]:
-        found = self._rows("incidents", (*SCOPE, *INCIDENT_COLUMNS))
+        found = self._rows("incidents", SCOPE, (*SCOPE, *INCIDENT_COLUMNS))
         if found is None:
             return []
         for name in INCIDENT_TIMES:
             place = found.schema.get_field_index(name)
             found = found.set_column(place, name, _microseconds(found[name]))
-        rows = sorted(found.drop_columns(["bin"]).to_pylist(), key=lambda row: int(row["at"]))
-        latest = {row.pop("incident"): row for row in map(dict, rows)}
-        named = [{"incident": name, **row} for name, row in latest.items()]
-        return sorted(named, key=lambda row: (row["start"], row["incident"]))
-
-    def objectives(self) -> Sequence[Row]:
-        keys = ("objective", "api_key", "api", "client_id", "target")
-        found = self._rows("objectives", (*keys, *OBJECTIVE_COLUMNS))
-        if found is None:
-            return []
-        alerts = ("page", "ticket")
-        for each in alerts:
-            is_on = pc.fill_null(pc.equal(found["alert"], each), fill_value=False)
-            found = found.append_column(f"{each}_minutes", is_on.cast(pa.int64()))
-        sums = ("requests", "bad", *(f"{each}_minutes" for each in alerts))
-        rows = _summed(found, keys, sums, {"burn_1h": "burn_1h_max"})
-        return sorted(rows, key=lambda row: (row["objective"], row["client_id"] or ""))
+        rows = _ordered(found.drop_columns([BIN]).to_pylist(), ("at",))
+        latest = {row["incident"]: row for row in rows}
+        return _ordered(list(latest.values()), ("start", "incident"))
 
     def intake(self) -> Row:
-        counts = ("late", "malformed", "newer", "ahead")
-        found = self._results.table("intake", counts)
+        found = self._results.table("intake", INTAKE_COUNTS)
         if found is None:
-            return dict.fromkeys(counts, 0)
-        return {name: pc.sum(found[name]).as_py() or 0 for name in counts}
+            return dict.fromkeys(INTAKE_COUNTS, 0)
+        return {name: pc.sum(found[name]).as_py() or 0 for name in INTAKE_COUNTS}
 
-    def _rows(self, table: str, columns: Sequence[str]) -> Any:
-        """Return the rows of a table that pass the filters on its columns, with their bins."""
-        found = self._results.table(table, columns)
+    def _rows(self, table: str, scope: Sequence[str], columns: Sequence[str]) -> Any:
+        """Return the rows of a table that pass the filters on its scope, with their bins."""
+        found = self._results.table(table, (*scope, *columns))
         if found is None:
             return None
-        filters = {
-            "api_key": (list(self._filters.apis), pa.int32()),
-            "client_id": (list(self._filters.clients), pa.string()),
-            "listener": (list(self._filters.listeners), pa.string()),
-        }
-        for name, (values, kind) in filters.items():
-            if values and name in columns:
-                found = found.filter(pc.is_in(found[name], pa.array(values, kind)))
+        for name, values in self._filters.values(scope).items():
+            found = found.filter(pc.is_in(found[name], _values(found, name, values)))
         start = (self._bins.start - EPOCH) // MICROSECOND
         width = self._bins.seconds * 1_000_000
-        return found.append_column("bin", pc.divide(pc.subtract(found["at"], start), width))
+        return found.append_column(BIN, pc.divide(pc.subtract(found["at"], start), width))
 
 
-def _with_sum(table: Any, name: str, mean: str, count: str) -> Any:
-    product = pc.multiply(table[mean], table[count].cast(pa.float64()))
-    return table.append_column(name, product)
+def _values(table: Any, column: str, values: Sequence[object]) -> Any:
+    return pa.array(values, table.schema.field(column).type)
 
 
-def _summed(
-    table: Any, keys: Sequence[str], sums: Sequence[str] = (), maxima: Mapping[str, str] = {}
-) -> list[dict[str, Any]]:
-    """Return the sums and maxima of columns by keys; a maximum gets another name."""
-    wanted = [(name, "sum") for name in sums] + [(name, "max") for name in maxima]
-    found = table.group_by(list(keys)).aggregate(wanted)
-    names = {f"{name}_sum": name for name in sums}
-    names |= {f"{name}_max": renamed for name, renamed in maxima.items()}
-    return [
-        {names.get(name, name): value for name, value in row.items()} for row in found.to_pylist()
-    ]
+def _ordered(rows: list[dict[str, Any]], order: Sequence[str]) -> list[dict[str, Any]]:
+    """Sort rows as :attr:`.Sums.order` says."""
+    for name in reversed(order):
+        column = name.removeprefix("-")
+        rows.sort(key=lambda row: (row[column] is not None, row[column]), reverse=name != column)
+    return rows

@@ -116,3 +116,16 @@ class Filters:
 
     def __bool__(self) -> bool:
         return bool(self.apis or self.clients or self.listeners)
+
+    def values(self, scope: Sequence[str]) -> Mapping[str, Sequence[int | str]]:
+        """Return the values to include, keyed by the columns of a table's scope that are limited.
+
+        Args:
+            scope: the columns of the table that filters apply to.
+        """
+        wanted: Mapping[str, Sequence[int | str]] = {
+            "api_key": list(self.apis),
+            "client_id": self.clients,
+            "listener": self.listeners,
+        }
+        return {name: values for name in scope if (values := wanted[name])}

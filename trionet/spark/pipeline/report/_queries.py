@@ -1,10 +1,18 @@
-"""What a report asks of a results directory, which Spark or Arrow computes."""
+"""What a report asks of a results directory: the rules, which Spark or Arrow apply.
+
+The rules are data, so that both compute the same from one statement. What is left to each of them
+is how to read files, and the few queries that are more than sums.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, Protocol
 
+import attrs
+
+from ....errors import ConfigError
+from .._partials import PHASES
 from ._figures import Bins, Traffic
 from ._folding import Extent, Row
 from ._inputs import Filters
@@ -12,7 +20,13 @@ from ._inputs import Filters
 #: The maximum number of anomalies; a chart cannot show more.
 ANOMALIES_MAX: Final = 1000
 
+#: The column with the bin of the timeline, which no table has.
+BIN: Final = "bin"
+#: The columns that filters apply to; a table may have only some of them.
+SCOPE: Final = ("api_key", "client_id", "listener")
 KEYS: Final = ("api_key", "api", "client_id", "listener")
+#: What distinguishes clients.
+CLIENT: Final = ("client_id", "listener")
 COUNTS: Final = (
     "records",
     "requests",
@@ -21,21 +35,140 @@ COUNTS: Final = (
     "request_bytes",
     "response_bytes",
 )
-#: What an incident may be limited to.
-SCOPE: Final = ("api_key", "client_id", "listener")
+CELLS: Final = ("cells", "counts")
+ANOMALY_COLUMNS: Final = ("measure", "value", "expected", "score")
+#: Of anomalies with the same score, the earliest comes first, and then by these.
+ANOMALY_ORDER: Final = ("at", *KEYS, "measure")
 INCIDENT_TIMES: Final = ("start", "end", "worst")
 INCIDENT_COLUMNS: Final = (
     *("incident", "state", *INCIDENT_TIMES, "measure", "phase", "api", "reason"),
     *("value", "expected", "score", "anomalies"),
 )
-OBJECTIVE_COLUMNS: Final = ("requests", "bad", "burn_1h", "alert")
+INTAKE_COUNTS: Final = ("late", "malformed", "newer", "ahead")
+
+
+@attrs.frozen(kw_only=True)
+class Sums:
+    """Sums over the rows of a table, in groups.
+
+    Attributes:
+        table: the name of the table.
+        scope: the columns of the table that filters apply to.
+        by: the columns to group by, of which :data:`BIN` is computed.
+        sums: the columns to add up.
+        weighted: the means to add up, each times the number of values that it is the mean of; keyed
+            by the name of the sum.
+        maxima: the columns of which the maximum is returned, keyed by its name.
+        counted: a column and the value whose rows are counted, keyed by the name of the count.
+        without: rows that have one of these values in each of these columns are left out.
+        order: the columns to sort by, nulls first; with ``-`` in front descending, nulls last.
+    """
+
+    table: str
+    scope: Sequence[str]
+    by: Sequence[str]
+    sums: Sequence[str]
+    weighted: Mapping[str, tuple[str, str]] = attrs.field(factory=dict)
+    maxima: Mapping[str, str] = attrs.field(factory=dict)
+    counted: Mapping[str, tuple[str, str]] = attrs.field(factory=dict)
+    without: Mapping[str, Sequence[object]] = attrs.field(factory=dict)
+    order: Sequence[str] = ()
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns to read beside those of the scope."""
+        weights = (name for pair in self.weighted.values() for name in pair)
+        counted = (column for column, _ in self.counted.values())
+        names = (*self.by, *self.sums, *weights, *self.maxima.values(), *counted, *self.without)
+        return [name for name in dict.fromkeys(names) if name != BIN]
+
+
+TRAFFIC: Final = Sums(
+    table="requests",
+    scope=SCOPE,
+    by=(BIN, "api_key", "api"),
+    sums=COUNTS,
+    weighted={f"{phase}_us": (f"{phase}_mean_us", "requests") for phase in PHASES},
+    maxima={"max_us": "total_max_us"},
+)
+#: By clients, of which :func:`shares` decides which are the top ones.
+TALKERS: Final = Sums(
+    table="requests",
+    scope=SCOPE,
+    by=CLIENT,
+    sums=COUNTS,
+    weighted={"total_us": ("total_mean_us", "requests")},
+    maxima={"max_us": "total_max_us"},
+)
+#: An error is a response with an error code, or none because the connection has ended.
+ERRORS: Final = Sums(
+    table="errors",
+    scope=SCOPE,
+    by=(BIN, "api", "end", "error"),
+    sums=("requests",),
+    without={"error_code": (0,), "end": ("answered", "unanswered")},
+)
+CLOSES: Final = Sums(
+    table="closes",
+    scope=CLIENT,
+    by=("listener", "reason"),
+    sums=("connections", "requests", "bytes_received", "bytes_sent"),
+    weighted={"open_us": ("open_mean_us", "connections")},
+)
+#: The longest throttled clients first.
+QUOTAS: Final = Sums(
+    table="quotas",
+    scope=CLIENT,
+    by=("client_id", "principal", "listener"),
+    sums=("requests", "throttled", "throttle_us"),
+    maxima={"throttle_max_us": "throttle_max_us"},
+    order=("-throttle_us", "client_id", "principal", "listener"),
+)
+OBJECTIVES: Final = Sums(
+    table="objectives",
+    scope=("api_key", "client_id"),
+    by=("objective", "api_key", "api", "client_id", "target"),
+    sums=("requests", "bad"),
+    maxima={"burn_1h_max": "burn_1h"},
+    counted={"page_minutes": ("alert", "page"), "ticket_minutes": ("alert", "ticket")},
+    order=("objective", "client_id"),
+)
+
+
+def shares(whole: Traffic) -> Sequence[tuple[Sequence[str], float]]:
+    """Return what clients have a share of; the largest of its shares decides how high one ranks.
+
+    Args:
+        whole: the totals of all clients.
+
+    Returns:
+        The columns that are added up for each share, and their total.
+    """
+    return (
+        (("requests",), float(whole.requests) or 1.0),
+        (("request_bytes", "response_bytes"), float(whole.bytes) or 1.0),
+        (("total_us",), whole.phase_us["total"] or 1.0),
+    )
+
+
+def check_columns(folder: str, table: str, wanted: Collection[str], found: Collection[str]) -> None:
+    """Check that a table has the columns that a report reads.
+
+    Raises:
+        ConfigError: the table lacks a column, so it was not written by this pipeline.
+    """
+    if missing := sorted(set(wanted) - set(found)):
+        raise ConfigError(
+            f"--folder {folder}: table {table} was not written by this version of the pipeline;"
+            f" missing columns: {', '.join(missing)}"
+        )
 
 
 class Queries(Protocol):
     """The queries for one report, which return aggregates."""
 
-    def traffic(self) -> Sequence[Row]:
-        """Return sums by bin and API."""
+    def summed(self, rule: Sums, top: int | None = None) -> Sequence[Row]:
+        """Return sums, and only the first ``top`` groups unless that is None."""
 
     def clients(self) -> int:
         """Return the number of distinct pairs of client id and listener."""
@@ -46,23 +179,14 @@ class Queries(Protocol):
     def talkers(self, top: int, whole: Traffic) -> Sequence[Row]:
         """Return the clients with the largest share of requests, bytes or time."""
 
-    def errors(self) -> Sequence[Row]:
-        """Return sums by bin, API and error."""
-
-    def closes(self) -> Sequence[Row]:
-        """Return sums by listener and reason."""
-
-    def quotas(self, top: int) -> Sequence[Row]:
-        """Return sums of the longest throttled clients."""
-
     def anomalies(self) -> tuple[Sequence[Row], int]:
         """Return the anomalies with the highest scores, and the total number of anomalies."""
 
     def incidents(self) -> Sequence[Row]:
-        """Return the last state of each incident, by its start."""
+        """Return the last state of each incident, by its start.
 
-    def objectives(self) -> Sequence[Row]:
-        """Return sums by objective and client."""
+        An incident that is not limited to one API, client or listener passes no such filter.
+        """
 
     def intake(self) -> Row:
         """Return the number of records that are not included in any minute, by cause."""

@@ -9,7 +9,7 @@ from ....errors import ConfigError
 from ._figures import Bins, Report
 from ._folding import Extent, QueryResults, overall, report
 from ._inputs import Filters, TimeRange, format_time
-from ._queries import Queries, Results
+from ._queries import CLOSES, ERRORS, OBJECTIVES, QUOTAS, TRAFFIC, Queries, Results
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,7 +65,7 @@ def _results(
 
 
 def _query(queries: Queries, extent: Extent, bins: Bins, top: int) -> QueryResults:
-    traffic = queries.traffic()
+    traffic = queries.summed(TRAFFIC)
     anomalies, anomaly_count = queries.anomalies()
     return QueryResults(
         extent=extent,
@@ -74,13 +74,13 @@ def _query(queries: Queries, extent: Extent, bins: Bins, top: int) -> QueryResul
         clients=queries.clients(),
         cells=queries.cells(),
         talkers=queries.talkers(top, overall(traffic)),
-        errors=queries.errors(),
-        closes=queries.closes(),
-        quotas=queries.quotas(top),
+        errors=queries.summed(ERRORS),
+        closes=queries.summed(CLOSES),
+        quotas=queries.summed(QUOTAS, top),
         anomalies=anomalies,
         anomaly_count=anomaly_count,
         incidents=queries.incidents(),
-        objectives=queries.objectives(),
+        objectives=queries.summed(OBJECTIVES),
         intake=queries.intake(),
     )
 

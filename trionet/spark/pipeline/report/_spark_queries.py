@@ -1,4 +1,4 @@
-"""Queries a results directory with Spark.
+"""Queries a results directory with Spark, by the rules of :mod:`._queries`.
 
 The queries return aggregates rather than rows of results. Times are in microseconds since the
 epoch, because PySpark returns timestamps in the time zone of the machine.
@@ -8,25 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import reduce
+from operator import add, and_
 from typing import Any, Final
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from ....errors import ConfigError
-from .._partials import PHASES
 from ._figures import Bins, Traffic
 from ._folding import EPOCH, MICROSECOND, Extent, Row
 from ._inputs import Filters, TimeRange
 from ._queries import (
     ANOMALIES_MAX,
-    COUNTS,
+    ANOMALY_COLUMNS,
+    ANOMALY_ORDER,
+    BIN,
+    CELLS,
+    CLIENT,
     INCIDENT_COLUMNS,
     INCIDENT_TIMES,
+    INTAKE_COUNTS,
     KEYS,
-    OBJECTIVE_COLUMNS,
     SCOPE,
+    TALKERS,
+    Sums,
+    check_columns,
+    shares,
 )
 
 #: The maximum number of days in a path pattern; for more days, Spark lists the whole table.
@@ -89,12 +97,7 @@ class SparkResults:
         found = self._found[name]
         if found is None:
             return None
-        missing = sorted({"window", "day", *columns} - set(found.columns))
-        if missing:
-            raise ConfigError(
-                f"--folder {self._folder}: table {name} was not written by this version of the"
-                f" pipeline; missing columns: {', '.join(missing)}"
-            )
+        check_columns(self._folder, name, {"window", "day", *columns}, found.columns)
         start, end = self._requested.start, self._requested.end
         if start is not None:
             # The day is part of the path, so that files of other days are not opened.
@@ -143,103 +146,68 @@ class SparkQueries:
         self._filters = filters
         self._bins = bins
 
-    def traffic(self) -> Sequence[Row]:
-        times = [f"{phase}_mean_us" for phase in PHASES]
-        found = self._rows("requests", KEYS, (*COUNTS, *times, "total_max_us"))
+    def summed(self, rule: Sums, top: int | None = None) -> Sequence[Row]:
+        found = self._summed(rule)
         if found is None:
             return []
-        return _collected(
-            found.groupBy(self._bin().alias("bin"), "api_key", "api").agg(
-                *_sums(COUNTS),
-                *(
-                    f.sum(f.col(f"{phase}_mean_us") * f.col("requests")).alias(f"{phase}_us")
-                    for phase in PHASES
-                ),
-                f.max("total_max_us").alias("max_us"),
-            )
-        )
+        order = [
+            f.col(name[1:]).desc() if name.startswith("-") else f.col(name) for name in rule.order
+        ]
+        found = found.orderBy(*order) if order else found
+        return _collected(found if top is None else found.limit(top))
 
-    def clients(self) -> int:
-        found = self._rows("requests", KEYS, ())
-        return 0 if found is None else found.select("client_id", "listener").distinct().count()
-
-    def cells(self) -> Any:
-        found = self._rows("requests", KEYS, ("cells", "counts"))
+    def _summed(self, rule: Sums) -> DataFrame | None:
+        found = self._rows(rule.table, rule.scope, rule.columns)
         if found is None:
             return None
-        pair = f.explode(f.arrays_zip("cells", "counts")).alias("pair")
-        each = found.select(self._bin().alias("bin"), "api_key", pair)
+        if rule.without:
+            each = (f.col(name).isin(list(values)) for name, values in rule.without.items())
+            found = found.where(~reduce(and_, each))
+        weighted = (
+            f.sum(f.col(mean) * f.col(count)).alias(name)
+            for name, (mean, count) in rule.weighted.items()
+        )
+        counted = (
+            f.sum(f.col(column).eqNullSafe(value).cast("int")).alias(name)
+            for name, (column, value) in rule.counted.items()
+        )
+        maxima = (f.max(column).alias(name) for name, column in rule.maxima.items())
+        keys = (self._bin().alias(BIN) if name == BIN else f.col(name) for name in rule.by)
+        return found.groupBy(*keys).agg(*_sums(rule.sums), *weighted, *counted, *maxima)
+
+    def clients(self) -> int:
+        found = self._rows("requests", SCOPE, CLIENT)
+        return 0 if found is None else found.select(*CLIENT).distinct().count()
+
+    def cells(self) -> Any:
+        found = self._rows("requests", SCOPE, CELLS)
+        if found is None:
+            return None
+        pair = f.explode(f.arrays_zip(*CELLS)).alias("pair")
+        each = found.select(self._bin().alias(BIN), "api_key", pair)
         return (
-            each.groupBy("bin", "api_key", f.col("pair.cells").alias("cell"))
+            each.groupBy(BIN, "api_key", f.col("pair.cells").alias("cell"))
             .agg(f.sum("pair.counts").alias("requests"))
             .toArrow()
         )
 
     def talkers(self, top: int, whole: Traffic) -> Sequence[Row]:
-        """Return the clients with the largest share of requests, bytes or time.
-
-        Args:
-            top: the number of clients.
-            whole: the totals of all clients.
-        """
-        found = self._rows("requests", KEYS, (*COUNTS, "total_mean_us", "total_max_us"))
+        found = self._summed(TALKERS)
         if found is None:
             return []
-        time = f.sum(f.col("total_mean_us") * f.col("requests"))
-        sums = found.groupBy("client_id", "listener").agg(
-            *_sums(COUNTS), time.alias("total_us"), f.max("total_max_us").alias("max_us")
-        )
-        shares = [
-            f.col("requests") / f.lit(float(whole.requests) or 1.0),
-            (f.col("request_bytes") + f.col("response_bytes")) / f.lit(float(whole.bytes) or 1.0),
-            f.col("total_us") / f.lit(whole.phase_us["total"] or 1.0),
-        ]
-        order: list[Column | str] = [f.greatest(*shares).desc(), "client_id", "listener"]
-        return _collected(sums.orderBy(*order).limit(top))
-
-    def errors(self) -> Sequence[Row]:
-        keys = ("end", "error")
-        found = self._rows("errors", KEYS, (*keys, "error_code", "requests"))
-        if found is None:
-            return []
-        return _collected(
-            found.where(_IS_ERROR)
-            .groupBy(self._bin().alias("bin"), "api", *keys)
-            .agg(*_sums(["requests"]))
-        )
-
-    def closes(self) -> Sequence[Row]:
-        counts = ("connections", "requests", "bytes_received", "bytes_sent")
-        found = self._rows("closes", ("client_id", "listener"), ("reason", *counts, "open_mean_us"))
-        if found is None:
-            return []
-        open_us = f.sum(f.col("open_mean_us") * f.col("connections")).alias("open_us")
-        return _collected(found.groupBy("listener", "reason").agg(*_sums(counts), open_us))
-
-    def quotas(self, top: int) -> Sequence[Row]:
-        keys, counts = (
-            ("client_id", "principal", "listener"),
-            ("requests", "throttled", "throttle_us"),
-        )
-        found = self._rows("quotas", keys, (*counts, "throttle_max_us"))
-        if found is None:
-            return []
-        sums = found.groupBy(*keys).agg(
-            *_sums(counts), f.max("throttle_max_us").alias("throttle_max_us")
-        )
-        return _collected(sums.orderBy(f.col("throttle_us").desc(), *keys).limit(top))
+        each = [reduce(add, map(f.col, columns)) / f.lit(total) for columns, total in shares(whole)]
+        order: list[Column | str] = [f.greatest(*each).desc(), *CLIENT]
+        return _collected(found.orderBy(*order).limit(top))
 
     def anomalies(self) -> tuple[Sequence[Row], int]:
-        """Return the anomalies with the highest scores, and the total number of anomalies."""
-        found = self._rows("anomalies", KEYS, ("measure", "value", "expected", "score"))
+        found = self._rows("anomalies", SCOPE, (*KEYS, *ANOMALY_COLUMNS))
         if found is None:
             return [], 0
-        order: list[Column | str] = [f.abs("score").desc(), "at", *KEYS, "measure"]
+        order: list[Column | str] = [f.abs("score").desc(), *ANOMALY_ORDER]
         rows = _collected(found.orderBy(*order).limit(ANOMALIES_MAX))
         return rows, len(rows) if len(rows) < ANOMALIES_MAX else found.count()
 
     def incidents(self) -> Sequence[Row]:
-        """Return the last state of each incident; an incident of several APIs passes no filter."""
         found = self._rows("incidents", SCOPE, INCIDENT_COLUMNS)
         if found is None:
             return []
@@ -249,37 +217,19 @@ class SparkQueries:
         rows = found.groupBy("incident").agg(latest).select("row.*")
         return _collected(rows.orderBy("start", "incident"))
 
-    def objectives(self) -> Sequence[Row]:
-        keys = ("objective", "api_key", "api", "client_id", "target")
-        found = self._rows("objectives", ("api_key", "client_id"), (*keys, *OBJECTIVE_COLUMNS))
-        if found is None:
-            return []
-        alerts = [
-            f.sum(f.expr(f"int(alert <=> '{each}')")).alias(f"{each}_minutes")
-            for each in ("page", "ticket")
-        ]
-        sums = [*_sums(("requests", "bad")), f.max("burn_1h").alias("burn_1h_max"), *alerts]
-        return _collected(found.groupBy(*keys).agg(*sums).orderBy("objective", "client_id"))
-
     def intake(self) -> Row:
-        counts = ("late", "malformed", "newer", "ahead")
-        found = self._results.table("intake", counts)
+        found = self._results.table("intake", INTAKE_COUNTS)
         if found is None:
-            return dict.fromkeys(counts, 0)
-        [row] = _collected(found.agg(*_sums(counts)))
-        return {name: row[name] or 0 for name in counts}
+            return dict.fromkeys(INTAKE_COUNTS, 0)
+        [row] = _collected(found.agg(*_sums(INTAKE_COUNTS)))
+        return {name: row[name] or 0 for name in INTAKE_COUNTS}
 
-    def _rows(self, table: str, keys: Sequence[str], columns: Sequence[str]) -> DataFrame | None:
-        """Return the rows of a table that pass the filters on the table's key columns."""
-        found = self._results.table(table, list(dict.fromkeys((*keys, *columns))))
-        filters = {
-            "api_key": list(self._filters.apis),
-            "client_id": list(self._filters.clients),
-            "listener": list(self._filters.listeners),
-        }
-        for name, values in filters.items():
-            if found is not None and values and name in keys:
-                found = found.where(f.col(name).isin(values))
+    def _rows(self, table: str, scope: Sequence[str], columns: Sequence[str]) -> DataFrame | None:
+        """Return the rows of a table that pass the filters on its scope."""
+        found = self._results.table(table, list(dict.fromkeys((*scope, *columns))))
+        if found is not None:
+            for name, values in self._filters.values(scope).items():
+                found = found.where(f.col(name).isin(list(values)))
         return found
 
     def _bin(self) -> Column:
@@ -287,9 +237,6 @@ class SparkQueries:
         return f.floor((f.col("at") - f.lit(start)) / f.lit(self._bins.seconds * 1_000_000)).cast(
             "int"
         )
-
-
-_IS_ERROR: Final = "error_code != 0 OR end IN ('closed', 'gone')"
 
 
 def _sums(names: Sequence[str]) -> list[Column]:

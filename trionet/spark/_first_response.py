@@ -1,0 +1,97 @@
+"""Fails a query early if its cluster has never responded, and says why.
+
+**The problem.** A client retries for as long as its caller waits, since brokers restart. A query
+whose address is mistyped, or whose broker was never started, would fail only after minutes.
+
+**The choice.** Until a broker has responded to this process, a query fails after
+:data:`REFUSED_SECONDS` if nothing listens at any bootstrap server or none of their names exists,
+and after :data:`REACH_SECONDS` if no broker responds for another reason. Later the client's own
+limits apply, so that a stream survives an outage. A limit that the user has set is a wish to wait
+for a broker, and replaces both.
+
+**What was refused.** Failing at the first refusal: scripts start a broker and a job at once. The
+same limits in tasks that read, and in later micro-batches: Spark starts new processes in the middle
+of a stream, which may be in the middle of an outage, and the driver has reached the cluster before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Final, Protocol, TypeVar, TypeVarTuple
+
+import trio
+
+from .._util._raising import raise_single_error
+from ..errors import DisconnectedError
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+#: How long connections may be refused: long enough for a broker that starts beside the job.
+REFUSED_SECONDS: Final = 3.0
+#: The time limit for a first response.
+REACH_SECONDS: Final = 10.0
+
+#: The clusters that have responded to this process; only used in the loop's thread.
+_responded: Final[set[Hashable]] = set()
+
+
+class Client(Protocol):
+    """The client of a source or a sink."""
+
+    def connection_problem(self) -> str: ...
+
+    def connection_refusal(self) -> str: ...
+
+
+async def with_first_response(
+    client: Client,
+    has_responded: Callable[[], bool],
+    cluster: Hashable,
+    limit: str,
+    afn: Callable[[*Ts], Awaitable[T]],
+    *args: *Ts,
+) -> T:
+    """Run an async function, but not for long if no broker responds to its requests.
+
+    Args:
+        client: sends the requests.
+        has_responded: whether a broker has responded to the client.
+        cluster: distinguishes clusters and how clients connect to them.
+        limit: the option that makes the caller wait longer.
+        afn: the function.
+        args: the arguments of the function.
+
+    Raises:
+        DisconnectedError: no broker has responded.
+        Exception: any error raised by the function.
+
+    Cancellation: as of the function.
+    """
+    if cluster in _responded:
+        return await afn(*args)
+    with raise_single_error():
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_fail_early, client, has_responded, limit)
+            found = await afn(*args)
+            nursery.cancel_scope.cancel(reason="a broker has responded")
+    _responded.add(cluster)
+    return found
+
+
+async def _fail_early(client: Client, has_responded: Callable[[], bool], limit: str) -> None:
+    await trio.sleep(REFUSED_SECONDS)
+    why = client.connection_refusal()
+    seconds = REFUSED_SECONDS
+    if not why:
+        await trio.sleep(REACH_SECONDS - REFUSED_SECONDS)
+        if has_responded():
+            return
+        why = client.connection_problem() or "no bootstrap broker has responded"
+        seconds = REACH_SECONDS
+    # Its hint is about a client's setting, and the user of this one has options.
+    why = why.replace("set security.protocol=", "set kafka.security.protocol=")
+    raise DisconnectedError(
+        f"{why}; gave up after {seconds:g} s: start the broker, or correct the options that say"
+        f" where it is (kafka.bootstrap.servers) and how to connect; {limit} sets how long to wait"
+    )
