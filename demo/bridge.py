@@ -10,7 +10,7 @@ import sys
 import trio
 
 import trionet
-from trionet import Consumer, JafkaClient, Producer, TopicPartition
+from trionet import Consumer, JafkaClient, Producer
 
 ORDERS = [b"order %d" % number for number in range(1, 1001)]
 RECEIPTS = [b"receipt of " + order for order in ORDERS]
@@ -37,15 +37,8 @@ async def copy_to_kafka(jafka: JafkaClient, producer: Producer, topic: str, offs
 
 async def last_copied(bootstrap_servers: str, topic: str) -> int:
     """Where in Jafka's topic to resume, according to the last record in Kafka's."""
-    place = TopicPartition(topic, 0)
-    async with trionet.open_consumer(bootstrap_servers, enable_auto_commit=False) as consumer:
-        end = (await consumer.end_offsets([place]))[place]
-        if end == 0:
-            return 0
-        consumer.assign([place])
-        consumer.seek(place, end - 1)
-        record = await anext(consumer)
-        return int(dict(record.headers)[NEXT_OFFSET] or 0)
+    records = await trionet.read_topic(bootstrap_servers, topic, start=-1)
+    return int(dict(records[-1].headers)[NEXT_OFFSET] or 0) if records else 0
 
 
 async def copy_to_jafka(consumer: Consumer, jafka: JafkaClient, topic: str) -> None:
@@ -102,7 +95,7 @@ async def wait_for_receipts(jafka: JafkaClient, count: int) -> list[bytes]:
 async def is_as_expected() -> bool:
     async with (
         trionet.open_jafka_broker() as jafka_broker,
-        trionet.open_broker() as broker,
+        trionet.open_broker(topics=["orders"]) as broker,
         trionet.open_jafka_client(jafka_broker.address) as jafka,
         trio.open_nursery() as kitchen,
     ):

@@ -1,4 +1,4 @@
-"""Counts, and untrusted text on a terminal: nothing that it might obey or hide."""
+"""Counts, misspelt names, and untrusted text on a terminal: nothing that it might obey or hide."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet._util._text import counted, printable, quoted, single_line
+from trionet._util._text import counted, nearest, printable, quoted, single_line
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,19 @@ from trionet._util._text import counted, printable, quoted, single_line
 )
 def test_one_is_not_many(number: int, text: str) -> None:
     assert text == counted(number, "record")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("stabel", "; the closest match is Stable"),
+        ("confluent_kafka", "; the closest match is confluent-kafka"),
+        ("CONFLUENT", "; the closest match is confluent-kafka"),
+        ("zebra", ""),
+    ],
+)
+def test_the_closest_name_is_found_whatever_its_case_and_separators(name: str, hint: str) -> None:
+    assert hint == nearest(name, ["Stable", "Dead", "confluent-kafka"])
 
 
 @given(st.text())

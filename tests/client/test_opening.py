@@ -55,6 +55,14 @@ async def test_a_consumer_of_one_topic_names_it_in_the_plural() -> None:
 
 
 @pytest.mark.parametrize("open_it", CLIENTS)
+async def test_time_is_limited_by_trio(open_it: Open) -> None:
+    with pytest.raises(
+        trionet.ConfigError, match=r"timeout: unknown key; write `with trio\.move_on_after\(5\):`"
+    ):
+        await opened(open_it, "localhost:9092", timeout=5)
+
+
+@pytest.mark.parametrize("open_it", CLIENTS)
 async def test_keys_of_settings_are_texts(open_it: Open) -> None:
     with pytest.raises(TypeError, match="the keys of settings must be str, not int: 1"):
         await opened(open_it, "localhost:9092", {1: 2})

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from trionet.cli import decode
 from trionet.cli.clients._connection import add_connection_arguments
-from trionet.cli.clients._first_response import REACH_SECONDS, REFUSED_SECONDS
+from trionet.cli.clients._first_response import REACH_SECONDS
 from trionet.cli.decode._output import document
 from trionet.cli.decode._record_batches import RECORDS_SHOWN_MAX
 from trionet.cli.decode._sources import TEXT_BYTES_MAX
 from trionet.cli.decode._split import ENTRY_BYTES_MAX
 from trionet.cli.decode._tree import Entry
+from trionet.client.network._open_client import REFUSED_SECONDS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md").read_text("utf-8")
 

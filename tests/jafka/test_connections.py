@@ -191,6 +191,7 @@ async def test_reading_is_off_until_the_response_has_left() -> None:
     async with open_jafka_broker(socket_send_buffer=10_000) as broker:
         with await connect(broker) as other:
             await other.produce(big)
+            assert (0, b"") == await other.fetch(len(big))  # they are there
             with await JafkaPeer.connect(other_port(broker), receive_buffer_bytes=10_000) as peer:
                 await peer.send(FETCH_ALL * count)
                 await peer.receive(4)

@@ -37,11 +37,11 @@ def test_asyncio_has_every_wait_with_the_same_arguments() -> None:
         return {
             name: list(inspect.signature(value).parameters.values())
             for name, value in vars(cls).items()
-            if name.startswith("wait_")
+            if name.startswith(("wait_", "seed"))
         }
 
     assert waits(ThreadedBroker) == waits(AsyncioWaits)
-    assert WAITS.keys() == waits(AsyncioWaits).keys()
+    assert {*WAITS, "seed"} == waits(AsyncioWaits).keys()
 
 
 # Where they would block.
@@ -106,6 +106,26 @@ def test_the_loop_runs_on_while_a_test_waits(broker: ThreadedBroker) -> None:
     assert [b"a", b"b"] == asyncio.run(main())
 
 
+def test_records_are_appended_while_the_loop_runs_on(broker: ThreadedBroker) -> None:
+    async def main() -> list[int]:
+        waiting = asyncio.ensure_future(broker.asyncio.wait_for_records("new", 2))
+        return [each.offset for each in await broker.asyncio.seed("new", ["a", ("key", "b")])] + [
+            each.offset for each in await waiting
+        ]
+
+    assert [0, 1, 0, 1] == asyncio.run(main())
+
+
+def test_wrong_records_are_told_as_elsewhere(broker: ThreadedBroker) -> None:
+    wrong: Any = [1.5]
+    with pytest.raises(TypeError) as raised:
+        broker.seed("t", wrong)
+    with pytest.raises(TypeError) as also_raised:
+        asyncio.run(broker.asyncio.seed("t", wrong))
+
+    assert str(raised.value) == str(also_raised.value)
+
+
 def test_what_is_there_is_not_waited_for(broker: ThreadedBroker) -> None:
     broker.seed("t", ["a"])
 
@@ -143,7 +163,7 @@ def test_a_wait_may_be_cancelled(broker: ThreadedBroker, wait: str) -> None:
 def test_a_wrong_name_is_told_as_elsewhere(
     broker: ThreadedBroker, wait: Callable[[AsyncioWaits], Any]
 ) -> None:
-    with pytest.raises(ValueError, match=r"did you mean (Stable|Ongoing|Metadata)\?"):
+    with pytest.raises(ValueError, match=r"the closest match is (Stable|Ongoing|Metadata)"):
         asyncio.run(wait(broker.asyncio))
 
 

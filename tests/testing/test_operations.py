@@ -57,7 +57,7 @@ def test_a_state_that_no_group_has_is_not_waited_for() -> None:
         broker.wait_for_group("g", "stable")
 
     assert (
-        "unknown state 'stable'; did you mean Stable?; allowed: Empty, PreparingRebalance,"
+        "unknown state 'stable'; the closest match is Stable; allowed: Empty, PreparingRebalance,"
         " CompletingRebalance, Stable, Dead"
     ) == str(raised.value)
 

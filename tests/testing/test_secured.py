@@ -103,7 +103,7 @@ def test_what_is_no_mechanism_or_client_is_reported() -> None:
 def test_the_name_of_a_module_is_not_that_of_its_library() -> None:
     with pytest.raises(
         ValueError,
-        match=r"'confluent_kafka'; did you mean confluent-kafka\?; allowed: .*, aiokafka",
+        match=r"'confluent_kafka'; the closest match is confluent-kafka; allowed: .*, aiokafka",
     ):
         client_config("confluent_kafka", "127.0.0.1:1", ClientSecurity())
 

@@ -59,7 +59,7 @@ def test_requests_are_found_by_what_they_are_about(broker: ThreadedBroker) -> No
     assert ["Metadata", "Produce"] == found(["Metadata", 0])
     assert 4 == len(found(client_id="me", connection=first.connection, node=1))
     assert [] == found(client_id="you") + found(node=2)
-    with pytest.raises(ValueError, match="did you mean Produce"):
+    with pytest.raises(ValueError, match="the closest match is Produce"):
         broker.requests("Prodce")
 
 

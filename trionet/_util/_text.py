@@ -1,7 +1,8 @@
-"""Text for messages and terminals: counts with nouns, and untrusted text, escaped."""
+"""Text for messages and terminals: counts, hints at misspelt names, and untrusted text, escaped."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -15,6 +16,33 @@ def counted(number: int, noun: str) -> str:
         noun: the noun in the singular; its plural must end in s.
     """
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return a hint for an error message about an unknown name: the closest known name, if any."""
+    found = closest(name, known)
+    return f"; the closest match is {found}" if found else ""
+
+
+def closest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the known name that resembles an unknown one the most, if any does.
+
+    Names are compared without case, hyphens and underscores.
+
+    Args:
+        name: the unknown name.
+        known: the known names.
+        cutoff: the least similarity, from 0 to 1; see :func:`difflib.get_close_matches`.
+    """
+    import difflib  # only for errors: importing it at the top would slow down every start
+
+    folded = {_folded(each): each for each in known}
+    found = difflib.get_close_matches(_folded(str(name)), folded, n=1, cutoff=cutoff)
+    return folded[found[0]] if found else None
+
+
+def _folded(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
 
 
 def quoted(text: str) -> str:

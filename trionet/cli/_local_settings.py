@@ -13,6 +13,8 @@ from trionet.errors import ConfigError
 from .arguments._parser import Subcommands, argument, flag, option
 from .arguments._values import key_value
 from .clients._connection import (
+    CLIENT_ID,
+    DEFAULT,
     SERVERS,
     Setting,
     add_connection_arguments,
@@ -114,9 +116,6 @@ def _key(row: tuple[object, ...], use: str, meaning: str = "") -> Key:
     return Key(str(name), text, type, use, meaning)
 
 
-_DEFAULT: Final = "default"
-
-
 @COMMANDS.command(
     "show",
     "show the effective settings and the origin of each",
@@ -144,7 +143,7 @@ def _run_show(arguments: Namespace) -> int:
     origins = {name: each.origin for name, each in given.items()}
     names = sorted(origins) if arguments.given else sorted({*keys, *values})
     rows = [
-        (name, values[name], origins.get(name, _DEFAULT))
+        (name, values[name], origins.get(name, DEFAULT))
         for name in names
         if name in values and (name in origins or name not in keys or keys[name].use == APPLIED)
     ]
@@ -158,6 +157,8 @@ def _client_settings(arguments: Namespace) -> tuple[dict[str, Setting], dict[str
 
     keys = client_keys(arguments.kind)
     given = resolve_settings(arguments, keys)
+    if given[CLIENT_ID].origin == DEFAULT:
+        del given[CLIENT_ID]  # each command has another
     config = read_config(keys, {name: each.value for name, each in given.items()}, {})
     values = {name: value_text(config[name]) for name in keys.applied}
     values |= {name: value_text(value) for name, value in config.given.items()}

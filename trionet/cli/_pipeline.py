@@ -25,7 +25,7 @@ from trionet.errors import ConfigError
 
 from .arguments._parser import Subcommands, flag, option, repeatable
 from .arguments._values import allow_times, api_key, api_name, key_value
-from .clients._connection import DEFAULT_SERVERS
+from .clients._connection import CLIENT_ID, DEFAULT_SERVERS, client_id
 from .terminal._output import stdout
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _run_job(arguments: Namespace) -> int:
         available_now=arguments.available_now,
         allow_data_loss=arguments.allow_data_loss,
         objectives=Objective.parse_all(arguments.slo),
-        client=client,
+        client={CLIENT_ID: client_id("trionet pipeline"), **client},
         spark=spark,
     )
     logging.basicConfig(stream=sys.stderr, level="WARNING", format="trionet pipeline: %(message)s")

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Final, cast
 
+from .._util._text import nearest
 from ..errors import ConfigError
 from ..protocol import _config_types as types
 
@@ -83,7 +84,7 @@ class JafkaConfig:
                 self.without_effect.append(key)
                 continue
             if key not in KEYS:
-                near = types.nearest(key, (*KEYS, *WITHOUT_EFFECT))
+                near = nearest(key, (*KEYS, *WITHOUT_EFFECT))
                 raise ConfigError(f"{key}: unknown key{near}")
             value = types.parse_value(key, KEYS[key][1], KEYS[key][3], raw)
             if value is not None:

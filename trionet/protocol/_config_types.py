@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
 from typing import TypeAlias
 
 from ..errors import ConfigError
@@ -120,25 +119,6 @@ def allowed(kind: int, rule: Rule) -> str:
     if kind == DOUBLE:
         return "a number" if rule is None else f"a number from {rule.start} to {rule.stop - 1}"
     return {BOOLEAN: "true or false", LIST: "strings, separated by commas"}.get(kind, "a string")
-
-
-def nearest(key: str, known: Iterable[str]) -> str:
-    """Return a hint for an error message about an unknown key: the closest known key, if any."""
-    found = closest(key, known)
-    return f"; the closest match is {found}" if found else ""
-
-
-def closest(key: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """Return the known key that resembles an unknown one the most, if any does.
-
-    Args:
-        key: the unknown key.
-        known: the known keys.
-        cutoff: the least similarity, from 0 to 1; see :func:`difflib.get_close_matches`.
-    """
-    import difflib  # only for errors: importing it at the top would slow down every start
-
-    return next(iter(difflib.get_close_matches(key, known, n=1, cutoff=cutoff)), None)
 
 
 def _is_allowed(value: Value, kind: int, rule: Rule) -> bool:

@@ -17,6 +17,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Final
 
+from .._util._text import closest
 from ..client.config._client_config import read_config
 from ..client.config._keys import (
     CLIENTS,
@@ -35,7 +36,6 @@ from ..protocol._config_types import (
     LONG,
     PASSWORD,
     Rule,
-    closest,
     parse_value,
 )
 

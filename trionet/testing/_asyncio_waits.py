@@ -14,18 +14,19 @@ running, the program has imported it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import Any, TypeVar
 
 import trio
 
 from ..errors import LocalProtocolError
+from . import _operations as operations
 from ._broker_loop import BrokerLoop
 from ._conditions import Conditions
 from ._internals import BrokerInternals
-from ._operations import Condition, GroupView, TransactionView, wait_with_timeout
-from ._records import Record
+from ._operations import GroupView, TransactionView
+from ._records import Record, Seed
 from ._seen_requests import SeenRequest
 from .faults._faults import Apis
 
@@ -67,7 +68,7 @@ def check_blocks_no_loop() -> None:
 
 
 class AsyncioWaits:
-    """The waits of a :class:`ThreadedBroker`, to be awaited in a task of asyncio.
+    """The waits of a :class:`ThreadedBroker` and its ``seed``, to be awaited in a task of asyncio.
 
     They have the names, arguments and errors of the blocking ones. Cancelling the task, as
     ``asyncio.timeout`` does, ends a wait; waiting has no side effects.
@@ -85,6 +86,13 @@ class AsyncioWaits:
     def _wake_all(self, ended: object) -> None:
         for wake in list(self._wakes):
             wake(ended)
+
+    async def seed(self, topic: str, records: Iterable[Seed]) -> list[Record]:
+        """Append records to a topic, creating it if needed; see :meth:`ThreadedBroker.seed`.
+
+        Cancellation: some of the records may have been appended.
+        """
+        return await self._run(operations.seed, self._internals, topic, list(records))
 
     async def wait_for_records(
         self,
@@ -138,14 +146,18 @@ class AsyncioWaits:
         """Wait for a state of a transaction; see :meth:`ThreadedBroker.wait_for_transaction`."""
         return await self._wait(self._conditions.transaction_in_state(id, state), seconds)
 
-    async def _wait(self, condition: Condition[T], seconds: float) -> T:
+    async def _wait(self, condition: operations.Condition[T], seconds: float) -> T:
+        wait = operations.wait_with_timeout
+        return await self._run(wait, self._internals, condition, seconds)
+
+    async def _run(self, function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
         loop = running_loop()
         if loop is None:
             raise LocalProtocolError(
                 "broker.asyncio is for tasks of asyncio, and none runs here; elsewhere, call the"
-                " wait of the same name of the broker itself"
+                " method of the same name of the broker itself"
             )
-        found, cancel = self._loop.start(wait_with_timeout, self._internals, condition, seconds)
+        found, cancel = self._loop.start(function, *arguments)
         woken = loop.create_future()
 
         def wake(_: object) -> None:
@@ -161,8 +173,7 @@ class AsyncioWaits:
         finally:
             self._wakes.discard(wake)
             cancel()
-        result: T = self._loop.result(found)
-        return result
+        return self._loop.result(found)
 
 
 def _set(woken: Any) -> None:

@@ -10,10 +10,10 @@ Kafka's messages share a structure: a list of items, each with a ``name``, ``top
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final
 
+from .._util._text import nearest
 from ..broker.groups._group import GroupState
 from ..broker.transactions._transaction import TransactionState
 from ..protocol import error_codes
@@ -42,8 +42,6 @@ _OLDER_NAMES: Final = {
     "GROUP_COORDINATOR_NOT_AVAILABLE": "COORDINATOR_NOT_AVAILABLE",
     "NOT_COORDINATOR_FOR_GROUP": "NOT_COORDINATOR",
 }
-# How similar a name has to be to be suggested, from 0 to 1.
-_NEAR: Final = 0.6
 
 ApiName = str | int
 """An API by Kafka's name, such as ``"Produce"``, or by its key."""
@@ -63,7 +61,7 @@ def api_key(api: ApiName) -> int:
             return api
         raise ValueError(f"unknown API key {api}; allowed: {min(APIS)} to {max(APIS)}, with gaps")
     if api not in KEYS:
-        raise ValueError(f"unknown API {api!r}{_suggestion(api, KEYS)}")
+        raise ValueError(f"unknown API {api!r}{nearest(api, KEYS)}")
     return KEYS[api]
 
 
@@ -79,7 +77,7 @@ def error_code(error: ErrorName) -> int:
         raise ValueError(f"unknown error code {error}")
     error = _OLDER_NAMES.get(error, error)
     if error not in ERRORS:
-        raise ValueError(f"unknown error {error!r}{_suggestion(error, ERRORS)}")
+        raise ValueError(f"unknown error {error!r}{nearest(error, ERRORS)}")
     return ERRORS[error]
 
 
@@ -114,21 +112,9 @@ def one_of(what: str, name: str, known: Collection[str]) -> str:
     """
     if name not in known:
         raise ValueError(
-            f"unknown {what} {name!r}{_suggestion(name, known)}; allowed: {', '.join(known)}"
+            f"unknown {what} {name!r}{nearest(name, known)}; allowed: {', '.join(known)}"
         )
     return name
-
-
-def _suggestion(name: str, known: Iterable[str]) -> str:
-    folded = {_folded(each): each for each in known}
-    wanted = _folded(str(name))
-    found = difflib.get_close_matches(wanted, folded, n=1, cutoff=_NEAR)
-    return f"; did you mean {folded[found[0]]}?" if found else ""
-
-
-def _folded(name: str) -> str:
-    """The name as it is compared, without case and separators."""
-    return name.lower().replace("_", "").replace("-", "")
 
 
 TopicName = Callable[[bytes], str | None]

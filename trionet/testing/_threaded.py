@@ -57,8 +57,9 @@ class ThreadedBroker(Controls):
         bootstrap_servers: the address for clients to connect to, such as ``"127.0.0.1:50123"``.
         cluster_id: the cluster id that clients see.
         security: the trust anchor and credentials that clients need.
-        asyncio: the waits, for a test that uses asyncio: ``await broker.asyncio.wait_for_records``
-            and so on. The blocking ones raise an error where they would block a running loop.
+        asyncio: the waits and ``seed``, for a test that uses asyncio: ``await
+            broker.asyncio.wait_for_records`` and so on. The blocking waits raise an error where
+            they would block a running loop.
     """
 
     def __init__(

@@ -7,15 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from support.command_runs import Run
 from trionet.cli.clients._connection import (
     Setting,
     add_connection_arguments,
+    client_id,
     client_settings,
     resolve_settings,
     with_ports,
 )
 from trionet.client.config._keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS, ClientKeys
 from trionet.errors import ConfigError
+from trionet.testing import broker
 
 
 def parsed(*words: str) -> argparse.Namespace:
@@ -32,7 +35,39 @@ def given(
 
 
 def test_without_anything_a_broker_on_this_machine_is_meant() -> None:
-    assert {"bootstrap.servers": ("bootstrap.servers", "127.0.0.1:9092", "default")} == given()
+    assert ("bootstrap.servers", "127.0.0.1:9092", "default") == given()["bootstrap.servers"]
+
+
+@pytest.mark.parametrize(
+    ("prog", "id"),
+    [
+        ("trionet consume", "trionet-consume"),
+        ("trionet topics list", "trionet-topics"),
+        ("trionet configs users list", "trionet-configs"),
+    ],
+)
+def test_the_client_id_names_the_command(prog: str, id: str) -> None:
+    assert id == client_id(prog)
+
+
+@pytest.mark.slow
+def test_brokers_see_which_command_it_is(run: Run) -> None:
+    with broker(topics=["t"]) as running:
+        at = ["-b", running.bootstrap_servers]
+        run("produce", "t", *at, stdin="a\n")
+        run("consume", "t", "-e", *at)
+        run("consume", "^t", "-e", *at)
+        run("topics", "list", *at)
+        run("bench", "consume", "t", *at)
+        run("topics", "list", *at, "-X", "client.id=mine")
+
+        assert {
+            "trionet-produce",
+            "trionet-consume",
+            "trionet-topics",
+            "trionet-bench",
+            "mine",
+        } == {each.client_id for each in running.requests()}
 
 
 def test_the_file_is_the_weakest_and_an_option_the_strongest(tmp_path: Path) -> None:
@@ -113,7 +148,7 @@ def test_a_file_may_be_for_all_clients_and_for_librdkafka(tmp_path: Path) -> Non
     file = tmp_path / "kcat.conf"
     file.write_text("acks=1\ngroup.id=g\napi.version.request=true\nclient.id=x\n")
 
-    assert ["client.id", "bootstrap.servers"] == list(given("-F", str(file)))
+    assert {"client.id", "bootstrap.servers"} == given("-F", str(file)).keys()
     assert "acks" in given("-F", str(file), keys=PRODUCER_KEYS)
 
 
@@ -147,7 +182,7 @@ def test_variables_of_other_programs_are_reported_and_passed_over(
 ) -> None:
     found = given(environment={"TRIONET_SASL_PASWORD": "x", "TRIONET_PURE": "1", "HOME": "/"})
 
-    assert ["bootstrap.servers"] == list(found)
+    assert {"bootstrap.servers", "client.id"} == found.keys()
     [record] = caplog.records
     assert "ignoring TRIONET_SASL_PASWORD" in record.getMessage()
     assert "sasl.password" in record.getMessage()
@@ -159,7 +194,9 @@ def test_a_wrong_value_of_a_variable_is_an_error() -> None:
 
 
 def test_controllers_stand_in_place_of_brokers() -> None:
-    assert ["bootstrap.controllers"] == list(given("-X", "bootstrap.controllers=c:1"))
+    found = given("-X", "bootstrap.controllers=c:1")
+
+    assert {"bootstrap.controllers", "client.id"} == found.keys()
 
 
 def test_the_settings_are_texts_by_kafkas_keys(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,4 +208,5 @@ def test_the_settings_are_texts_by_kafkas_keys(monkeypatch: pytest.MonkeyPatch) 
         "sasl.username": "alice",
         "sasl.mechanism": "PLAIN",
         "bootstrap.servers": "a:1",
+        "client.id": "trionet-test",
     } == found

@@ -14,13 +14,15 @@ from typing import Any
 
 import attrs
 import pytest
+import trio
 import trustme
 
 import trionet
 from support.command_runs import Run
+from support.ports import free_ports
 from trionet.cli.clients import _admin as with_admin
-from trionet.cli.clients import _first_response
 from trionet.cli.clients._first_response import timeout_error
+from trionet.client.network import _open_client
 
 
 @attrs.frozen
@@ -36,8 +38,8 @@ class Waiting:
     def connection_problem(self) -> str:
         return self.problem
 
-    def connection_refusal(self) -> str:
-        return ""
+    async def until_connected(self) -> None:
+        await trio.lowlevel.checkpoint()
 
 
 def said_of(client: Waiting) -> str:
@@ -163,7 +165,7 @@ WAIT = "-X default.api.timeout.ms=60000"
 def test_a_port_where_nothing_listens_is_named_as_typed_in_one_line(
     run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], advice: str
 ) -> None:
-    monkeypatch.setattr(_first_response, "REFUSED_SECONDS", 0.3)
+    monkeypatch.setattr(_open_client, "REFUSED_SECONDS", 0.3)
 
     done = run(*words, "-b", "localhost:1", stdin="a\n")
 
@@ -172,6 +174,40 @@ def test_a_port_where_nothing_listens_is_named_as_typed_in_one_line(
     assert line.startswith(f"trionet {words[0]}")
     assert ": nothing listens at localhost:1 (connection refused); gave up after 0.3 s (-b" in line
     assert line.endswith(f", {advice} waits longer)" if advice else "(-b sets the address)")
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (("topics", "list"), WAIT),
+        (("groups", "list"), WAIT),
+        (("produce", "t"), "-m 60"),
+        (("consume", "t"), "-m 60"),
+        (("consume", "t", "-G", "g"), "-m 60"),
+        (("bench", "consume", "t"), ""),
+    ],
+    ids=" ".join,
+)
+def test_an_advertised_address_where_nothing_listens_is_named_in_one_line(
+    run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], advice: str
+) -> None:
+    monkeypatch.setattr(_open_client, "REFUSED_SECONDS", 0.3)
+    [port] = free_ports(1)
+    settings = {
+        "listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "advertised.listeners": "PLAINTEXT://127.0.0.1:1",
+    }
+
+    with trionet.testing.broker(settings, topics=["t"]):
+        done = run(*words, "-b", f"127.0.0.1:{port}", stdin="a\n")
+
+    [line] = done.err.splitlines()
+    assert (1, "") == (done.status, done.out)
+    assert (
+        f": 127.0.0.1:{port} responded, and says that the broker is at 127.0.0.1:1, where nothing"
+        " listens (connection refused): set advertised.listeners; gave up after 0.3 s"
+    ) in line
+    assert line.endswith(f" ({advice} waits longer)" if advice else "after 0.3 s")
 
 
 def test_a_name_that_does_not_resolve_is_named_in_one_line(run: Run) -> None:
@@ -185,7 +221,7 @@ def test_a_name_that_does_not_resolve_is_named_in_one_line(run: Run) -> None:
 def test_a_limit_in_a_file_is_no_wish_to_wait_where_nothing_listens(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(_first_response, "REFUSED_SECONDS", 0.3)
+    monkeypatch.setattr(_open_client, "REFUSED_SECONDS", 0.3)
     file = tmp_path / "client.properties"
     file.write_text("default.api.timeout.ms=60000\n")
 

@@ -273,7 +273,7 @@ def test_frames_of_a_pipe_are_shown_as_they_come() -> None:
         (["/tmp/\x1b[31mred"], r"/tmp/\\u001b\[31mred: no such file"),
         (["/"], r"/: Is a directory"),
         (["00zz", "--format", "hex"], r"00zz: 'z' is not a hex digit"),
-        (["00", "--api", "Prodcue"], r"Prodcue: unknown API; did you mean Produce\?"),
+        (["00", "--api", "Prodcue"], r"Prodcue: unknown API; the closest match is Produce"),
         (["00", "--api", "999"], r"999: unknown API; --list shows the known ones"),
         (
             ["00", "--response", "Fetch:99"],

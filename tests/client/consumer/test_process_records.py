@@ -358,6 +358,31 @@ async def nothing(_: ConsumerRecord) -> None:
     await trio.lowlevel.checkpoint()
 
 
+class Till:
+    def bill(self, _: ConsumerRecord) -> None: ...
+
+
+def bill(_: ConsumerRecord, _currency: str = "") -> None: ...
+
+
+@pytest.mark.parametrize("handler", [bill, partial(bill, _currency="EUR"), Till().bill, None])
+async def test_a_function_without_async_is_refused_before_there_is_a_record(handler: Any) -> None:
+    with pytest.raises(TypeError, match=r"^handler .* is not an async function: write async def"):
+        await process_records("127.0.0.1:1", "t", handler, SETTINGS, concurrency=4)
+
+
+async def test_a_function_may_return_what_an_async_one_returns(
+    broker: Broker, controls: BrokerControl
+) -> None:
+    await seed(controls, 1)
+    async with trio.open_nursery() as nursery:
+        run = partial(process_records, concurrency=4)
+        handler = lambda record: nothing(record)  # noqa: E731, PLW0108 -- as in a call
+        nursery.start_soon(run, broker.bootstrap_servers, "t", handler, SETTINGS)
+        await controls.wait_for_offset("g", "t", 1)
+        nursery.cancel_scope.cancel()
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [

@@ -221,11 +221,41 @@ def test_what_a_starting_container_looks_like_is_no_refusal(
     assert "" == reachability.refusal(SERVERS)
 
 
-def test_a_broker_that_refuses_is_not_where_the_client_begins(reachability: Reachability) -> None:
+def test_advertised_addresses_that_all_refuse_are_a_wrong_setting(
+    reachability: Reachability,
+) -> None:
+    other = KNOWN.nodes[2]
+    reachability.reached(ONE)
+    reachability.failed(BROKER, REFUSED, ECONNREFUSED)
+    assert "" == reachability.refusal(KNOWN)  # the other may still respond
+    reachability.failed(other, REFUSED, ECONNREFUSED)
+
+    expected = (
+        "one:9092 responded, and says that the brokers are at kafka:9092 or other:9092, where"
+        " nothing listens (connection refused): set advertised.listeners"
+    )
+    assert expected == reachability.refusal(KNOWN)
+    assert expected == reachability.refusal(SERVERS)  # where the client begins anew
+
+
+def test_an_advertised_name_that_does_not_exist_is_a_refusal(reachability: Reachability) -> None:
+    reachability.reached(ONE)
+    unknown = socket.gaierror(socket.EAI_NONAME, "unknown")
+    reachability.failed(BROKER, "name does not resolve (unknown)", unknown)
+
+    assert reachability.problem(SERVERS) == reachability.refusal(SERVERS)
+    assert "broker 1 advertises kafka:9092" in reachability.refusal(SERVERS)
+
+
+def test_a_broker_that_was_reached_and_stops_has_no_wrong_setting(
+    reachability: Reachability,
+) -> None:
+    reachability.reached(BROKER)
     reachability.failed(BROKER, REFUSED, ECONNREFUSED)
 
-    assert "" == reachability.refusal(KNOWN)
-    assert "" == reachability.refusal(SERVERS)
+    assert "broker 1 at kafka:9092 cannot be reached: connection refused" == reachability.refusal(
+        SERVERS
+    )
 
 
 # Waits.

@@ -35,6 +35,8 @@ pytestmark = [
 ]
 
 LOG, RESULTS = "requests", "requests-results"
+#: A minute may end while the test runs, and its results must not come before they are meant to.
+DELAY_MINUTES = 10
 
 
 @pytest.fixture
@@ -52,7 +54,7 @@ def settings_of(broker: ThreadedBroker, folder: Path) -> JobSettings:
         folder=str(folder),
         checkpoint=f"{folder}/_checkpoint",
         master="local[2]",
-        delay_seconds=1,
+        delay_seconds=DELAY_MINUTES * 60,
         interval_seconds=10,
         max_records=None,
         available_now=True,
@@ -110,7 +112,7 @@ def test_the_requests_of_a_broker_are_reported_by_the_minute_also_by_a_job_that_
     assert 0 < sum(each.intake.records for each in first.results.values())
 
     trio.run(ask, broker, "shop", 3)
-    pass_minutes(broker, 2)
+    pass_minutes(broker, DELAY_MINUTES + 2)
     _, end = run(spark, settings)
 
     found = tables(tmp_path / "results")

@@ -85,7 +85,6 @@ async def test_a_job_whose_brokers_refuse_it_ends_soon(autojump_clock: Any) -> N
         await prepare_topics(job, goes_on, nothing, network=network)
 
     assert 2 == pytest.approx(trio.current_time())
-    assert (
-        "nothing listens at 10.0.0.9:9092 (connection refused); gave up after 2 s"
-        " (--bootstrap-server sets the address)"
-    ) == str(raised.value)
+    assert "nothing listens at 10.0.0.9:9092 (connection refused); gave up after 2 s" == str(
+        raised.value
+    )

@@ -91,7 +91,7 @@ async def test_a_fault_is_injected_and_removed_from_outside() -> None:
             "stop-reading does not take topic; allowed: client_id, connection",
         ),
         ({"fault": "close now"}, "close takes nothing after it"),
-        ({"fault": "close", "apis": "Prodjuce"}, "did you mean Produce"),
+        ({"fault": "close", "apis": "Prodjuce"}, "the closest match is Produce"),
         (
             {"fault": "close", "times": "0"},
             "times = '0' is not allowed; allowed: 1 or more, or all",

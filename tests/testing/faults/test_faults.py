@@ -192,9 +192,9 @@ def test_all_faults_can_be_removed(broker: ThreadedBroker, peer: BlockingRawPeer
 @pytest.mark.parametrize(
     ("tell", "error", "text"),
     [
-        (lambda f: f.fail("Prduce", 7), ValueError, "did you mean Produce"),
+        (lambda f: f.fail("Prduce", 7), ValueError, "the closest match is Produce"),
         (lambda f: f.fail(99, 7), ValueError, "unknown API key 99"),
-        (lambda f: f.fail("Produce", "NOT_LEADER"), ValueError, "did you mean NOT_LEADER_"),
+        (lambda f: f.fail("Produce", "NOT_LEADER"), ValueError, "the closest match is NOT_LEADER_"),
         (lambda f: f.fail("Produce", 0), ValueError, "unknown error code 0"),
         (lambda f: f.fail(NOT_SERVED, 7), ValueError, "not supported by this broker"),
         (lambda f: f.fail("SaslHandshake", 7), ValueError, "part of authentication"),

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable, Mapping
 from types import MappingProxyType
 
+from ..._util._text import nearest
 from ...errors import ConfigError
 from ...net.sasl._jaas import LoginModule, parse_jaas
 from ...net.wire._endpoint import Endpoint
@@ -19,7 +20,6 @@ from ...protocol._config_types import (
     Password,
     Row,
     Value,
-    nearest,
     parse_value,
     value_text,
 )

@@ -14,8 +14,9 @@ from collections.abc import Container, Mapping
 
 import attrs
 
+from ..._util._text import nearest
 from ...errors import ConfigError
-from ...protocol._config_types import HIDDEN, PASSWORD, Value, nearest, parse_value
+from ...protocol._config_types import HIDDEN, PASSWORD, Value, parse_value
 from ._broker_config import BROKER_KEYS, BrokerConfig, find_key
 from ._broker_keys import DYNAMIC_ONLY, NO_OP_VALUES
 from ._listeners import LISTENER_PREFIX, split_listener_key

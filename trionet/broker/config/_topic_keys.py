@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from ..._util._text import nearest
 from ...errors import ApiError, ConfigError
 from ...protocol._config_types import (
     BOOLEAN,
@@ -16,7 +17,6 @@ from ...protocol._config_types import (
     LIST,
     Rule,
     Value,
-    nearest,
     parse_value,
     value_text,
 )

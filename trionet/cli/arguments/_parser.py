@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
+
+from trionet._util._text import nearest
 
 #: Adds one argument, or a few that belong together, to a parser or to a group of its arguments.
 Argument: TypeAlias = "Callable[[Any], object]"
@@ -56,7 +58,7 @@ class Parser(argparse.ArgumentParser):
             return ""
         # Without the dashes, which would make all options alike.
         options = [each[2:] for each in self._option_string_actions if each[:2] == "--"]
-        return _nearest(names[0][2:], options).replace(" is ", " is --")
+        return nearest(names[0][2:], options).replace(" is ", " is --")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         choices = action.choices
@@ -65,7 +67,7 @@ class Parser(argparse.ArgumentParser):
             names = [str(each) for each in choices]
             raise argparse.ArgumentError(
                 None if isinstance(action, _SubParsers) else action,
-                f"{what} {value!r}{_nearest(value, names)} (choose from {', '.join(names)})",
+                f"{what} {value!r}{nearest(value, names)} (choose from {', '.join(names)})",
             )
         super()._check_value(action, value)
 
@@ -242,9 +244,3 @@ class Subcommands:
             )
             subparser.set_defaults(run_subcommand=verb.run, prog=subparser.prog)
             verb.add_arguments(subparser)
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    from trionet.protocol._config_types import nearest  # only for errors
-
-    return nearest(word, known)

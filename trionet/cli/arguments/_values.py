@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from trionet._util._text import nearest
 from trionet.errors import ConfigError
 
 from ._parser import Argument, flag, repeatable
@@ -167,10 +168,6 @@ def known_names(what: str, given: Iterable[str], known: Sequence[str]) -> list[s
     return [words[name.lower()] for name in names]
 
 
-# The minimum similarity of a suggested name, from 0 to 1.
-_SIMILARITY_MIN: Final = 0.6
-
-
 def api_name(key: int) -> str:
     """Return the name of the supported API with this key."""
     from trionet.protocol.messages.registry import APIS  # slow to import, and rarely needed
@@ -188,17 +185,14 @@ def api_key(name: str, hint: str) -> int:
     Raises:
         ConfigError: the API is unknown.
     """
-    import difflib
-
     from trionet.protocol.messages.registry import APIS
 
     keys = {row[1].lower(): key for key, row in APIS.items()}
     key = int(name) if name.isdecimal() else keys.get(name.lower(), -1)
     if key in APIS:
         return key
-    near = difflib.get_close_matches(name.lower(), keys, 1, _SIMILARITY_MIN)
-    suggestion = f"did you mean {api_name(keys[near[0]])}?" if near else hint
-    raise ConfigError(f"{name}: unknown API; {suggestion}")
+    names = [row[1] for row in APIS.values()]
+    raise ConfigError(f"{name}: unknown API{nearest(name, names) or f'; {hint}'}")
 
 
 Changes: TypeAlias = "dict[str, str | Append | Subtract | None]"

@@ -89,7 +89,7 @@ def _produce(arguments: argparse.Namespace) -> int:
 
     from ._client_loads import ProduceLoad
 
-    with logging_to_stderr(arguments):
+    with logging_to_stderr(arguments, holds=True):
         payloads = _payloads(arguments)
         settings = client_settings(arguments, PRODUCER_KEYS)
         if "transactional.id" in settings:
@@ -158,7 +158,7 @@ def _add_consume_arguments(parser: argparse.ArgumentParser) -> None:
 
 @COMMANDS.command("consume", "read records and measure their age", _add_consume_arguments)
 def _consume(arguments: argparse.Namespace) -> int:
-    with logging_to_stderr(arguments):
+    with logging_to_stderr(arguments, holds=True):
         return _consume_topic(arguments)
 
 

@@ -6,7 +6,6 @@ import math
 import random
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Final
 
 import attrs
@@ -16,10 +15,11 @@ from trionet._util._text import counted
 from trionet._util._wall_clock import now_ms
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer import Consumer, ConsumerBatch, open_consumer
+from trionet.client.consumer._range import BEGINNING, END, assign_range
 from trionet.client.producer import Acknowledgement, Producer, open_producer
 from trionet.errors import CallTimedOutError, ConfigError, TrionetError
 
-from ..clients._first_response import REACH_SECONDS, first_response
+from ..clients._first_response import REACH_SECONDS, connect
 from ._results import Result, Tally
 from ._runs import Pace, Run
 
@@ -158,8 +158,8 @@ class ProduceLoad:
 
     async def _reach(self, producer: Producer) -> None:
         with trio.move_on_after(REACH_SECONDS) as late:
-            ask = partial(producer.key_partitions, self._topic)
-            await first_response(producer, ask)
+            await connect(producer)
+            await producer.key_partitions(self._topic)
         if late.cancelled_caught:
             raise _no_metadata(self._topic, self._servers, producer)
 
@@ -325,9 +325,9 @@ class ConsumeLoad:
         self._until_end = until_end
         self._idle_seconds_max = idle_seconds_max
         self._with_metrics = with_metrics
-        self._ends: dict[TopicPartition, int] | None = None
         self._first_at: float | None = None
         self._is_idle = False
+        self._is_at_end = False
         self._is_complete = False
 
     async def run(self, run: Run) -> Result:
@@ -345,13 +345,9 @@ class ConsumeLoad:
             topics=[self._topic] if is_group else None,
         ) as consumer:
             partitions = await self._reach(consumer)
-            if self._until_end:
-                begins = await consumer.beginning_offsets(partitions)
-                ends = await consumer.end_offsets(partitions)
-                self._ends = {each: ends[each] for each in partitions if begins[each] < ends[each]}
             if not is_group:
-                consumer.assign(partitions)
-                (consumer.seek_to_end if self._at_end else consumer.seek_to_beginning)()
+                start = END if self._at_end else BEGINNING
+                await assign_range(consumer, partitions, start, END if self._until_end else None)
             run.begin()
             await self._read(consumer, run)
             metrics = dict(consumer.statistics()) if self._with_metrics else None
@@ -360,8 +356,8 @@ class ConsumeLoad:
     async def _reach(self, consumer: Consumer) -> list[TopicPartition]:
         numbers: list[int] = []
         with trio.move_on_after(REACH_SECONDS) as late:
-            ask = partial(consumer.partitions_of, self._topic)
-            numbers = await first_response(consumer, ask)
+            await connect(consumer)
+            numbers = await consumer.partitions_of(self._topic)
         if late.cancelled_caught:
             raise _no_metadata(self._topic, self._servers, consumer)
         if not numbers:
@@ -379,7 +375,7 @@ class ConsumeLoad:
         idle_since = run.now()
         done = 0
         await trio.lowlevel.checkpoint()
-        while not run.is_over(done) and not self._is_at_end(consumer):
+        while not run.is_over(done) and not self._is_at_end:
             batch = await self._next(consumer, run)
             now = run.now()
             if batch is not None:
@@ -396,25 +392,13 @@ class ConsumeLoad:
         self._is_complete = done >= run.plan.records_max or math.isinf(run.plan.records_max)
 
     async def _next(self, consumer: Consumer, run: Run) -> ConsumerBatch | None:
-        """Return the next batch, or None if no batch arrives within :data:`CHECK_SECONDS`."""
+        """Return the next batch, or None at the end or after :data:`CHECK_SECONDS`."""
         # Not cancelled by signals, so that every batch returned by the consumer is counted.
         with trio.move_on_at(min(run.now() + CHECK_SECONDS, run.ends_at)):
-            return await consumer.next_batch()
+            batch = await anext(consumer.batches(), None)
+            self._is_at_end = batch is None
+            return batch
         return None
-
-    def _is_at_end(self, consumer: Consumer) -> bool:
-        """Return whether all partitions have been read up to their initial end offsets.
-
-        This compares positions rather than record offsets, because the consumer never returns
-        trailing control records such as transaction markers.
-        """
-        if self._ends is None:
-            return False
-        for each in list(self._ends):
-            position = consumer.position(each)
-            if position is not None and position >= self._ends[each]:
-                del self._ends[each]
-        return not self._ends
 
     def _count(self, batch: ConsumerBatch, count: int, run: Run) -> None:
         if self._first_at is None:

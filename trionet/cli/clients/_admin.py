@@ -19,7 +19,7 @@ from ._connection import (
     logging_to_stderr,
     resolve_settings,
 )
-from ._first_response import REACH_SECONDS, first_response, timeout_error
+from ._first_response import REACH_SECONDS, connect, timeout_error
 
 if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
@@ -76,7 +76,7 @@ def run_with_admin(arguments: Namespace, work: Work) -> int:
     """
     import trio
 
-    with logging_to_stderr(arguments):
+    with logging_to_stderr(arguments, holds=True):
         return trio.run(_work, resolve_settings(arguments), work)
 
 
@@ -89,18 +89,18 @@ async def _work(resolved: dict[str, Setting], work: Work) -> int:
     servers = settings.pop(SERVERS, None)
     with raise_single_error():
         async with open_admin(servers, settings) as admin:
-            # A limit from a file may be for all programs that use it, and is no wish to wait.
-            if limit is None or limit.origin != "-X":
-                await _reach(admin, servers or settings[CONTROLLERS], is_limited=limit is None)
+            await _reach(admin, servers or settings[CONTROLLERS], limit)
             return await work(admin)
 
 
-async def _reach(admin: Admin, servers: str, *, is_limited: bool) -> None:
-    """Wait for a first response, at most :data:`REACH_SECONDS` if the wait ``is_limited``."""
+async def _reach(admin: Admin, servers: str, limit: Setting | None) -> None:
+    """Wait for a first response, at most :data:`REACH_SECONDS` if no limit was given."""
     import trio
 
-    with trio.move_on_after(REACH_SECONDS if is_limited else math.inf) as late:
-        await first_response(admin, admin.nodes, option=_PATIENCE)
+    # A limit from a file may be for all programs that use it, and is no wish to wait.
+    waits = limit is not None and limit.origin == "-X"
+    with trio.move_on_after(REACH_SECONDS if limit is None else math.inf) as late:
+        await connect(admin, option=_PATIENCE, waits=waits)
     if late.cancelled_caught:
         raise timeout_error(servers, REACH_SECONDS, admin, option=_PATIENCE)
 

@@ -36,6 +36,9 @@ _OTHER_VARIABLES: Final = re.compile(r"TRIONET_(?:CONFIG|PURE|TEST_.*)")
 
 SERVERS: Final = "bootstrap.servers"
 CONTROLLERS: Final = "bootstrap.controllers"
+CLIENT_ID: Final = "client.id"
+#: The origin of a setting that is not given.
+DEFAULT: Final = "default"
 
 # librdkafka keys whose unit differs from that of the closest Kafka key.
 _OTHER_UNIT: Final = frozenset(
@@ -129,7 +132,7 @@ def client_settings(arguments: Namespace, keys: ClientKeys | None = None) -> dic
 
     Returns:
         The settings as text. They include ``bootstrap.servers`` unless ``bootstrap.controllers``
-        is set.
+        is set, and a ``client.id`` that names the command.
 
     Raises:
         ConfigError: a file cannot be read, a key is unknown, or a value is not allowed; the
@@ -163,16 +166,31 @@ def resolve_settings(
         each = found[SERVERS]
         found[SERVERS] = each._replace(value=with_ports(each.value))
     elif CONTROLLERS not in found:
-        found[SERVERS] = Setting(SERVERS, DEFAULT_SERVERS, "default")
+        found[SERVERS] = Setting(SERVERS, DEFAULT_SERVERS, DEFAULT)
+    if CLIENT_ID not in found:
+        found[CLIENT_ID] = Setting(CLIENT_ID, client_id(arguments.prog), DEFAULT)
     return found
 
 
+def client_id(prog: str) -> str:
+    """Return the default ``client.id`` of a command: ``trionet-topics`` for all of its subcommands.
+
+    Kafka's tools also name theirs (``console-consumer``), so that operators can distinguish them.
+    """
+    return "-".join(prog.split()[:2])
+
+
 @contextmanager
-def logging_to_stderr(arguments: Namespace) -> Iterator[None]:
+def logging_to_stderr(arguments: Namespace, *, holds: bool = False) -> Iterator[None]:
     """Log the package's messages to standard error, omitting repeated warnings and errors.
 
     The last message logged is stored in ``arguments.last_logged``, so that
     :mod:`trionet.cli.main` does not print an error that was already logged.
+
+    Args:
+        arguments: the parsed arguments.
+        holds: whether to hold messages back until :func:`release_log` is called or the block ends.
+            A command that cannot connect ends with an error that says all of them.
     """
     seen: set[str] = set()
 
@@ -186,6 +204,7 @@ def logging_to_stderr(arguments: Namespace) -> Iterator[None]:
 
     log = logging.getLogger("trionet")
     handler = _Handler(sys.stderr)
+    handler.held = [] if holds else None
     handler.setFormatter(_OneLine(f"{arguments.prog}: %(message)s"))
     handler.addFilter(is_new)
     level = log.level
@@ -194,6 +213,7 @@ def logging_to_stderr(arguments: Namespace) -> Iterator[None]:
     try:
         yield
     finally:
+        handler.write_held()
         log.setLevel(level)
         log.removeHandler(handler)
 
@@ -213,26 +233,22 @@ class _Handler(logging.StreamHandler[TextIO]):
         else:
             self.held.append(record)
 
+    def write_held(self, *, discard: bool = False) -> None:
+        """Write or discard what was held back, and hold nothing back from now on."""
+        held, self.held = self.held, None
+        for record in () if discard else held or ():
+            self.emit(record)
 
-@contextmanager
-def holding_log() -> Iterator[list[logging.LogRecord]]:
-    """Hold back what :func:`logging_to_stderr` would write, until the block ends.
 
-    Yields the messages held so far, which the block may discard.
+def release_log(*, discard: bool = False) -> None:
+    """Write or discard what :func:`logging_to_stderr` holds back, and hold nothing back any more.
+
+    Args:
+        discard: whether to discard it.
     """
-    held: list[logging.LogRecord] = []
-    handlers = [
-        each for each in logging.getLogger("trionet").handlers if isinstance(each, _Handler)
-    ]
-    for handler in handlers:
-        handler.held = held
-    try:
-        yield held
-    finally:
-        for handler in handlers:
-            handler.held = None
-            for record in held:
-                handler.emit(record)
+    for handler in logging.getLogger("trionet").handlers:
+        if isinstance(handler, _Handler):
+            handler.write_held(discard=discard)
 
 
 class _OneLine(logging.Formatter):

@@ -1,37 +1,29 @@
-"""Waits for the first response of a broker, and says why there was none.
+"""Waits for a broker when a command begins, and says why there was none.
 
-**The problem.** A client retries for as long as its caller waits, since brokers restart. A command
-whose address is mistyped, or whose broker was never started, would seem to hang.
-
-**The choice.** If nothing listens at any bootstrap server, or its name does not exist, or it
-rejects the credentials, a command ends after :data:`REFUSED_SECONDS`. Otherwise it ends after
+**The choice.** If nothing listens at any bootstrap server, or its name does not exist, a command
+ends after two seconds; see :meth:`.Admin.until_connected`. Otherwise it ends after
 :data:`REACH_SECONDS`: a slow network makes servers silent, and a container that starts accepts
 connections and closes them. Once a broker has responded, the client's own limits apply, so that a
 command survives an outage. A limit given on the command line is a wish to wait for a broker, and
 replaces both.
-
-**What was refused.** Ending at the first refusal: scripts start a broker and a command at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol
 
 from trionet.errors import CallTimedOutError, DisconnectedError
 
-from ._connection import holding_log
+from ._connection import release_log
 
 if TYPE_CHECKING:
     from trionet.client._client_metrics import ClientStatistics
 
-#: How long connections may be refused: long enough for a broker that starts beside the command.
-REFUSED_SECONDS: Final = 2.0
 #: The time limit for a first response from a broker. It is short because the address may be
 #: mistyped.
 REACH_SECONDS: Final = 10.0
-
-T = TypeVar("T")
+#: How long the log is held back at most, which is longer than connections may be refused.
+HELD_SECONDS: Final = 3.0
 
 
 class Client(Protocol):
@@ -39,40 +31,53 @@ class Client(Protocol):
 
     def connection_problem(self) -> str: ...
 
-    def connection_refusal(self) -> str: ...
-
     def statistics(self) -> ClientStatistics: ...
 
+    async def until_connected(self) -> None: ...
 
-async def first_response(
-    client: Client, ask: Callable[[], Awaitable[T]], *, option: str = "", waits: bool = False
-) -> T:
-    """Return what ``ask`` returns, unless every bootstrap server refuses the connection.
+
+async def connect(client: Client, *, option: str = "", waits: bool = False) -> None:
+    """Wait until a broker accepts requests, and then release the log.
 
     Args:
-        client: the client that ``ask`` uses.
-        ask: requests something; called again if there was no response within
-            :data:`REFUSED_SECONDS`, and then without a time limit.
+        client: the client of the command.
         option: the option that makes the command wait for a broker; empty if it has none.
-        waits: whether that option was given.
+        waits: whether that option was given; this call then waits for nothing.
 
     Raises:
-        DisconnectedError: no bootstrap server accepts the connection.
-        Exception: raised by ``ask``.
+        DisconnectedError: every broker refuses the connection; the message says which options help.
+        TrionetError: raised by ``until_connected``.
     """
     import trio
 
-    if not waits:
-        with holding_log() as log:
-            with trio.move_on_after(REFUSED_SECONDS):
-                return await ask()
-            if why := client.connection_refusal():
-                log.clear()  # it says the same
-                advice = f", {option} waits longer" if option else ""
-                raise DisconnectedError(
-                    f"{why}; gave up after {REFUSED_SECONDS:g} s (-b sets the address{advice})"
-                )
-    return await ask()
+    from trionet._util._raising import raise_single_error
+
+    await trio.lowlevel.checkpoint()
+    try:
+        if not waits:
+            with raise_single_error():
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(_release_log_later)
+                    await client.until_connected()
+                    nursery.cancel_scope.cancel(reason="connected")
+    except DisconnectedError as error:
+        release_log(discard=True)  # it says the same
+        has_responded = client.statistics()["response-total"] > 0
+        advice = [] if has_responded else ["-b sets the address"]
+        if option:
+            advice.append(f"{option} waits longer")
+        options = f" ({', '.join(advice)})" if advice else ""
+        raise DisconnectedError(f"{error}{options}") from error
+    finally:
+        release_log()
+
+
+async def _release_log_later() -> None:
+    """Write what is held back once it is not about refused connections: a server is silent."""
+    import trio
+
+    await trio.sleep(HELD_SECONDS)
+    release_log()
 
 
 def is_connected(client: Client) -> bool:

@@ -84,7 +84,8 @@ class _Lenient(argparse.ArgumentParser):
 
 def connection(line: str) -> argparse.Namespace:
     """Return the connection options in a command line that is not complete yet."""
-    parser = _Lenient(add_help=False, allow_abbrev=False)
+    parser = _Lenient("trionet completion", add_help=False, allow_abbrev=False)
+    parser.set_defaults(prog=parser.prog)
     add_connection_arguments(parser)
     words = _words(line)
     while words:

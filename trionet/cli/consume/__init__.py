@@ -129,7 +129,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from ._read_topics import consume
 
-    with logging_to_stderr(arguments):
+    with logging_to_stderr(arguments, holds=True):
         return trio.run(consume, _options(arguments))
 
 

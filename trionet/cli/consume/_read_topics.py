@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
 import trio
@@ -16,7 +15,7 @@ from trionet.client.consumer._open_consumer import open_consumer
 from trionet.client.consumer._range import END, assign_range, existing_partitions, unknown_topic
 from trionet.errors import CallTimedOutError, CorruptRecordError, TrionetError
 
-from ..clients._first_response import Client, first_response, timeout_error
+from ..clients._first_response import Client, connect, timeout_error
 from ..records._packing import PackError
 from ..terminal._pipes import widen, write_all
 from ..terminal._progress import Progress, run_showing
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from trionet.client.consumer.records._record import ConsumerBatch
 
 OUTPUT: Final = 1
-T = TypeVar("T")
 #: The interval at which an idle consumer checks whether the end has been reached.
 IDLE_SECONDS: Final = 0.05
 #: The time limit for a pending write after a signal.
@@ -178,7 +176,8 @@ class _Run:
         found: list[str] = []
         async with open_admin(options.servers, options.admin_settings) as admin:
             with trio.move_on_after(options.timeout_seconds) as late:
-                names = await self._first_response(admin, admin.list_topics)
+                await self._connect(admin)
+                names = await admin.list_topics()
                 found = [name for name in sorted(names) if any(p.fullmatch(name) for p in patterns)]
             if late.cancelled_caught:
                 raise self._timeout_error(admin)
@@ -186,8 +185,8 @@ class _Run:
             raise unknown_topic(f"no topic matches {' or '.join(options.topics)}")
         return options.topics if options.group else found
 
-    async def _first_response(self, client: Client, ask: Callable[[], Awaitable[T]]) -> T:
-        return await first_response(client, ask, option="-m 60", waits=self._options.waits)
+    async def _connect(self, client: Client) -> None:
+        await connect(client, option="-m 60", waits=self._options.waits)
 
     def _timeout_error(self, client: Client) -> CallTimedOutError:
         options = self._options
@@ -204,7 +203,8 @@ class _Run:
             return  # already checked when the patterns were resolved
         missing: list[str] = []
         with trio.move_on_after(options.timeout_seconds) as late:
-            missing = await self._first_response(consumer, partial(_missing, consumer, topics))
+            await self._connect(consumer)
+            missing = [each for each in topics if not await consumer.partitions_of(each)]
         if late.cancelled_caught:
             raise self._timeout_error(consumer)
         if missing and options.stops:
@@ -213,10 +213,8 @@ class _Run:
     async def _assign(self, consumer: Consumer, topics: Sequence[str]) -> None:
         options = self._options
         with trio.move_on_after(options.timeout_seconds) as late:
-            await trio.lowlevel.checkpoint()
-            partitions = await self._first_response(
-                consumer, partial(existing_partitions, consumer, topics, options.partitions)
-            )
+            await self._connect(consumer)
+            partitions = await existing_partitions(consumer, topics, options.partitions)
             found = await assign_range(consumer, partitions, options.span.start, self._end())
         if late.cancelled_caught:
             raise self._timeout_error(consumer)
@@ -320,8 +318,3 @@ class _Run:
             self._options.report(
                 f"{each.topic} [{each.partition}] at {consumer.position(each)}, lag {shown}"
             )
-
-
-async def _missing(consumer: Consumer, topics: Sequence[str]) -> list[str]:
-    """Return the topics that do not exist."""
-    return [topic for topic in topics if not await consumer.partitions_of(topic)]

@@ -116,7 +116,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from ._send_input import produce
 
-    with logging_to_stderr(arguments):
+    with logging_to_stderr(arguments, holds=True):
         return trio.run(produce, _options(arguments))
 
 

@@ -9,10 +9,9 @@ simpler, but would report records of different partitions out of order.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
 import trio
@@ -21,7 +20,7 @@ from trionet._util._text import counted
 from trionet._util._wall_clock import now_ms
 from trionet.errors import ApiError, CallTimedOutError, RecordTooLargeError, TrionetError
 
-from ..clients._first_response import first_response, is_connected, timeout_error
+from ..clients._first_response import connect, is_connected, timeout_error
 from ..records._lines import NO_TIMESTAMP, Input, InputError, RecordColumns, Shape
 from ..terminal._pipes import write_all
 from ..terminal._progress import Progress
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from trionet.client.producer._deliveries import Deliveries
     from trionet.client.producer._producer import Producer
     from trionet.client.producer._settings import ProducerSettings
-
-T = TypeVar("T")
 
 OUTPUT: Final = 1
 #: The maximum number of failed records that are reported individually.
@@ -127,6 +124,21 @@ class RecordSender:
         """The number of records with an unknown outcome."""
         return sum(len(each.deliveries) for each in self._in_flight)
 
+    async def connect(self) -> None:
+        """Wait for a broker.
+
+        Raises:
+            CallTimedOutError: no broker responded in time.
+            TrionetError: every broker refuses the connection, or rejects this client.
+        """
+        options = self._options
+        with trio.move_on_after(options.timeout_seconds) as late:
+            await connect(self._producer, option="-m 60", waits=options.waits)
+        if late.cancelled_caught:
+            raise timeout_error(
+                options.servers, options.timeout_seconds, self._producer, option="-m"
+            )
+
     async def look_up(self, topic: str) -> int:
         """Return the number of partitions of a topic, which is cached by the first call.
 
@@ -139,8 +151,7 @@ class RecordSender:
             with self._within_timeout(
                 f"metadata for topic {topic}", "check the address (-b) and the topic name, or"
             ):
-                ask = partial(self._producer.key_partitions, topic)
-                self._partitions[topic] = await self._first_response(ask)
+                self._partitions[topic] = await self._producer.key_partitions(topic)
         return self._partitions[topic]
 
     async def init_transactions(self) -> None:
@@ -152,10 +163,7 @@ class RecordSender:
         """
         id = self._options.settings.transactional_id
         with self._within_timeout(f"coordinator of transactional id {id!r}", "wait, or"):
-            await self._first_response(self._producer.init_transactions)
-
-    async def _first_response(self, ask: Callable[[], Awaitable[T]]) -> T:
-        return await first_response(self._producer, ask, option="-m 60", waits=self._options.waits)
+            await self._producer.init_transactions()
 
     @contextmanager
     def _within_timeout(self, what: str, advice: str) -> Iterator[None]:

@@ -82,6 +82,8 @@ class _Run:
         ) as producer:
             self._sender = sender = RecordSender(producer, options)
             try:
+                with self._stop.ending_waits():
+                    await sender.connect()
                 async with self._in_transaction(producer, sender):
                     await self._send_all(sender)
             except (TrionetError, OSError) as error:

@@ -9,7 +9,7 @@ from typing import IO, Final
 
 from trionet.errors import ConfigError
 
-from ..clients._first_response import REACH_SECONDS, REFUSED_SECONDS
+from ..clients._first_response import REACH_SECONDS
 from ._layout import delimiter
 
 NEWLINE: Final = "\\n"
@@ -52,7 +52,7 @@ def add_record_arguments(parser: argparse.ArgumentParser, keep_going: str) -> No
         metavar="SECONDS",
         type=_seconds,
         help="wait this long for a broker's first response (default: "
-        f"{REACH_SECONDS:g}, or {REFUSED_SECONDS:g} if nothing listens there)",
+        f"{REACH_SECONDS:g}, and less if nothing listens there)",
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="report only errors")
     parser.add_argument(

@@ -20,6 +20,7 @@ from ...protocol._wire import Message
 from .._client_metrics import ClientStatistics
 from ..config._keywords import AdminKeywords
 from ..network._cluster import Node
+from ..network._open_client import until_connected
 from ..security._settings import TokenProvider
 from ._access import AclCalls, QuotaCalls
 from ._calls import AdminCalls, AdminSettings, Calls, admin_settings, open_calls
@@ -131,12 +132,21 @@ class Admin:
         """
         return self._calls.client.connection_problem()
 
-    def connection_refusal(self) -> str:
-        """Return why every bootstrap server refuses this client; empty if one may still respond.
+    async def until_connected(self) -> None:
+        """Wait until a broker of the cluster accepts requests, at the address that it advertises.
 
-        See :meth:`.NetworkClient.connection_refusal`.
+        Other calls wait for that, too, until their time limits, since a broker may be starting.
+        This call, made first, is for programs whose address may be wrong.
+
+        Raises:
+            DisconnectedError: for two seconds, nothing listens at any bootstrap server, or at any
+                address that the brokers advertise, or the names do not exist. A server that is
+                merely silent is waited for.
+            AuthenticationError: the credentials are rejected.
+            UnsupportedVersionError: the brokers and this client have no version in common.
+            trio.ClosedResourceError: the client is closed.
         """
-        return self._calls.client.connection_refusal()
+        await until_connected(self._calls.client)
 
     def statistics(self) -> ClientStatistics:
         """Return the current values of the client's metrics, keyed by Kafka's metric names."""

@@ -32,7 +32,7 @@ from .._api_errors import api_error
 from .._topic_partition import TopicPartition, by_topic
 from ..network._cluster import Node
 from ..network._kafka_client import KafkaClient
-from ..network._open_client import until_any_ready
+from ..network._open_client import until_broker_ready
 from ._conversions import failure
 
 K = TypeVar("K")
@@ -124,12 +124,7 @@ class Nodes:
         """
         if self.of_controllers:
             return await self.controller()
-        while True:
-            await self.known()
-            node = await until_any_ready(self._client)
-            if node.id >= 0:
-                return node
-            self.refresh()  # the client has rebootstrapped in the meantime
+        return await until_broker_ready(self._client, self._updates)
 
     async def controller(self) -> Node:
         """Return the controller, or a broker that forwards to it (KIP-590)."""

@@ -133,6 +133,11 @@ def read_config(
             says what is allowed.
     """
     check_config(keys, config)
+    if "timeout" in keywords:
+        raise ConfigError(
+            "timeout: unknown key; write `with trio.move_on_after(5):` around the calls that may"
+            " take at most 5 seconds"
+        )
     given: dict[str, Value] = {}
     for settings in (config or {}, keywords):
         for name, raw in settings.items():

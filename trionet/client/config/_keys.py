@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 
 import attrs
 
+from ..._util._text import nearest
 from ...errors import ConfigError
 from ...net.sasl import MECHANISMS
 from ...protocol._config_types import (
@@ -39,7 +40,6 @@ from ...protocol._config_types import (
     Value,
     at_least,
     between,
-    nearest,
 )
 
 COMMON: tuple[Row, ...] = (

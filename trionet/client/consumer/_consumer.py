@@ -26,6 +26,7 @@ from .._argument_checks import (
 from .._client_metrics import ClientStatistics
 from .._topic_partition import OffsetAndMetadata, TopicPartition, offset_lag
 from ..network._kafka_client import KafkaClient
+from ..network._open_client import until_connected
 from ._settings import ConsumerSettings
 from .coordinator._classic_member import GroupMetadata
 from .coordinator._commits import committable
@@ -447,12 +448,21 @@ class Consumer:
         """
         return self._client.connection_problem()
 
-    def connection_refusal(self) -> str:
-        """Return why every bootstrap server refuses this client; empty if one may still respond.
+    async def until_connected(self) -> None:
+        """Wait until a broker of the cluster accepts requests, at the address that it advertises.
 
-        See :meth:`.NetworkClient.connection_refusal`.
+        Other calls wait for that, too, until their time limits, since a broker may be starting.
+        This call, made first, is for programs whose address may be wrong.
+
+        Raises:
+            DisconnectedError: for two seconds, nothing listens at any bootstrap server, or at any
+                address that the brokers advertise, or the names do not exist. A server that is
+                merely silent is waited for.
+            AuthenticationError: the credentials are rejected.
+            UnsupportedVersionError: the brokers and this client have no version in common.
+            trio.ClosedResourceError: the consumer is closed.
         """
-        return self._client.connection_refusal()
+        await until_connected(self._client)
 
     # Offsets of logs.
 

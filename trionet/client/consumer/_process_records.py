@@ -6,10 +6,11 @@ while it asks. If enough records wait for a handler, the partitions are paused i
 
 from __future__ import annotations
 
+import inspect
 import logging
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from inspect import isawaitable
+from functools import partial
 from typing import Final, Unpack
 
 import attrs
@@ -98,6 +99,7 @@ async def process_records(
     Cancellation: the handlers are cancelled; what has finished is committed, within a second. While
     the group is rebalancing, it cannot be committed, and is handled again.
     """
+    _check_handler(handler)
     concurrency = integer("concurrency", concurrency)
     if concurrency < 1:
         raise ValueError(f"concurrency = {concurrency} must be 1 or more")
@@ -122,6 +124,27 @@ async def process_records(
     ) as consumer:
         task_status.started(consumer)
         await processing.run(consumer)
+
+
+def _check_handler(handler: object) -> None:
+    """Check what can be known about a handler before there is a record.
+
+    A lambda, or an object of another kind, may return what an async function returns.
+
+    Raises:
+        TypeError: it is a function that was written without async, or cannot be called.
+    """
+    function = handler.func if isinstance(handler, partial) else handler
+    if not callable(function):
+        raise _not_async(handler)
+    function = inspect.unwrap(function)
+    is_def = inspect.isfunction(function) or inspect.ismethod(function)
+    if is_def and function.__name__ != "<lambda>" and not inspect.iscoroutinefunction(function):
+        raise _not_async(handler)
+
+
+def _not_async(handler: object) -> TypeError:
+    return TypeError(f"handler {handler!r} is not an async function: write async def")
 
 
 def _group(settings: ConsumerSettings) -> tuple[GroupSettings, float]:
@@ -216,8 +239,8 @@ class _Processing:
             try:
                 await trio.lowlevel.checkpoint()  # the handler may have none
                 outcome = self._handler(job.record)
-                if not isawaitable(outcome):
-                    raise TypeError(f"{self._handler!r} is not an async function: write async def")
+                if not inspect.isawaitable(outcome):
+                    raise _not_async(self._handler)
                 await outcome
             finally:
                 scopes.discard(scope)

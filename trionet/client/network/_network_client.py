@@ -126,10 +126,11 @@ class NetworkClient:
         return self._client.connection_problem()
 
     def connection_refusal(self) -> str:
-        """Return why every bootstrap server refuses this client; empty if one may still respond.
+        """Return why no broker accepts this client; empty if one may still respond.
 
-        Nothing listens there, its name does not exist, or the credentials are rejected. Attempts
-        continue, since a broker may be starting; a program that need not wait for one can stop.
+        Nothing listens at any bootstrap server or at any address that the brokers advertise, the
+        names do not exist, or the credentials are rejected. Attempts continue, since a broker may
+        be starting; a program that need not wait for one can stop.
         """
         return self._client.connection_refusal()
 

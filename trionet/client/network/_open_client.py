@@ -1,4 +1,10 @@
-"""The settings of a NetworkClient, the context managers that open one, and waits for any node."""
+"""The settings of a NetworkClient, the context managers that open one, and waits for any node.
+
+A client retries for as long as its caller waits, since brokers restart. Where an address may be
+wrong, or its broker was never started, a program would seem to hang: :func:`until_connected` ends
+it after :data:`REFUSED_SECONDS`. Ending at the first refusal was rejected, because scripts start a
+broker and its clients at once.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +18,7 @@ import trio
 
 from ..._util._raising import again, raise_single_error
 from ..._util._trio_task import check_trio
-from ...errors import AuthenticationError, ConfigError
+from ...errors import AuthenticationError, ConfigError, DisconnectedError
 from ...net._network import SYSTEM, Network
 from ...net._selector import Selector
 from .._client_metrics import ClientMetrics, MetricsSettings
@@ -210,6 +216,47 @@ async def until_any_ready(client: KafkaClient) -> Node:
             seconds = max(_RECHECK_SECONDS, client.next_usable_delay(now))
         with trio.move_on_after(seconds):
             await client.until_polled()
+
+
+async def until_broker_ready(client: KafkaClient, updates: int = 0) -> Node:
+    """Wait until a request can be sent to a broker of the cluster, at its advertised address.
+
+    Args:
+        client: the client, which another task polls.
+        updates: the number of updates of the metadata to wait for first, exclusive.
+
+    Returns:
+        The least loaded broker.
+
+    Raises:
+        AuthenticationError, UnsupportedVersionError: the brokers do not accept this client.
+        trio.ClosedResourceError: the client is closed.
+    """
+    while True:
+        await client.until_updated(updates)
+        node = await until_any_ready(client)
+        if node.id >= 0:
+            return node
+        updates = client.metadata.request_update()  # the client has rebootstrapped meanwhile
+
+
+#: How long connections may be refused: long enough for a broker that is started beside the client.
+REFUSED_SECONDS: Final = 2.0
+
+
+async def until_connected(client: KafkaClient) -> None:
+    """Wait until a broker accepts requests, unless all refuse; see :meth:`.Admin.until_connected`.
+
+    Args:
+        client: the client, which another task polls.
+    """
+    with trio.move_on_after(REFUSED_SECONDS):
+        await until_broker_ready(client)
+        return
+    if why := client.connection_refusal():
+        error = DisconnectedError(f"{why}; gave up after {REFUSED_SECONDS:g} s")
+        raise error from client.connection_error()
+    await until_broker_ready(client)
 
 
 def _authentication_errors(client: KafkaClient) -> list[AuthenticationError]:

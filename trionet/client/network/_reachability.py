@@ -218,6 +218,7 @@ class Reachability:
         self._are_advertised = are_advertised
         self._troubles: dict[int, _Trouble] = {}
         self._reached: set[str] = set()
+        self._bootstrap = ""  # the bootstrap server that has responded
         self._scopes: set[trio.CancelScope] = set()
         self._waiting_since: float | None = None
 
@@ -261,7 +262,9 @@ class Reachability:
         """Record that a node has responded to a request."""
         self._troubles.pop(_key(node), None)
         self._reached.add(node.address)
-        if node.id >= 0 and not self.was_reached:
+        if node.id < 0:
+            self._bootstrap = node.address
+        elif not self.was_reached:
             self.was_reached = True
             for scope in self._scopes:
                 scope.deadline = math.inf
@@ -301,24 +304,36 @@ class Reachability:
         return next((each.error for each in self._relevant(cluster).values()), None)
 
     def refusal(self, cluster: Cluster) -> str:
-        """Return why no bootstrap server accepts this client; empty if one may still respond.
+        """Return why no broker accepts this client; empty if one may still respond.
 
         That is certain only if nothing listens, the name does not exist or the credentials are
-        rejected. Unlike in :meth:`problem`, everything else may pass: a container that starts
-        accepts connections and closes them, or its name cannot be looked up yet.
+        rejected: at every bootstrap server, or at every address that the brokers advertise. Unlike
+        in :meth:`problem`, everything else may pass: a container that starts accepts connections
+        and closes them, or its name cannot be looked up yet.
 
         Args:
             cluster: the newest snapshot of the cluster.
         """
         troubles = self._relevant(cluster)
-        if not cluster.is_bootstrap or troubles.keys() != cluster.nodes.keys():
+        if not troubles or not all(each.is_lasting for each in troubles.values()):
             return ""
-        if not all(each.is_lasting for each in troubles.values()):
+        is_advertised = min(troubles) >= 0
+        # Once all brokers have failed, the client begins anew at the bootstrap servers.
+        if troubles.keys() != cluster.nodes.keys() and not (is_advertised and cluster.is_bootstrap):
             return ""
-        if not all(each.is_refusal for each in troubles.values()):
+        found = [troubles[each] for each in sorted(troubles, key=abs)]
+        if not all(each.is_refusal for each in found):
             return self.problem(cluster)
-        addresses = _counted([each.address for each in cluster.nodes.values()], " or ")
-        return f"nothing listens at {addresses} (connection refused)"
+        addresses = _counted([each.address for each in found], " or ")
+        if not is_advertised:
+            return f"nothing listens at {addresses} (connection refused)"
+        if any(self._is_known_at(each.address) for each in found):
+            return self.problem(cluster)
+        brokers = "the broker is" if len(found) == 1 else "the brokers are"
+        return (
+            f"{self._bootstrap} responded, and says that {brokers} at {addresses}, where nothing"
+            " listens (connection refused): set advertised.listeners"
+        )
 
     def _relevant(self, cluster: Cluster) -> dict[int, _Trouble]:
         """Return the troubles with brokers or, if they are the problem, with bootstrap servers."""

@@ -553,12 +553,21 @@ class Producer:
         """
         return self._sender.connection_problem()
 
-    def connection_refusal(self) -> str:
-        """Return why every bootstrap server refuses this client; empty if one may still respond.
+    async def until_connected(self) -> None:
+        """Wait until a broker of the cluster accepts requests, at the address that it advertises.
 
-        See :meth:`.NetworkClient.connection_refusal`.
+        Other calls wait for that, too, until their time limits, since a broker may be starting.
+        This call, made first, is for programs whose address may be wrong.
+
+        Raises:
+            DisconnectedError: for two seconds, nothing listens at any bootstrap server, or at any
+                address that the brokers advertise, or the names do not exist. A server that is
+                merely silent is waited for.
+            AuthenticationError: the credentials are rejected.
+            UnsupportedVersionError: the brokers and this client have no version in common.
+            trio.ClosedResourceError: the producer is closed.
         """
-        return self._sender.connection_refusal()
+        await self._sender.until_connected()
 
     async def key_partitions(self, topic: str) -> int:
         """Return the number of partitions across which keys are hashed; 0 if keys are ignored.

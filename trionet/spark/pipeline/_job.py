@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
@@ -13,7 +13,7 @@ import trio
 from pyspark.errors import PySparkException
 
 from trionet.client.admin import Admin, NewTopic, open_admin
-from trionet.errors import ApiError, ConfigError, DisconnectedError, TrionetError
+from trionet.errors import ApiError, ConfigError, TrionetError
 from trionet.net._network import SYSTEM, Network
 from trionet.protocol.error_codes import TOPIC_ALREADY_EXISTS
 
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
-#: How long bootstrap servers may refuse connections before the job ends. A broker that is started
-#: beside the job has a chance, and a mistyped address is noticed soon.
-REFUSED_SECONDS: Final = 2.0
 #: How often to check whether the topic of the request log exists.
 TOPIC_CHECK_SECONDS: Final = 1.0
 #: A repeated key always has the same value, so that compaction removes the duplicates.
@@ -63,7 +60,8 @@ async def prepare_topics(
         TrionetError: the cluster cannot be queried.
     """
     async with open_admin(settings.bootstrap_servers, settings.admin(), network=network) as admin:
-        topics = await _first_topics(admin)
+        await admin.until_connected()
+        topics = await admin.list_topics(internal=True)
         if settings.topic not in topics:
             if settings.available_now:
                 raise ConfigError(
@@ -79,17 +77,6 @@ async def prepare_topics(
         if settings.results_topic not in topics:
             await _create(admin, settings.results_topic)
     return True
-
-
-async def _first_topics(admin: Admin) -> Collection[str]:
-    """Return the names of all topics, unless every bootstrap server refuses the connection."""
-    with trio.move_on_after(REFUSED_SECONDS):
-        return await admin.list_topics(internal=True)
-    if why := admin.connection_refusal():
-        raise DisconnectedError(
-            f"{why}; gave up after {REFUSED_SECONDS:g} s (--bootstrap-server sets the address)"
-        )
-    return await admin.list_topics(internal=True)
 
 
 async def _create(admin: Admin, name: str) -> None:

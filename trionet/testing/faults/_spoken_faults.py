@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from ...protocol._config_types import nearest
+from ..._util._text import nearest
 from .._seen_requests import Fault
 from ._faults import Faults
 

@@ -35,6 +35,7 @@ from ..._client_metrics import ClientStatistics
 from ..._topic_partition import TopicPartition
 from ...network._cluster import Node
 from ...network._kafka_client import KafkaClient
+from ...network._open_client import until_connected
 from .._delivery import Delivery, RecordMetadata
 from .._metadata import ProducerMetadata
 from .._settings import ProducerSettings
@@ -404,9 +405,10 @@ class Sender:
         """See :meth:`.KafkaClient.connection_error`."""
         return self._client.connection_error()
 
-    def connection_refusal(self) -> str:
-        """See :meth:`.NetworkClient.connection_refusal`."""
-        return self._client.connection_refusal()
+    async def until_connected(self) -> None:
+        """See :meth:`.Producer.until_connected`."""
+        self.check()
+        await until_connected(self._client)
 
     # The half of a run that does not wait.
 
