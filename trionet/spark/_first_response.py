@@ -4,7 +4,7 @@
 whose address is mistyped, or whose broker was never started, would fail only after minutes.
 
 **The choice.** Until a broker has responded to this process, a query fails after
-:data:`REFUSED_SECONDS` if nothing listens at any bootstrap server or none of their names exists,
+:data:`.REFUSED_SECONDS` if nothing listens at any bootstrap server or none of their names exists,
 and after :data:`REACH_SECONDS` if no broker responds for another reason. Later the client's own
 limits apply, so that a stream survives an outage. A limit that the user has set is a wish to wait
 for a broker, and replaces both.
@@ -22,13 +22,12 @@ from typing import Final, Protocol, TypeVar, TypeVarTuple
 import trio
 
 from .._util._raising import raise_single_error
+from ..client.network._open_client import REFUSED_SECONDS
 from ..errors import DisconnectedError
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-#: How long connections may be refused: long enough for a broker that starts beside the job.
-REFUSED_SECONDS: Final = 3.0
 #: The time limit for a first response.
 REACH_SECONDS: Final = 10.0
 
