@@ -10,6 +10,7 @@ import pytest
 
 import trionet
 from support.ports import free_ports
+from trionet.client.network import _open_client
 from trionet.errors import CallTimedOutError, DisconnectedError, MetadataTimeoutError
 from trionet.spark import _first_response
 from trionet.spark._loop_host import host
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The limits are shorter, and this process has had no contact with any cluster."""
-    monkeypatch.setattr(_first_response, "REFUSED_SECONDS", 0.2)
+    monkeypatch.setattr(_open_client, "REFUSED_SECONDS", 0.2)
     monkeypatch.setattr(_first_response, "REACH_SECONDS", 0.4)
     monkeypatch.setattr(_first_response, "_responded", set())
     yield

@@ -3,8 +3,8 @@
 **The problem.** A client retries for as long as its caller waits, since brokers restart. A query
 whose address is mistyped, or whose broker was never started, would fail only after minutes.
 
-**The choice.** Until a broker has responded to this process, a query fails after
-:data:`.REFUSED_SECONDS` if nothing listens at any bootstrap server or none of their names exists,
+**The choice.** Until a broker has responded to this process, a query fails after two
+seconds if nothing listens at any bootstrap server or none of their names exists, as a command does,
 and after :data:`REACH_SECONDS` if no broker responds for another reason. Later the client's own
 limits apply, so that a stream survives an outage. A limit that the user has set is a wish to wait
 for a broker, and replaces both.
@@ -17,12 +17,11 @@ of a stream, which may be in the middle of an outage, and the driver has reached
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable
-from typing import Final, Protocol, TypeVar, TypeVarTuple
+from typing import Final, TypeVar, TypeVarTuple
 
 import trio
 
 from .._util._raising import raise_single_error
-from ..client.network._open_client import REFUSED_SECONDS
 from ..errors import DisconnectedError
 
 T = TypeVar("T")
@@ -35,17 +34,9 @@ REACH_SECONDS: Final = 10.0
 _responded: Final[set[Hashable]] = set()
 
 
-class Client(Protocol):
-    """The client of a source or a sink."""
-
-    def connection_problem(self) -> str: ...
-
-    def connection_refusal(self) -> str: ...
-
-
 async def with_first_response(
-    client: Client,
-    has_responded: Callable[[], bool],
+    until_connected: Callable[[], Awaitable[None]],
+    problem: Callable[[], str],
     cluster: Hashable,
     limit: str,
     afn: Callable[[*Ts], Awaitable[T]],
@@ -54,15 +45,15 @@ async def with_first_response(
     """Run an async function, but not for long if no broker responds to its requests.
 
     Args:
-        client: sends the requests.
-        has_responded: whether a broker has responded to the client.
+        until_connected: waits until a broker accepts requests; see :meth:`.Admin.until_connected`.
+        problem: why none does.
         cluster: distinguishes clusters and how clients connect to them.
         limit: the option that makes the caller wait longer.
         afn: the function.
         args: the arguments of the function.
 
     Raises:
-        DisconnectedError: no broker has responded.
+        DisconnectedError: no broker accepts requests.
         Exception: any error raised by the function.
 
     Cancellation: as of the function.
@@ -71,26 +62,27 @@ async def with_first_response(
         return await afn(*args)
     with raise_single_error():
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_fail_early, client, has_responded, limit)
+            nursery.start_soon(_fail_early, until_connected, problem, limit)
             found = await afn(*args)
             nursery.cancel_scope.cancel(reason="a broker has responded")
     _responded.add(cluster)
     return found
 
 
-async def _fail_early(client: Client, has_responded: Callable[[], bool], limit: str) -> None:
-    await trio.sleep(REFUSED_SECONDS)
-    why = client.connection_refusal()
-    seconds = REFUSED_SECONDS
-    if not why:
-        await trio.sleep(REACH_SECONDS - REFUSED_SECONDS)
-        if has_responded():
+async def _fail_early(
+    until_connected: Callable[[], Awaitable[None]], problem: Callable[[], str], limit: str
+) -> None:
+    try:
+        with trio.move_on_after(REACH_SECONDS):
+            await until_connected()
             return
-        why = client.connection_problem() or "no bootstrap broker has responded"
-        seconds = REACH_SECONDS
+        why = problem() or "no bootstrap broker has responded"
+        why += f"; gave up after {REACH_SECONDS:g} s"
+    except DisconnectedError as error:
+        why = str(error)
     # Its hint is about a client's setting, and the user of this one has options.
     why = why.replace("set security.protocol=", "set kafka.security.protocol=")
     raise DisconnectedError(
-        f"{why}; gave up after {seconds:g} s: start the broker, or correct the options that say"
-        f" where it is (kafka.bootstrap.servers) and how to connect; {limit} sets how long to wait"
+        f"{why}: start the broker, or correct the options that say where it is"
+        f" (kafka.bootstrap.servers) and how to connect; {limit} sets how long to wait"
     )

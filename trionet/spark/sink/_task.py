@@ -152,8 +152,8 @@ class SinkTask:
         if is_after_first_micro_batch() or is_set(self._settings, _MAX_BLOCK):
             return await afn(*args)
         return await with_first_response(
-            producer,
-            lambda: producer.statistics()["response-total"] > 0,
+            producer.until_connected,
+            producer.connection_problem,
             frozenset(self._settings.items()),
             f"kafka.{_MAX_BLOCK}",
             afn,

@@ -26,7 +26,7 @@ from ...client.admin._partitions import ListedOffset, OffsetSpec, PartitionCalls
 from ...client.admin._topics import TopicCalls, TopicDescription
 from ...client.consumer._settings import ConsumerSettings, consumer_settings
 from ...client.network._kafka_client import KafkaClient
-from ...client.network._open_client import keep_polling, open_kafka_client
+from ...client.network._open_client import keep_polling, open_kafka_client, until_connected
 from ...errors import ApiError, CallTimedOutError, DisconnectedError, TrionetError
 from ...net._network import SYSTEM
 from ...protocol import error_codes
@@ -112,10 +112,9 @@ async def _reaching(options: SourceOptions, afn: Callable[[*Ts], Awaitable[T]], 
     if is_set(options.client, _API_TIMEOUT):
         return await afn(*args)
     async with leased_client(options) as client:
-        reachability = client.network.reachability
         return await with_first_response(
-            client.network,
-            lambda: reachability.was_reached,
+            partial(until_connected, client.network),
+            client.network.connection_problem,
             _key(_settings(options)),
             f"kafka.{_API_TIMEOUT}",
             afn,
