@@ -19,8 +19,8 @@ from .clients._connection import (
     add_connection_arguments,
     client_settings,
     first_line_of,
-    holding_log,
     logging_to_stderr,
+    release_log,
 )
 
 if TYPE_CHECKING:
@@ -125,10 +125,11 @@ def run(arguments: Namespace) -> int:
     from trionet.dashboard.terminal._ansi import is_interactive
 
     _check(arguments)
-    with logging_to_stderr(arguments):
+    is_once = arguments.once or arguments.format is not None or not is_interactive()
+    with logging_to_stderr(arguments, holds=is_once and arguments.interval is None):
         if arguments.interval is not None:
             return trio.run(_until_interrupted, _roll, arguments)
-        if arguments.once or arguments.format is not None or not is_interactive():
+        if is_once:
             return trio.run(_until_interrupted, _look, arguments)
         return trio.run(_show, arguments)
 
@@ -139,7 +140,7 @@ def _check(arguments: Namespace) -> None:
 
     names = initial_views()
     if arguments.view not in names:
-        from trionet.protocol._config_types import nearest
+        from trionet._util._text import nearest
 
         near = nearest(arguments.view, names)
         raise ConfigError(
@@ -265,15 +266,14 @@ async def _roll(arguments: Namespace) -> int:
 async def _look(arguments: Namespace) -> int:
     from trionet.dashboard._once import NotATableError, UnreachableError, render_once
 
-    with holding_log() as log:
-        try:
-            async with open_source(arguments) as source:
-                text = await render_once(source, _once_options(arguments))
-        except NotATableError as error:
-            raise ConfigError(f"--format {arguments.format}: {error}") from error
-        except UnreachableError:
-            log.clear()  # it says the same
-            raise
+    try:
+        async with open_source(arguments) as source:
+            text = await render_once(source, _once_options(arguments))
+    except NotATableError as error:
+        raise ConfigError(f"--format {arguments.format}: {error}") from error
+    except UnreachableError:
+        release_log(discard=True)  # it says the same
+        raise
     sys.stdout.write(text)
     sys.stdout.flush()
     return 0

@@ -331,7 +331,7 @@ class Commands:
     def _meant(self, word: str) -> str:
         name = self._meant_or_none(word)
         if name is None:
-            from ...protocol._config_types import nearest  # only for errors
+            from ..._util._text import nearest  # only for errors
 
             names = self.names()
             known = [each for each in names if each.startswith(word)] or names

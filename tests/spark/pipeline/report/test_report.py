@@ -100,13 +100,13 @@ def results(draw: st.DrawFn) -> dict[str, list[Any]]:
     def at() -> Any:
         return minute(draw(st.integers(0, 14)))
 
-    def client() -> dict[str, str]:
+    def client() -> dict[str, Any]:
         clients, listeners = st.sampled_from(["shop", HOSTILE, ""]), ["PLAINTEXT", "INTERNAL"]
         return {"client_id": draw(clients), "listener": draw(st.sampled_from(listeners))}
 
     def requested() -> Any:
         times = draw(st.lists(st.integers(0, 10**7), min_size=1, max_size=5))
-        counts = {name: draw(st.integers(0, 3)) for name in ("errors", "throttled")}
+        counts: dict[str, Any] = {name: draw(st.integers(0, 3)) for name in ("errors", "throttled")}
         api = draw(st.sampled_from([(0, "Produce"), (1, "Fetch")]))
         return requests(at(), times, api=api, weight=draw(st.integers(1, 3)), **client(), **counts)
 

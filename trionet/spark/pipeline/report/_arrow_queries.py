@@ -203,9 +203,8 @@ class ArrowQueries:
 
     def talkers(self, top: int, whole: Traffic) -> Sequence[Row]:
         def largest_share(row: Row) -> float:
-            return max(
-                sum(row[name] for name in columns) / total for columns, total in shares(whole)
-            )
+            of = (sum(row[name] for name in columns) / total for columns, total in shares(whole))
+            return float(max(of))
 
         rows = _ordered(self.summed(TALKERS), CLIENT)
         return sorted(rows, key=largest_share, reverse=True)[:top]
@@ -251,8 +250,9 @@ def _values(table: Any, column: str, values: Sequence[object]) -> Any:
     return pa.array(values, table.schema.field(column).type)
 
 
-def _ordered(rows: list[dict[str, Any]], order: Sequence[str]) -> list[dict[str, Any]]:
-    """Sort rows as :attr:`.Sums.order` says."""
+def _ordered(rows: Sequence[Row], order: Sequence[str]) -> list[Row]:
+    """Return rows sorted as :attr:`.Sums.order` says."""
+    rows = list(rows)
     for name in reversed(order):
         column = name.removeprefix("-")
         rows.sort(key=lambda row: (row[column] is not None, row[column]), reverse=name != column)
