@@ -33,6 +33,8 @@ COORDINATOR_EPOCH = 3
 #: How many records a byte after a batch's header can stand for, by codec: written down here once
 #: more, since a test that shares the code's own table would find nothing wrong with it.
 RECORDS_PER_BYTE = {0: 1 / 7, 1: 1032 / 7, 2: 22 / 7, 3: 255 / 7, 4: 32768 / 7}
+#: The modules of a log's code.
+TRACED = ("trionet.broker.log.", "trionet._util._log_file")
 #: Where Python itself cannot be interrupted without a descriptor left open.
 APART_FROM = {
     "FolderDirectory.create",
@@ -276,7 +278,7 @@ class Rig:
 
         def trace(frame: FrameType, event: str, _: Any) -> Any:
             code = frame.f_code
-            if not frame.f_globals.get("__name__", "").startswith("trionet.broker.log."):
+            if not frame.f_globals.get("__name__", "").startswith(TRACED):
                 return None
             if code.co_qualname in APART_FROM:
                 return None

@@ -10,8 +10,9 @@ from typing import Final, TypeVar
 
 import trio
 
+from trionet._util._log_file import Buffer
 from trionet.broker.log import Directory, LogFile
-from trionet.broker.log.files._directory import Buffer, FolderLock
+from trionet.broker.log.files._directory import FolderLock
 
 T = TypeVar("T")
 

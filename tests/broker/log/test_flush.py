@@ -9,6 +9,7 @@ import trio
 import trio.testing
 
 from support.logs import batch, headers, stored
+from trionet._util._log_file import Buffer
 from trionet.broker.log import (
     FolderDirectory,
     LastShutdown,
@@ -17,7 +18,6 @@ from trionet.broker.log import (
     LogFile,
     MemoryDirectory,
 )
-from trionet.broker.log.files._directory import Buffer
 from trionet.errors import ApiError
 from trionet.protocol.error_codes import KAFKA_STORAGE_ERROR
 

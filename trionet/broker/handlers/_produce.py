@@ -35,6 +35,7 @@ from typing import Final
 
 import trio
 
+from ..._util._log_file import Buffer
 from ..._util._raising import raise_from
 from ...errors import ApiError, WireFormatError
 from ...net.wire._close_reason import CloseReason
@@ -57,7 +58,6 @@ from ...server._request_channel import NO_OP, CloseConnection, NoOp
 from ..api._call import Call
 from ..api._dispatch import serves
 from ..log import Appended, Log
-from ..log.files._directory import Buffer
 from ..log.validation._keys import (
     RecordsRejectedError,
     check_keys_in_steps,

@@ -8,8 +8,9 @@
 ======================= =====================================================================
 """
 
+from ..._util._log_file import LogFile
 from ._log import Log
-from .files._directory import Directory, FolderDirectory, LogFile
+from .files._directory import Directory, FolderDirectory
 from .files._memory_directory import MemoryDirectory
 from .folder._log_folder import LogFolder, open_log_folder
 from .recovery._log_loader import LastShutdown

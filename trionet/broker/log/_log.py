@@ -22,6 +22,7 @@ from typing import Final, TypeVar
 
 import trio
 
+from ..._util._log_file import Buffer, LogFile
 from ..._util._raising import raise_from
 from ...errors import ApiError
 from ...protocol.error_codes import (
@@ -33,7 +34,7 @@ from ...protocol.error_codes import (
 from ...protocol.records._records import EndTransactionMarker, encode_marker
 from ._durability import Durability
 from .files._checkpoint_files import Extent
-from .files._directory import Buffer, Directory, LogFile, run_blocking
+from .files._directory import Directory, run_blocking
 from .recovery._log_loader import LastShutdown, LogLoader
 from .segments import _reading as reading
 from .segments import _swap as swap

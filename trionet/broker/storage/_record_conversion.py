@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 
 import trio
 
+from ..._util._log_file import Buffer
 from ..._util._off_loop import OFF_LOOP_BYTES, limiter_of_run, off_loop
 from ...errors import ApiError, UnsupportedVersionError, WireFormatError
 from ...net.wire._transmission import FileRange
@@ -25,7 +26,6 @@ from ...protocol.records.message_sets._conversion import (
     up_steps,
 )
 from ...protocol.records.message_sets._message_set import MAGIC_AT, MAGICS, read_message_header
-from ..log.files._directory import Buffer
 from ..log.segments._log_config import LogConfig
 from ._storage_errors import storage_errors
 

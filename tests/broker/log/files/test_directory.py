@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from trionet._util._log_file import SeekingLogFile, log_file
 from trionet.broker.log import Directory, FolderDirectory, LogFile, MemoryDirectory
-from trionet.broker.log.files._directory import SeekingLogFile, log_file
 from trionet.broker.log.files._memory_directory import unlinked_file
 from trionet.errors import ConfigError
 

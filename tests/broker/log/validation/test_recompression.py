@@ -11,9 +11,9 @@ import trio
 from trio.testing import assert_checkpoints, wait_all_tasks_blocked
 
 from support.logs import batch
+from trionet._util._log_file import Buffer
 from trionet._util._off_loop import OFF_LOOP_BYTES
 from trionet.broker.log import Log, LogConfig, MemoryDirectory
-from trionet.broker.log.files._directory import Buffer
 from trionet.broker.log.validation._recompression import must_recompress, recompress
 from trionet.errors import ApiError
 from trionet.protocol.error_codes import CORRUPT_MESSAGE, INVALID_RECORD, MESSAGE_TOO_LARGE

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from ...._util._log_file import LogFile
 from ...._util._raising import raise_from
 from ....errors import ApiError, WireFormatError
 from ....protocol.error_codes import CORRUPT_MESSAGE
@@ -20,7 +21,6 @@ from ....protocol.records._batch import HEADER_SIZE, MAGIC, BatchHeader, iter_ba
 from ....protocol.records._compaction import put_batch
 from ....protocol.records._records import INFLATED_BYTES_MAX
 from ....protocol.records._typed_compaction import OffsetMap
-from ..files._directory import LogFile
 from ..segments._aborted_transactions import AbortedTransaction
 from ..segments._cleaned_file import CleanedFile
 from ..segments._log_batches import file_name

@@ -12,10 +12,10 @@ from functools import partial
 
 import trio
 
+from ...._util._log_file import LogFile
 from ....errors import ApiError
 from ....protocol.error_codes import KAFKA_STORAGE_ERROR
 from .._log import Log
-from ..files._directory import LogFile
 from ..segments._log_batches import CLEANED_SUFFIX, file_name
 from ..segments._log_config import LogConfig
 from ..segments._segment import Segment

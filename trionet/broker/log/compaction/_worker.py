@@ -33,8 +33,9 @@ from typing import Any, Final, Protocol
 
 import trio
 
+from ...._util._log_file import LogFile, log_file
 from ....errors import TrionetError
-from ..files._directory import Directory, LogFile, log_file
+from ..files._directory import Directory
 from ._cleaning import Cleaning, CleaningInput
 from ._throttle import Throttle, sleep_in_thread
 

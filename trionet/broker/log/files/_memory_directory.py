@@ -16,14 +16,8 @@ from typing import TypeVar
 
 import trio
 
-from ._directory import (
-    Buffer,
-    FolderLock,
-    LogFile,
-    check_descriptor_limit,
-    in_thread,
-    log_file,
-)
+from ...._util._log_file import Buffer, LogFile, check_descriptor_limit, log_file
+from ._directory import FolderLock, in_thread
 
 T = TypeVar("T")
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+from ...._util._log_file import log_file
 from ...._util._page_cache import is_page_cached
 from ._checkpoint_files import PARTITION_FILE
-from ._directory import log_file
 
 # Of each file, no more than this: what is read is small, or the start of a file.
 _BYTES_MAX = 65536

@@ -11,10 +11,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 
+from ...._util._log_file import LogFile
 from ....errors import WireFormatError
 from ....protocol.records._batch import CRC_START, HEADER_SIZE, BatchHeader, check_crc, read_header
 from ....protocol.records._crc32c import crc32c
-from ..files._directory import Directory, LogFile
+from ..files._directory import Directory
 from ..segments._log_batches import BatchPlace, marker_at
 from ..segments._log_config import LogConfig
 from ..segments._segment import Segment

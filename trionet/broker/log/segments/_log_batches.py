@@ -11,11 +11,11 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from ...._util._log_file import LogFile
 from ....errors import ApiError, WireFormatError
 from ....protocol.error_codes import CORRUPT_MESSAGE
 from ....protocol.records._batch import HEADER_SIZE, PREFIX_SIZE, BatchHeader, read_header
 from ....protocol.records._records import EndTransactionMarker, decode_batch, read_marker
-from ..files._directory import LogFile
 
 #: Follow the names of the files that cleaning has written: first the one; once these files count
 #: instead of those of the segments that they replace, the other (see :mod:`._swap`).

@@ -16,6 +16,7 @@ from math import inf
 from operator import attrgetter
 from typing import NamedTuple, cast
 
+from ...._util._log_file import LogFile
 from ...._util._page_cache import is_page_cached, is_range_cached, warm_range
 from ...._util._raising import raise_from
 from ....errors import ApiError, WireFormatError
@@ -23,7 +24,6 @@ from ....net.wire._transmission import FileRange
 from ....protocol.error_codes import OFFSET_OUT_OF_RANGE
 from ....protocol.records._batch import HEADER_SIZE, BatchHeader
 from ....protocol.records._records import decode_batch
-from ..files._directory import LogFile
 from ._log_batches import SCAN_BYTES, BatchPlace, header_at
 from ._segment import Segment
 

@@ -39,9 +39,10 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from ...._util._log_file import GATHER_BUFFERS_MAX, Buffer, LogFile
 from ....errors import ApiError
 from ....protocol.error_codes import CORRUPT_MESSAGE
-from ..files._directory import GATHER_BUFFERS_MAX, Buffer, Directory, LogFile
+from ..files._directory import Directory
 from ._cleaned_file import CleanedFile
 from ._log_batches import BatchPlace, batches_from, file_name, has_batch_at, header_at
 from ._log_config import LogConfig

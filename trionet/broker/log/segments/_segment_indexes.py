@@ -32,8 +32,9 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Final, NamedTuple
 
+from ...._util._log_file import LogFile
 from ....errors import ApiError, WireFormatError
-from ..files._directory import Directory, LogFile
+from ..files._directory import Directory
 from ._aborted_transactions import (
     ABORTED_ENTRY_SIZE,
     AbortedTransaction,

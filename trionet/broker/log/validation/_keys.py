@@ -17,13 +17,14 @@ from typing import Final
 
 import trio
 
+from ...._util._log_file import Buffer
 from ...._util._off_loop import OFF_LOOP_BYTES, computing_threads, limiter_of_run
 from ....errors import ApiError, WireFormatError
 from ....protocol.error_codes import INVALID_RECORD
 from ....protocol.records import _implementation as implementation
 from ....protocol.records._batch import PREFIX_SIZE, BatchHeader, iter_batches
 from ....protocol.records._records import INFLATED_BYTES_MAX, open_batch
-from ..files._directory import Buffer, Directory
+from ..files._directory import Directory
 from ..segments._log_config import LogConfig
 from ._validation import check_batches
 

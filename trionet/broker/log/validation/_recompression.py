@@ -13,6 +13,7 @@ from typing import Final
 
 import trio
 
+from ...._util._log_file import Buffer
 from ...._util._off_loop import OFF_LOOP_BYTES, computing_threads
 from ....errors import ApiError, WireFormatError
 from ....protocol.error_codes import INVALID_RECORD
@@ -35,7 +36,7 @@ from ....protocol.records.compression._codecs import (
     compress,
     decompress,
 )
-from ..files._directory import Buffer, Directory
+from ..files._directory import Directory
 from ..segments._log_config import LogConfig
 from ._validation import check_batches
 

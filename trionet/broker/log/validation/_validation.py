@@ -19,6 +19,7 @@ import struct
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from ...._util._log_file import Buffer
 from ...._util._raising import raise_from
 from ....errors import ApiError, WireFormatError
 from ....protocol.error_codes import (
@@ -43,7 +44,6 @@ from ....protocol.records._batch import (
 from ....protocol.records._crc32c import crc32c
 from ....protocol.records._records import RECORD_BYTES_MIN
 from ....protocol.records.compression._codecs import DECOMPRESSION_RATIO_MAX, NAMES, NONE, ZSTD
-from ..files._directory import Buffer
 from ..segments._log_config import LogConfig
 from ..segments._segment_indexes import ENTRY_MAX
 from ..state._producer_state import ProducerEntry, accept
