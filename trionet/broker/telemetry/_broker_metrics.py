@@ -9,7 +9,6 @@ import time
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from http import HTTPStatus
 from typing import TYPE_CHECKING, cast
 
 import attrs
@@ -30,9 +29,11 @@ from ...server._request_channel import Request
 from ...server._socket_server import SocketServer
 from ...server.metrics._server_metrics import (
     server_collectors,
+    server_orders,
     server_sections,
     server_state,
     server_streams,
+    take_snapshots,
 )
 from ...server.metrics._snapshot_sections import Section, Stream
 from ..config._broker_config import BrokerConfig
@@ -48,9 +49,6 @@ if TYPE_CHECKING:
     from ...server.metrics._metrics_listener import FindPage
 
 logger = logging.getLogger("trionet.broker")
-
-# The interval of snapshots without requests, which is that of Yammer's meters.
-TICK_SECONDS = 5.0
 
 PARTITION_COUNT = gauge("server", "ReplicaManager", "PartitionCount", "Partitions.")
 GLOBAL_TOPIC_COUNT = gauge("controller", "KafkaController", "GlobalTopicCount", "Topics.")
@@ -185,7 +183,7 @@ class BrokerMetrics:
         }
         # Not merged, since a test may take control of the broker later.
         self.streams = ChainMap(state.streams, server_streams(self._server, _name_of))
-        self.orders = ChainMap(state.orders, {"/connections/close": self._close_connection})
+        self.orders = ChainMap(state.orders, server_orders(self._server))
         self._produce_conversions = Meter(*PRODUCE_CONVERSIONS)
         self._fetch_conversions = Meter(*FETCH_CONVERSIONS)
         self._records_without_key = Meter(*RECORDS_WITHOUT_KEY)
@@ -224,9 +222,7 @@ class BrokerMetrics:
             if self._settings.endpoint is not None:
                 await self._serve(nursery, self._settings.endpoint)
             task_status.started()
-            while True:
-                self.snapshot()
-                await trio.sleep(TICK_SECONDS)
+            await take_snapshots(self.registry)
 
     async def _serve(self, nursery: trio.Nursery, endpoint: Endpoint) -> None:
         # Imported here, since a dashboard in this process needs neither.
@@ -282,18 +278,6 @@ class BrokerMetrics:
             Whether the connection existed.
         """
         return self._server.close_connection(id, "closed by an operator")
-
-    def _close_connection(self, parameters: Mapping[str, str]) -> object:
-        from ...server.metrics._http_exchange import Refused
-
-        id = parameters.get("id")
-        if id is None:
-            raise Refused(
-                HTTPStatus.BAD_REQUEST, "id is missing; pass a connection id from /snapshot"
-            )
-        if not self.close_connection(id):
-            raise Refused(HTTPStatus.NOT_FOUND, f"no connection {id}; it may already have closed")
-        return {"closed": id}
 
     def _collect(self, now: float) -> Iterator[Family]:
         state = self._state

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from http import HTTPStatus
 from typing import Final
 
 import attrs
@@ -24,7 +25,7 @@ from ...metrics import _kafka_names as names
 from ...metrics._log_ring import LogRing
 from ...metrics._loop import LoopStatistics
 from ...metrics._rates import SAMPLE_SECONDS, SAMPLES, RollingMaximum
-from ...metrics._registry import Collect, Family, Kind, Labels, Metric, single
+from ...metrics._registry import Collect, Family, Kind, Labels, Metric, Registry, single
 from ...metrics._request_metrics import RequestMetrics, RequestSource, api_totals
 from ...metrics._request_times import LOCAL, RequestTimes
 from ...metrics._sensors import (
@@ -405,6 +406,8 @@ def _add(counts: Counter[Labels], found: Counter[tuple[str, str]], labels: Label
         counts[first, second, *labels] += count
 
 
+# The interval of snapshots without requests, which is that of Yammer's meters.
+TICK_SECONDS: Final = 5.0
 _TOTALS = ("requests", "responses", "bytes_received", "bytes_sent", "connections_created")
 
 
@@ -497,6 +500,34 @@ def server_streams(
         "requests": RequestTap(server.recording, name_of).section,
         "tasks": lambda parameters: tasks.page,  # noqa: ARG005 - all of them
     }
+
+
+def server_orders(server: SocketServer) -> dict[str, Callable[[Mapping[str, str]], object]]:
+    """Return the actions on a server that clients can request, by path.
+
+    Each raises :class:`~trionet.server.metrics._http_exchange.Refused` if it cannot be performed.
+    """
+
+    def close_connection(parameters: Mapping[str, str]) -> object:
+        # Imported here, since it takes milliseconds to load and is rarely needed.
+        from ._http_exchange import Refused
+
+        id = parameters.get("id")
+        if id is None:
+            why = "id is missing; pass a connection id from /snapshot"
+            raise Refused(HTTPStatus.BAD_REQUEST, why)
+        if not server.close_connection(id, "closed by an operator"):
+            raise Refused(HTTPStatus.NOT_FOUND, f"no connection {id}; it may already have closed")
+        return {"closed": id}
+
+    return {"/connections/close": close_connection}
+
+
+async def take_snapshots(registry: Registry) -> None:
+    """Take a snapshot every few seconds until cancelled: rates and quantiles compare them."""
+    while True:
+        registry.snapshot(trio.current_time())
+        await trio.sleep(TICK_SECONDS)
 
 
 def server_state(server: SocketServer, requests: RequestSource) -> dict[str, object]:
