@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import logging
 import os
 import shutil
@@ -13,13 +14,18 @@ import trio
 import trionet
 from support.jafka_wire import connect, entry, messages
 from support.leaks import nothing_left_behind
-from support.limits import file_size_limit
+from support.limits import descriptor_limit, file_size_limit
 from trionet._util._wall_clock import now_ms
 from trionet.errors import ConfigError, TrionetError
 from trionet.jafka import open_jafka_broker
 from trionet.jafka._codec import GZIP, encode_messages, encode_request
 from trionet.jafka._config import JafkaConfig
-from trionet.jafka._requests import DeleterRequest, MultiFetchRequest, ProducerRequest
+from trionet.jafka._requests import (
+    DeleterRequest,
+    MultiFetchRequest,
+    MultiProducerRequest,
+    ProducerRequest,
+)
 from trionet.jafka._topics import CLEAN_STOP, Topics
 
 HELLO = messages(b"hello")
@@ -198,7 +204,7 @@ async def test_a_flush_that_fails_ends_the_broker(
     def fail(descriptor: int) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("trionet.jafka._log.sync_descriptor", fail)
+    monkeypatch.setattr("trionet._util._log_file.sync_descriptor", fail)
 
     async def produce_for_ever() -> None:
         async with open_jafka_broker(log_dir=tmp_path, log_flush_interval=1) as broker:
@@ -392,17 +398,19 @@ async def test_metrics_are_for_this_machine(url: str) -> None:
 
 @pytest.mark.parametrize("partitions", [100, 2**31 - 1])
 async def test_logs_leave_descriptors_for_connections(
-    partitions: int, monkeypatch: pytest.MonkeyPatch
+    partitions: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A client may ask for any number of partitions: it is closed, and others are served."""
     async with open_jafka_broker() as broker:
         with await connect(broker) as peer, await connect(broker) as other:
             await other.produce(HELLO)
-            monkeypatch.setattr("trionet.jafka._log.descriptors_max", lambda: 60)
             assert partitions == await other.create(partitions, "many")
-            assert await peer.is_closed_by(ProducerRequest("many", 0, HELLO))
+            with descriptor_limit(50):
+                assert await peer.is_closed_by(ProducerRequest("many", 0, HELLO))
             await other.produce(HELLO)
             assert 0 == await other.delete(topic="many")
+
+    assert "raise the limit (ulimit -n)" in caplog.text
 
 
 async def test_a_topic_may_be_deleted_and_created_again_during_retention(tmp_path: Path) -> None:
@@ -427,6 +435,38 @@ async def test_a_topic_may_be_deleted_and_created_again_during_retention(tmp_pat
     assert [f"{200 * SIZE:020}.jafka"] == os.listdir(tmp_path / "a-0")
 
 
+async def test_a_partition_that_cannot_be_appended_to_does_not_affect_the_others(
+    tmp_path: Path,
+) -> None:
+    """The connection is closed; what is for other partitions is appended, as if it came alone."""
+    parts = [ProducerRequest("demo", partition, HELLO) for partition in (0, 1, 0, 2)]
+    async with open_jafka_broker(log_dir=tmp_path, num_partitions=3) as broker:
+        with await connect(broker) as peer, await connect(broker) as other:
+            await other.produce(HELLO * 9, partition=0)
+            with file_size_limit(10 * SIZE + 5):
+                assert await peer.is_closed_by(MultiProducerRequest(tuple(parts)))
+            found = [(await other.fetch(partition=partition))[1] for partition in range(3)]
+
+    assert [HELLO * 9, HELLO, HELLO] == found
+
+
+async def test_checking_a_compressed_set_is_cancelled_with_the_broker(tmp_path: Path) -> None:
+    """A few kilobytes hold millions of messages; none is appended, and no thread goes on."""
+    many = entry(gzip.compress(messages(b"") * 5_000_000, 1), attributes=1)
+    with nothing_left_behind(), trio.CancelScope() as scope:
+        async with open_jafka_broker(log_dir=tmp_path) as broker:
+            with await connect(broker) as peer, await connect(broker) as other:
+                await peer.send(encode_request(ProducerRequest("demo", 0, many)))
+                while not broker.ends():
+                    await trio.lowlevel.checkpoint()
+                assert (0, b"") == await other.fetch()  # which is answered while it is checked
+                scope.cancel()
+                await trio.lowlevel.checkpoint()
+
+    assert scope.cancelled_caught
+    assert b"" == (tmp_path / "demo-0" / FIRST).read_bytes()
+
+
 async def test_a_message_is_never_appended_to_a_log_that_is_gone(tmp_path: Path) -> None:
     """Else, it would begin a segment in the folder of the topic that was created since."""
     slow = encode_messages([bytes(1000)] * 5000, GZIP)
@@ -442,16 +482,11 @@ async def test_a_message_is_never_appended_to_a_log_that_is_gone(tmp_path: Path)
         assert ends == broker.ends()
 
 
-async def test_a_topic_that_cannot_be_created_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_topic_that_cannot_be_created_leaves_nothing(tmp_path: Path) -> None:
     """Else, each of them would take descriptors from the next start."""
     topics = Topics(JafkaConfig({"num.partitions": 3}), str(tmp_path))
     topics.load()
-    used = os.dup(0)
-    os.close(used)
-    monkeypatch.setattr("trionet.jafka._log.descriptors_max", lambda: used + 2)
-    with pytest.raises(OSError, match="file descriptors"):
+    with descriptor_limit(2), pytest.raises(OSError, match="file descriptors"):
         await topics.log_of("demo", 0)
     assert [".lock"] == os.listdir(tmp_path)
     topics.close()

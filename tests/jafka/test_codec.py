@@ -53,6 +53,13 @@ EMPTY = bytes.fromhex("00000006 010000000000")
 A = bytes.fromhex("00000007 0100e8b7be4361")
 B = bytes.fromhex("00000007 010071beeff962")
 
+
+def checked(data: bytes) -> tuple[int, int, list[memoryview]]:
+    """Where the valid entries of a short set end, how many messages they are; what is packed."""
+    compressed: list[memoryview] = []
+    return (*check_set(data, LIMIT, compressed), compressed)
+
+
 REQUESTS: list[tuple[JafkaRequest, str]] = [
     (
         ProducerRequest("t", 0, HELLO + WORLD),
@@ -264,7 +271,7 @@ def test_an_incomplete_last_entry_is_dropped() -> None:
     for cut in range(1, len(WORLD)):
         data = HELLO + WORLD[:-cut]
         assert [b"hello"] == [bytes(each.payload) for each in decode_messages(data, 0, LIMIT)]
-        assert (len(HELLO), 1, [], True) == check_set(data, LIMIT)
+        assert (len(HELLO), 1, []) == checked(data)
         assert len(HELLO) == valid_bytes(data)
 
 
@@ -272,12 +279,12 @@ def test_an_incomplete_first_entry_is_an_error_that_says_how_long_it_is() -> Non
     """2.1, 4: if even the first entry is incomplete, it is an error; below 4 bytes it is not."""
     for size in range(4, len(HELLO)):
         with pytest.raises(WireFormatError, match="0 has 11 bytes"):
-            check_set(HELLO[:size], LIMIT)
+            checked(HELLO[:size])
         with pytest.raises(WireFormatError, match="0 has 11 bytes"):
             list(decode_messages(HELLO[:size], 0, LIMIT))
         assert len(HELLO) == first_entry_bytes(HELLO[:size])
     for size in range(4):
-        assert (0, 0, [], True) == check_set(HELLO[:size], LIMIT)
+        assert (0, 0, []) == checked(HELLO[:size])
         assert 0 == first_entry_bytes(HELLO[:size])
 
 
@@ -299,7 +306,7 @@ def test_an_incomplete_first_entry_is_an_error_that_says_how_long_it_is() -> Non
 def test_an_invalid_entry_is_an_error(bad: bytes, why: str, before: bytes) -> None:
     """3: magic, CRC, codecs 2 and 3, and messages below the smallest size."""
     with pytest.raises(WireFormatError, match=why):
-        check_set(before + bad, LIMIT)
+        checked(before + bad)
     with pytest.raises(WireFormatError, match=why):
         list(decode_messages(before + bad, 0, LIMIT))
     assert len(before) == valid_bytes(before + bad)
@@ -307,14 +314,14 @@ def test_an_invalid_entry_is_an_error(bad: bytes, why: str, before: bytes) -> No
 
 def test_the_upper_bits_of_the_attributes_are_ignored() -> None:
     """3: only the low 2 bits are the codec; the CRC covers neither magic nor attributes."""
-    assert (12, 1, [], True) == check_set(entry(b"xy", attributes=0xFC), LIMIT)
+    assert (12, 1, []) == checked(entry(b"xy", attributes=0xFC))
 
 
 def test_magic_0_is_accepted() -> None:
     """9.3: what Kafka 0.7 clients write has a header of 5 bytes, as a superset; even empty."""
     data = entry(b"old", magic=0) + HELLO + entry(b"", magic=0)
 
-    assert (len(data), 3, [], True) == check_set(data, LIMIT)
+    assert (len(data), 3, []) == checked(data)
     assert [b"old", b"hello", b""] == [
         bytes(each.payload) for each in decode_messages(data, 0, LIMIT)
     ]
@@ -325,9 +332,8 @@ def test_a_long_set_is_checked_in_steps(size: int) -> None:
     """No client holds the loop for long; a step ends with an entry."""
     data = encode_messages([bytes(size)] * 5000)
     stop = messages = steps = 0
-    is_whole = False
-    while not is_whole:
-        stop, count, _, is_whole = check_set(data, LIMIT, stop)
+    while stop < len(data):
+        stop, count = check_set(data, LIMIT, [], stop)
         messages += count
         steps += 1
 
@@ -337,7 +343,7 @@ def test_a_long_set_is_checked_in_steps(size: int) -> None:
 
 def test_an_empty_message_of_magic_0_has_the_crc_of_nothing() -> None:
     with pytest.raises(WireFormatError, match="wrong CRC"):
-        check_set(entry(b"", magic=0, crc=1), LIMIT)
+        checked(entry(b"", magic=0, crc=1))
 
 
 @pytest.mark.parametrize("compressed", [False, True])
@@ -346,9 +352,9 @@ def test_the_limit_of_a_payload_is_inclusive_and_of_the_outer_one(compressed: bo
     payload = gzip.compress(encode_messages([bytes(5000)])) if compressed else bytes(1000)
     data = entry(payload, attributes=int(compressed))
 
-    check_set(data, len(payload))
+    check_set(data, len(payload), [])
     with pytest.raises(WireFormatError, match=r"larger than \d+ \(max.message.size\)"):
-        check_set(data, len(payload) - 1)
+        check_set(data, len(payload) - 1, [])
 
 
 def nested(levels: int, inner: bytes) -> bytes:
@@ -360,7 +366,7 @@ def nested(levels: int, inner: bytes) -> bytes:
 def test_nested_sets_are_followed() -> None:
     """3: nesting is followed, also deeper than Python's stack would allow."""
     data = HELLO + nested(3, HELLO + nested(1, WORLD) + DEMO) + EMPTY
-    size, count, compressed, _ = check_set(data, LIMIT)
+    size, count, compressed = checked(data)
 
     assert (len(data), 2, 3) == (size, count, sum(check_compressed(compressed, LIMIT)))
     assert [b"hello", b"hello", b"world!", b"demo", b""] == [
@@ -369,7 +375,7 @@ def test_nested_sets_are_followed() -> None:
 
 
 def test_nesting_is_not_limited_by_pythons_stack() -> None:
-    compressed = check_set(nested(1500, HELLO), LIMIT).compressed
+    compressed = checked(nested(1500, HELLO))[2]
 
     assert 1 == sum(check_compressed(compressed, 200_000_000))
 
@@ -386,7 +392,7 @@ def test_nesting_is_not_limited_by_pythons_stack() -> None:
 )
 def test_a_compressed_entry_must_be_valid_inside(payload: bytes, why: str) -> None:
     """3: what does not decompress closes, and so does a wrong CRC inside."""
-    compressed = check_set(entry(payload, attributes=1), LIMIT).compressed
+    compressed = checked(entry(payload, attributes=1))[2]
 
     with pytest.raises(WireFormatError, match=why):
         sum(check_compressed(compressed, LIMIT))
@@ -398,7 +404,7 @@ def test_what_is_compressed_is_bounded_on_all_levels_together() -> None:
     twice = nested(1, inner) * 2
     bomb = nested(2, inner)
     for data in (twice, bomb):
-        compressed = check_set(data, LIMIT).compressed
+        compressed = checked(data)[2]
         with pytest.raises(WireFormatError, match="larger"):
             sum(check_compressed(compressed, len(inner) + 10))
 
@@ -414,10 +420,8 @@ def test_compressed_messages_are_one_entry() -> None:
     """3: one outer message, whose CRC covers the compressed bytes."""
     data = encode_messages([b"hello", b"world!"], GZIP)
 
-    assert (len(data), 0, 1) == (
-        *check_set(data, LIMIT)[:2],
-        len(check_set(data, LIMIT).compressed),
-    )
+    size, count, compressed = checked(data)
+    assert (len(data), 0, 1) == (size, count, len(compressed))
     assert HELLO + WORLD == gzip.decompress(data[10:])
     assert zlib.crc32(data[10:]) == int.from_bytes(data[6:10], "big")
     with pytest.raises(ValueError, match="codec 2 is unknown"):
@@ -462,7 +466,7 @@ def test_garbage_is_a_request_or_an_error(payload: bytes) -> None:
 def test_messages_survive(payloads: list[bytes], codec: int, offset: int) -> None:
     data = encode_messages(payloads, codec)
     found = list(decode_messages(data, offset, LIMIT))
-    size, count, compressed, _ = check_set(data, LIMIT)
+    size, count, compressed = checked(data)
 
     assert payloads == [bytes(each.payload) for each in found]
     assert len(data) == size == valid_bytes(data)
@@ -480,8 +484,8 @@ def test_a_damaged_set_is_read_or_an_error(tail: bytes, data: st.DataObject) -> 
     except WireFormatError:
         count = -1
     try:
-        _, found, compressed, _ = check_set(good, LIMIT)
-        checked = found + sum(check_compressed(compressed, LIMIT))
+        _, found, compressed = checked(bytes(good))
+        total = found + sum(check_compressed(compressed, LIMIT))
     except WireFormatError:
-        checked = -1
-    assert count == checked
+        total = -1
+    assert count == total

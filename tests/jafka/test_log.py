@@ -10,7 +10,7 @@ import pytest
 
 from support.jafka_wire import entry, messages
 from support.leaks import nothing_left_behind
-from support.limits import file_size_limit
+from support.limits import descriptor_limit, file_size_limit
 from trionet.errors import TrionetError
 from trionet.jafka._log import PartitionLog, Segment, remove_files
 from trionet.net.wire._transmission import FileRange
@@ -221,12 +221,10 @@ async def test_when_all_is_removed_an_empty_segment_keeps_the_end(tmp_path: Path
     assert SIZE * 5 == open_log(tmp_path).end
 
 
-async def test_the_last_segment_stays_if_none_can_follow_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_last_segment_stays_if_none_can_follow_it(tmp_path: Path) -> None:
     log = await filled(tmp_path, 5)
-    monkeypatch.setattr("trionet.jafka._log.descriptors_max", lambda: 0)
-    remove_files(log.remove_old(0, 0))
+    with descriptor_limit(0):
+        remove_files(log.remove_old(0, 0))
 
     assert {name(SIZE * 3): HELLO * 2} == files(tmp_path)
     assert (SIZE * 3, SIZE * 5) == (log.start, log.end)

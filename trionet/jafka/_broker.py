@@ -59,11 +59,7 @@ class JafkaBroker:
 
     def ends(self) -> dict[tuple[str, int], int]:
         """Return the position of the end of each partition that has a log."""
-        return {
-            (topic, partition): log.end
-            for topic, logs in self._topics.logs.items()
-            for partition, log in logs.items()
-        }
+        return {(topic, partition): log.end for topic, partition, log in self._topics}
 
 
 @asynccontextmanager
@@ -131,7 +127,8 @@ async def open_jafka_broker(
 
             @cache  # both listeners show the same
             def find_page() -> FindPage:
-                from ._metrics import make_metrics, take_snapshots
+                from ..server.metrics._server_metrics import take_snapshots
+                from ._metrics import make_metrics
 
                 registry, find = make_metrics(server, handlers, topics, monitor, log)
                 nursery.start_soon(take_snapshots, registry, name="metrics")

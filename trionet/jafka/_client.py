@@ -22,6 +22,7 @@ import trio
 from .._util._raising import again, raise_single_error
 from .._util._text import counted
 from .._util._trio_task import check_trio
+from ..client.network._addresses import parse_bootstrap_servers
 from ..errors import (
     ApiError,
     ConfigError,
@@ -33,7 +34,7 @@ from ..errors import (
     TrionetError,
     WireFormatError,
 )
-from ..net import Endpoint, FrameDecoder
+from ..net import FrameDecoder
 from ..net.wire._connecting import reason_of
 from ..protocol.error_codes import TOPIC_AUTHORIZATION_FAILED
 from . import _codec as codec
@@ -120,65 +121,101 @@ class _PendingResponse(Generic[T]):
 
 
 class _Connection:
-    """A connection and its pending responses.
+    """The connection to a server, opened again by the next request after it has ended.
 
     Attributes:
-        error: why it has ended; None while it is open.
-        lost: the error for requests to produce that it ended before confirming, not yet reported.
         unconfirmed: the number of requests to produce that no later response has confirmed.
+        lost: the error for those that the end of a connection left unconfirmed, until it is raised.
     """
 
-    def __init__(self, stream: trio.SocketStream, server: str, response_bytes_max: int) -> None:
-        self._stream = stream
-        self._server = server
-        self._decoder = FrameDecoder(response_bytes_max, "response_bytes_max")
+    def __init__(
+        self, address: tuple[str, int], name: str, nursery: trio.Nursery, response_bytes_max: int
+    ) -> None:
+        self._address = address
+        self._name = name
+        self._nursery = nursery
+        self._response_bytes_max = response_bytes_max
+        self._lock = trio.Lock()
+        self._stream: trio.SocketStream | None = None  # once it has ended, too
         self._pending: deque[_PendingResponse[Any]] = deque()
         self._produced = 0
+        self._is_closed = False
         self.unconfirmed = 0
-        self.error: TrionetError | None = None
         self.lost: DisconnectedError | None = None
 
-    async def write(self, frame: bytes, response: _PendingResponse[Any] | None) -> None:
-        """Write a request, one at a time; a failure ends the connection instead of being raised.
+    async def connect(self) -> trio.SocketStream:
+        try:
+            stream = await trio.open_tcp_stream(*self._address)
+        except OSError as error:
+            cause = error.__cause__
+            if isinstance(cause, BaseExceptionGroup):  # one for each address
+                cause = cause.exceptions[0]
+            if isinstance(cause, OSError) and cause.errno:  # whose text repeats the address
+                error = OSError(cause.errno, os.strerror(cause.errno))
+            text = f"could not connect to {self._name}: {reason_of(error)}"
+            raise DisconnectedError(text) from cause
+        if self._is_closed:  # meanwhile
+            stream.socket.close()
+        self._raise_if_closed()
+        self._stream = stream
+        self._nursery.start_soon(self._read_responses, stream)
+        return stream
+
+    async def write(
+        self, request: JafkaRequest, response: _PendingResponse[Any] | None, *, confirms: bool
+    ) -> None:
+        """Write a request; ``confirms`` says that its caller is to know of what was lost before.
+
+        A failure to write ends the connection instead of being raised.
 
         Cancellation: ends the connection, since the server has perhaps received half of a request.
         """
-        await trio.lowlevel.checkpoint_if_cancelled()  # while there still is nothing to undo
-        if response is None:
-            self._produced += 1
-            self.unconfirmed += 1
-        else:
-            response.produced = self._produced
-            self._pending.append(response)
-        try:
-            await self._stream.send_all(frame)
-        except trio.BrokenResourceError as error:
-            self.end(reason_of(error.__cause__ or error))
-        except trio.ClosedResourceError:
-            pass  # the reading task has ended the connection, and knows the cause
-        except BaseException:
-            if response is None and self.error is None:
-                self.unconfirmed -= 1  # a part of a request is never appended
-            self.end("a request was cancelled while it was being written")
-            raise
+        frame = codec.encode_request(request)
+        async with self._lock:
+            if confirms:
+                self.raise_loss()
+            self._raise_if_closed()
+            stream = self._stream or await self.connect()
+            await trio.lowlevel.checkpoint_if_cancelled()  # while there still is nothing to undo
+            if response is None:
+                self._produced += 1
+                self.unconfirmed += 1
+            else:
+                response.produced = self._produced
+                self._pending.append(response)
+            try:
+                await stream.send_all(frame)
+            except trio.BrokenResourceError as error:
+                self._end(stream, reason_of(error.__cause__ or error))
+            except trio.ClosedResourceError:
+                pass  # the reading task has ended the connection, and knows the cause
+            except BaseException:
+                if response is None and stream is self._stream:
+                    self.unconfirmed -= 1  # a part of a request is never appended
+                self._end(stream, "a request was cancelled while it was being written")
+                raise
+            if response is None:
+                self.raise_loss()
 
-    async def read_responses(self) -> None:
+    async def _read_responses(self, stream: trio.SocketStream) -> None:
         """Complete the pending responses until the connection ends."""
+        decoder = FrameDecoder(self._response_bytes_max, "response_bytes_max")
         try:
-            while self.error is None:
-                self._receive(await self._stream.receive_some())
+            while stream is self._stream:
+                decoder.receive_data(data := await stream.receive_some())
+                self._receive(stream, decoder)
+                if not data:
+                    self._end(stream, "the server closed the connection")
         except trio.BrokenResourceError as error:
-            self.end(reason_of(error.__cause__ or error))
+            self._end(stream, reason_of(error.__cause__ or error))
         except trio.ClosedResourceError:
             pass  # another task has ended the connection
         finally:  # otherwise, shielded calls would wait for ever
-            self.end("the client was cancelled")
+            self._end(stream, "the client was cancelled")
 
-    def _receive(self, data: bytes) -> None:
-        decoder = self._decoder
-        decoder.receive_data(data)
+    def _receive(self, stream: trio.SocketStream, decoder: FrameDecoder) -> None:
         try:
-            while decoder.frames:
+            while decoder.frames and stream is self._stream:
                 if not self._pending:
                     raise WireFormatError("received a response without a request")
                 frame = codec.decode_response(decoder.frames.popleft())
@@ -187,16 +224,17 @@ class _Connection:
             if decoder.error is not None:
                 raise decoder.error
         except (InvalidReceiveError, WireFormatError) as error:
-            self.end(str(error), type(error))
-        if not data:
-            self.end("the server closed the connection")
+            self._end(stream, str(error), type(error))
 
-    def end(self, cause: str, kind: type[TrionetError] = DisconnectedError) -> None:
-        """Close the connection unless it has ended. Only the oldest request fails with ``kind``."""
-        if self.error is not None:
+    def _end(
+        self, stream: trio.SocketStream, cause: str, kind: type[TrionetError] = DisconnectedError
+    ) -> None:
+        """Close a connection unless it has ended. Only the oldest request fails with ``kind``."""
+        if stream is not self._stream:
             return
-        self.error = error = kind(f"{self._server}: {cause}")
-        self._stream.socket.close()
+        self._stream = None
+        stream.socket.close()
+        error = kind(f"{self._name}: {cause}")
         if self.unconfirmed:
             self.lost = DisconnectedError(
                 f"{error}; {counted(self.unconfirmed, 'produce request')} unconfirmed (a server"
@@ -209,66 +247,11 @@ class _Connection:
             self._pending.popleft().set(error)
             error = DisconnectedError(str(error))
 
-
-class _Connector:
-    """Writes requests, on a new connection whenever the last one has ended."""
-
-    def __init__(self, server: Endpoint, nursery: trio.Nursery, response_bytes_max: int) -> None:
-        self._server = server
-        self._nursery = nursery
-        self._response_bytes_max = response_bytes_max
-        self._lock = trio.Lock()
-        self._connection: _Connection | None = None
-        self._is_closed = False
-
-    async def connect(self) -> _Connection:
-        try:
-            stream = await trio.open_tcp_stream(self._server.host, self._server.port)
-        except OSError as error:
-            cause = error.__cause__
-            if isinstance(cause, BaseExceptionGroup):  # one for each address
-                cause = cause.exceptions[0]
-            if isinstance(cause, OSError) and cause.errno:  # whose text repeats the address
-                error = OSError(cause.errno, os.strerror(cause.errno))
-            text = f"could not connect to {self._server.address}: {reason_of(error)}"
-            raise DisconnectedError(text) from cause
-        if self._is_closed:  # meanwhile
-            stream.socket.close()
-        self._raise_if_closed()
-        connection = _Connection(stream, self._server.address, self._response_bytes_max)
-        if self._connection is not None:
-            connection.lost = self._connection.lost
-        self._connection = connection
-        self._nursery.start_soon(connection.read_responses)
-        return connection
-
-    async def write(
-        self, request: JafkaRequest, response: _PendingResponse[Any] | None, *, confirms: bool
-    ) -> None:
-        """Write a request; ``confirms`` says that its caller is to know of what was lost before."""
-        frame = codec.encode_request(request)
-        async with self._lock:
-            if confirms:
-                self.raise_loss()
-            connection = self._connection
-            if connection is None or connection.error is not None:
-                self._raise_if_closed()
-                connection = await self.connect()
-            await connection.write(frame, response)
-            if response is None:
-                self.raise_loss()
-
     def raise_loss(self) -> None:
         """Raise the error for requests to produce that were lost, once."""
-        if self._connection is not None and self._connection.lost is not None:
-            lost, self._connection.lost = self._connection.lost, None
+        if self.lost is not None:
+            lost, self.lost = self.lost, None
             raise lost
-
-    @property
-    def is_confirmed(self) -> bool:
-        """Whether all requests to produce are confirmed."""
-        connection = self._connection
-        return connection is None or not (connection.unconfirmed or connection.lost)
 
     def _raise_if_closed(self) -> None:
         if self._is_closed:
@@ -276,8 +259,8 @@ class _Connector:
 
     def close(self) -> None:
         self._is_closed = True
-        if self._connection is not None:
-            self._connection.end("the client is closed")
+        if self._stream is not None:
+            self._end(self._stream, "the client is closed")
 
 
 class JafkaClient:
@@ -299,8 +282,8 @@ class JafkaClient:
     request was still being written, which ends the connection.
     """
 
-    def __init__(self, connector: _Connector) -> None:
-        self._connector = connector
+    def __init__(self, connection: _Connection) -> None:
+        self._connection = connection
 
     async def produce(
         self,
@@ -350,7 +333,7 @@ class JafkaClient:
         try:
             await self._request(kinds.MultiFetchRequest(()), lambda _, __: None, confirms=True)
         except DisconnectedError:
-            self._connector.raise_loss()
+            self._connection.raise_loss()
             raise
 
     async def fetch(
@@ -451,7 +434,7 @@ class JafkaClient:
         return await self._request(request, decode)
 
     async def _produce(self, request: JafkaRequest) -> None:
-        await self._connector.write(request, None, confirms=True)
+        await self._connection.write(request, None, confirms=True)
 
     async def _request(
         self,
@@ -461,7 +444,7 @@ class JafkaClient:
         confirms: bool = False,
     ) -> T:
         response = _PendingResponse(decode)
-        await self._connector.write(request, response, confirms=confirms)
+        await self._connection.write(request, response, confirms=confirms)
         return await response.wait()
 
 
@@ -484,21 +467,18 @@ async def open_jafka_client(
     Cancellation: closes the connection. What was produced and not confirmed may not be appended.
     """
     check_trio("clients")
-    try:
-        endpoint = Endpoint.parse(f"PLAINTEXT://{server}")
-    except ConfigError:
-        endpoint = None
-    if endpoint is None or not endpoint.host or not endpoint.port:
-        raise ConfigError(f"invalid server {server!r}; expected host:port, such as localhost:9092")
+    addresses = parse_bootstrap_servers(server, "server")
+    if len(addresses) > 1:
+        raise ConfigError(f"server: {server!r} are {len(addresses)}; expected one host:port")
     with raise_single_error() as caller:
         async with trio.open_nursery() as nursery:
-            connector = _Connector(endpoint, nursery, response_bytes_max)
-            client = JafkaClient(connector)
+            connection = _Connection(addresses[0], server, nursery, response_bytes_max)
+            client = JafkaClient(connection)
             try:
-                await connector.connect()
+                await connection.connect()
                 with caller.block():
                     yield client
-                if not connector.is_confirmed:
+                if connection.unconfirmed or connection.lost:
                     await client.flush()
             finally:
-                connector.close()
+                connection.close()

@@ -13,26 +13,15 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from mmap import mmap
 from struct import Struct
-from typing import Any, Final, get_args
+from typing import Any, Final, cast, get_args
 
 from fastcrc import crc32
 
+from .._util._raising import raise_from
 from ..errors import WireFormatError
 from ..protocol.records.compression._codecs import compress, decompress
-from ._requests import (
-    Bytes,
-    CheckedSet,
-    CreaterRequest,
-    DeleterRequest,
-    Entry,
-    FetchRequest,
-    JafkaRequest,
-    Message,
-    MultiFetchRequest,
-    MultiProducerRequest,
-    OffsetRequest,
-    ProducerRequest,
-)
+from . import _requests as kinds
+from ._requests import Bytes, FetchRequest, JafkaRequest, Message, ProducerRequest
 
 # The compression codecs of a message; the others are declared, and not supported.
 NONE: Final = 0
@@ -61,7 +50,6 @@ _TWO_INT32: Final = Struct(">ii")
 _HEAD: Final = Struct(">ih")
 #: The length, magic, attributes and CRC of an entry; magic 0 has no attributes.
 _ENTRY: Final = Struct(">ibBI")
-_ENTRY_0: Final = Struct(">ibI")
 #: What one call of `check_set` looks at.
 CHECKED_ENTRIES_MAX: Final = 2000
 CHECKED_BYTES_MAX: Final = 2 * 1024 * 1024
@@ -73,14 +61,14 @@ _COMPRESSION: Final = 0x03
 _TYPES: Final[tuple[type[Any], ...]] = get_args(JafkaRequest)
 #: Of the types that have parts: of which type these are.
 _PARTS: Final[dict[type[Any], type[Any]]] = {
-    MultiFetchRequest: FetchRequest,
-    MultiProducerRequest: ProducerRequest,
+    kinds.MultiFetchRequest: FetchRequest,
+    kinds.MultiProducerRequest: ProducerRequest,
 }
 #: What follows the topic of the types whose other fields are all numbers.
 _NUMBERS: Final[dict[type[Any], Struct]] = {
     FetchRequest: Struct(">iqi"),
-    OffsetRequest: Struct(">iqi"),
-    CreaterRequest: Struct(">ib"),
+    kinds.OffsetRequest: Struct(">iqi"),
+    kinds.CreaterRequest: Struct(">ib"),
 }
 #: What :func:`decode_in_steps` decodes in a step: a millisecond.
 DECODED_PARTS_MAX: Final = 500
@@ -96,7 +84,23 @@ def decode_request(payload: Bytes) -> JafkaRequest:
         WireFormatError: the type is unknown, the body is too short, or a length or count in it is
             negative.
     """
-    return next(each for each in decode_in_steps(payload) if each is not None)
+    *_, request = decode_in_steps(payload)
+    return cast(JafkaRequest, request)
+
+
+def decode_produced(data: Bytes) -> Iterator[ProducerRequest]:
+    """Decode requests to produce that follow each other, each with its size prefix.
+
+    Raises:
+        WireFormatError: see :func:`decode_request`.
+    """
+    view = memoryview(data)
+    start = 0
+    while start < len(view):
+        (size,) = _INT32.unpack_from(view, start)
+        end = start + _SIZE_BYTES + size
+        yield _read(ProducerRequest, view[:end], start + _HEAD.size)[0]
+        start = end
 
 
 def decode_in_steps(payload: Bytes) -> Iterator[JafkaRequest | None]:
@@ -109,39 +113,39 @@ def decode_in_steps(payload: Bytes) -> Iterator[JafkaRequest | None]:
     if not 0 <= number < len(_TYPES):
         raise WireFormatError(f"request type {number} is unknown; allowed: 0 to {len(_TYPES) - 1}")
     kind, at = _TYPES[number], _INT16.size
-    try:
-        if kind not in _PARTS:
-            yield _read(kind, view, at)[0]
-            return
-        (count,) = _INT16.unpack_from(view, at)
-        at += _INT16.size
-        if count < 0:
-            raise WireFormatError(f"the {kind.__name__} has {count} parts; allowed: 0 or more")
-        parts: list[Any] = []
-        while len(parts) < count:
-            part, at = _read(_PARTS[kind], view, at)
-            parts.append(part)
-            if len(parts) % DECODED_PARTS_MAX == 0:
-                yield None
-        yield kind(tuple(parts))
-    except struct.error as error:
-        raise WireFormatError(f"the {kind.__name__} is too short: {error}") from None
+    if kind not in _PARTS:
+        yield _read(kind, view, at)[0]
+        return
+    count = _INT16.unpack_from(view, at)[0] if len(view) >= 2 * _INT16.size else -1
+    if count < 0:
+        raise WireFormatError(f"the {kind.__name__} has {count} parts; allowed: 0 or more")
+    at += _INT16.size
+    parts: list[Any] = []
+    while len(parts) < count:
+        part, at = _read(_PARTS[kind], view, at)
+        parts.append(part)
+        if len(parts) % DECODED_PARTS_MAX == 0:
+            yield None
+    yield kind(tuple(parts))
 
 
 def _read(kind: type[Any], view: memoryview, at: int) -> tuple[Any, int]:
     """Return the request without parts, or the part, at a position, and the position after it."""
-    topic, at = _read_string(view, at)
-    if kind is ProducerRequest:
-        partition, size = _TWO_INT32.unpack_from(view, at)
-        at += _TWO_INT32.size
-        if not 0 <= size <= len(view) - at:
-            raise WireFormatError(f"a message set has {size} bytes, of {len(view) - at}")
-        return ProducerRequest(topic, partition, view[at : at + size]), at + size
-    if kind is DeleterRequest:
-        password, at = _read_string(view, at)
-        return DeleterRequest(topic, password), at
-    numbers = _NUMBERS[kind]
-    return kind(topic, *numbers.unpack_from(view, at)), at + numbers.size
+    try:
+        topic, at = _read_string(view, at)
+        if kind is ProducerRequest:
+            partition, size = _TWO_INT32.unpack_from(view, at)
+            at += _TWO_INT32.size
+            if not 0 <= size <= len(view) - at:
+                raise WireFormatError(f"a message set has {size} bytes, of {len(view) - at}")
+            return ProducerRequest(topic, partition, view[at : at + size]), at + size
+        if kind is kinds.DeleterRequest:
+            password, at = _read_string(view, at)
+            return kinds.DeleterRequest(topic, password), at
+        numbers = _NUMBERS[kind]
+        return kind(topic, *numbers.unpack_from(view, at)), at + numbers.size
+    except struct.error as error:
+        raise_from(WireFormatError(f"the {kind.__name__} is too short: {error}"), None)
 
 
 def _read_string(view: memoryview, at: int) -> tuple[str | None, int]:
@@ -165,18 +169,18 @@ def encode_request(request: JafkaRequest) -> bytes:
     try:
         body = _encode(request)
     except struct.error as error:
-        raise ValueError(f"{type(request).__name__} cannot be encoded: {error}") from None
+        raise_from(ValueError(f"{type(request).__name__} cannot be encoded: {error}"), None)
     return _HEAD.pack(2 + len(body), _TYPES.index(type(request))) + body
 
 
 def _encode(request: JafkaRequest) -> bytes:
-    if isinstance(request, (MultiFetchRequest, MultiProducerRequest)):
+    if isinstance(request, (kinds.MultiFetchRequest, kinds.MultiProducerRequest)):
         return _INT16.pack(len(request.parts)) + b"".join(map(_encode, request.parts))
     topic = _encode_string(request.topic)
     if isinstance(request, ProducerRequest):
         sizes = _TWO_INT32.pack(request.partition, len(request.messages))
         return b"".join((topic, sizes, request.messages))
-    if isinstance(request, DeleterRequest):
+    if isinstance(request, kinds.DeleterRequest):
         return topic + _encode_string(request.password)
     return topic + _NUMBERS[type(request)].pack(*request[1:])
 
@@ -252,7 +256,7 @@ def decode_offsets(body: Bytes) -> list[int]:
         (count,) = _INT32.unpack_from(body)
         return list(struct.unpack_from(f">{max(0, count)}q", body, _INT32.size))
     except struct.error as error:
-        raise WireFormatError(f"a response of {len(body)} bytes is too short: {error}") from None
+        raise_from(WireFormatError(f"a response of {len(body)} bytes is too short: {error}"), None)
 
 
 def decode_count(body: Bytes) -> int:
@@ -307,7 +311,7 @@ def decode_messages(data: Bytes, offset: int, decompressed_bytes_max: int) -> It
             if pending is not None:
                 yield Message(pending, offset + position)
             pending = payload
-        position = entry.stop
+        position = entry[2]
         if pending is not None:
             yield Message(pending, offset + position)
 
@@ -323,64 +327,51 @@ def valid_bytes(data: Bytes | mmap) -> int:
     end = 0
     with memoryview(data) as view:
         try:
-            for entry in _entries(view):
-                end = entry.stop
-                entry.payload.release()
+            for _, payload, stop in _entries(view):
+                payload.release()
+                end = stop
         except WireFormatError:
             pass
     return end
 
 
-def check_set(data: Bytes, payload_bytes_max: int, start: int = 0) -> CheckedSet:
+def check_set(
+    data: Bytes, payload_bytes_max: int, compressed: list[memoryview], start: int = 0
+) -> tuple[int, int]:
     """Validate entries of a set, for a millisecond or so, without decompressing them.
 
     Args:
         data: the message set.
         payload_bytes_max: the size of the largest payload allowed, in bytes.
+        compressed: gets the payloads that are compressed, for :func:`check_compressed`.
         start: where the last call has stopped.
+
+    Returns:
+        Where the validated entries end, and how many messages they are, without those that are
+        compressed. Nothing is left, or only an incomplete entry, if the end is ``start``.
 
     Raises:
         WireFormatError: an entry is invalid or too large, a CRC is wrong, or the first entry is
             incomplete.
     """
-    # The loop runs for each message that is produced. Comparing everything that is unusual in one
-    # expression, and leaving the rest to `_entry`, makes it half as long.
     view = memoryview(data)
-    unpack, crc32, length_max = _ENTRY.unpack_from, _crc32, _HEADER_BYTES + payload_bytes_max
-    size = len(view)
-    last, until = size - _ENTRY.size, start + CHECKED_BYTES_MAX
-    position, messages = start, 0
-    compressed: list[memoryview] = []
+    position, messages, until = start, 0, start + CHECKED_BYTES_MAX
     for _ in range(CHECKED_ENTRIES_MAX):
-        if position <= last:
-            length, magic, attributes, crc = unpack(view, position)
-            stop = position + _SIZE_BYTES + length
-            if (
-                magic == 1
-                and not attributes & _COMPRESSION
-                and _HEADER_BYTES <= length <= length_max
-                and stop <= size
-                and crc32(view[position + 10 : stop]) == crc
-            ):
-                messages += 1
-                position = stop
-                if position > until:
-                    break
-                continue
-        entry = _entry(view, position) if position < size else None
-        if entry is None:
-            return CheckedSet(position, messages, compressed, True)
-        if len(entry.payload) > payload_bytes_max:
+        entry = _entry(view, position)
+        if entry is None or position > until:
+            break
+        codec, payload, stop = entry
+        if len(payload) > payload_bytes_max:
             raise WireFormatError(
-                f"the payload of {len(entry.payload)} bytes at byte {position} is larger than"
+                f"the payload of {len(payload)} bytes at byte {position} is larger than"
                 f" {payload_bytes_max} (max.message.size)"
             )
-        if entry.codec == NONE:
+        if codec == NONE:
             messages += 1
         else:
-            compressed.append(entry.payload)
-        position = entry.stop
-    return CheckedSet(position, messages, compressed, False)
+            compressed.append(payload)
+        position = stop
+    return position, messages
 
 
 def check_compressed(compressed: list[memoryview], decompressed_bytes_max: int) -> Iterator[int]:
@@ -390,7 +381,7 @@ def check_compressed(compressed: list[memoryview], decompressed_bytes_max: int) 
     is decompressed at most once, which releases the GIL, and then checked for a millisecond or so.
 
     Args:
-        compressed: the payloads.
+        compressed: the payloads, which are taken out of the list.
         decompressed_bytes_max: how many bytes they may decompress to, on all levels together.
 
     Yields:
@@ -400,73 +391,78 @@ def check_compressed(compressed: list[memoryview], decompressed_bytes_max: int) 
         WireFormatError: compressed data is invalid or decompresses to more than allowed, or
             something in it is invalid.
     """
-    pending = list(compressed)
-    while pending:
-        inner = decompress(GZIP, pending.pop(), decompressed_bytes_max)
+    while compressed:
+        inner = decompress(GZIP, compressed.pop(), decompressed_bytes_max)
         decompressed_bytes_max -= len(inner)
-        stop, is_whole = 0, False
-        while not is_whole:
-            stop, messages, more, is_whole = check_set(inner, len(inner), stop)
-            pending += more
+        start, stop = -1, 0
+        while start < stop:
+            start = stop
+            stop, messages = check_set(inner, len(inner), compressed, start)
             yield messages
 
 
-def _entry(view: memoryview, position: int) -> Entry | None:
-    """Return the entry at a position; None at the end, which may be within an entry."""
+def _entry(view: memoryview, position: int) -> tuple[int, memoryview, int] | None:
+    """Return the codec and the payload of an entry, and the position after it.
+
+    None at the end, which may be within an entry unless that is the first.
+    """
+    size = len(view)
+    if position + _ENTRY.size <= size:
+        # Nearly every entry. One expression, since this runs for each message that is produced.
+        length, magic, attributes, crc = _ENTRY.unpack_from(view, position)
+        codec, stop = attributes & _COMPRESSION, position + _SIZE_BYTES + length
+        if magic == 1 and codec <= GZIP and length >= _HEADER_BYTES and stop <= size:
+            payload = view[position + _ENTRY.size : stop]
+            if _crc32(payload) == crc:
+                return codec, payload, stop
+    return _unusual_entry(view, position)
+
+
+def _unusual_entry(view: memoryview, position: int) -> tuple[int, memoryview, int] | None:
+    """As :func:`_entry`, for one of magic 0, an incomplete one, and one that is an error."""
     available = len(view) - position - _SIZE_BYTES
     if available < 0:
         return None
     (length,) = _INT32.unpack_from(view, position)
-    if length < 0 or (length > available and not position):
-        raise WireFormatError(
-            f"the entry at byte {position} has {length} bytes, of {available} that are there"
-        )
-    if length > available:
+    if length > available and position:
         return None
-    stop = position + _SIZE_BYTES + length
-    magic = view[position + _SIZE_BYTES] if length else -1
-    header, codec, crc = _ENTRY_0, NONE, 0
-    if magic == 1 and length >= _HEADER_BYTES:
-        header = _ENTRY
-        _, _, attributes, crc = _ENTRY.unpack_from(view, position)
-        codec = attributes & _COMPRESSION
-    elif magic == 0 and length >= _HEADER_BYTES - 1:
-        _, _, crc = _ENTRY_0.unpack_from(view, position)
+    message = view[position + _SIZE_BYTES : position + _SIZE_BYTES + max(0, length)]
+    magic = message[0] if message else -1
+    if not 0 <= length <= available:
+        problem = f"{length} bytes, of {available} that are there"
+    elif not 0 <= magic <= 1 or length < _HEADER_BYTES - 1 + magic:
+        problem = (
+            f"{length} bytes and magic {magic}; allowed: magic 1 with 6 bytes or more, and magic 0"
+            " with 5 or more"
+        )
+    elif magic == 0 and _crc32(message[5:]) == int.from_bytes(message[1:5], "big"):
+        return NONE, message[5:], position + _SIZE_BYTES + length
+    elif magic == 1 and message[1] & _COMPRESSION > GZIP:
+        problem = f"compression codec {message[1] & _COMPRESSION}; allowed: 0 (none) and 1 (gzip)"
     else:
-        raise WireFormatError(
-            f"the entry at byte {position} has {length} bytes and magic {magic}; allowed: magic 1"
-            " with 6 bytes or more, and magic 0 with 5 or more"
-        )
-    if codec not in (NONE, GZIP):
-        raise WireFormatError(
-            f"the entry at byte {position} has compression codec {codec}; allowed: 0 (none) and 1"
-            " (gzip)"
-        )
-    payload = view[position + header.size : stop]
-    if _crc32(payload) != crc:
-        raise WireFormatError(f"the entry at byte {position} has a wrong CRC")
-    return Entry(codec, payload, stop)
+        problem = "a wrong CRC"
+    raise WireFormatError(f"the entry at byte {position} has {problem}")
 
 
-def _entries(view: memoryview) -> Iterator[Entry]:
+def _entries(view: memoryview) -> Iterator[tuple[int, memoryview, int]]:
     position = 0
     while (entry := _entry(view, position)) is not None:
         yield entry
-        position = entry.stop
+        position = entry[2]
 
 
-def _leaves(entries: Iterator[Entry], bytes_max: int) -> Iterator[memoryview]:
+def _leaves(entries: Iterator[tuple[int, memoryview, int]], bytes_max: int) -> Iterator[memoryview]:
     """Yield the payloads of entries and of what is compressed in them, in order.
 
     Not by recursion: a few kilobytes can hold more levels than Python's stack.
     """
     levels = [entries]
     while levels:
-        for entry in levels[-1]:
-            if entry.codec == NONE:
-                yield entry.payload
+        for codec, payload, _ in levels[-1]:
+            if codec == NONE:
+                yield payload
                 continue
-            inner = decompress(GZIP, entry.payload, bytes_max)
+            inner = decompress(GZIP, payload, bytes_max)
             bytes_max -= len(inner)
             levels.append(_entries(memoryview(inner)))
             break

@@ -49,6 +49,7 @@ WITHOUT_EFFECT: Final = (
 )
 _ZOOKEEPER: Final = "zk."
 KEYS: Final = {row[0]: row for row in APPLIED}
+_PASSWORD: Final = re.compile("(plain):([^:]+)|(md5):([0-9a-f]{32})|(crc32):([0-9]+)")
 #: The keys for some topics, with the key for the others.
 _BY_TOPIC: Final = {
     "topic.partition.count.map": "num.partitions",
@@ -89,7 +90,7 @@ class JafkaConfig:
             if value is not None:
                 self._values[key] = value
         self._by_topic = {key: self._topics_of(key) for key in _BY_TOPIC}
-        _check_password(self._values["password"])
+        self._password = _parse_password(self._values["password"])
         if self._values["log.default.flush.interval.ms"] is None:
             interval = self._values["log.default.flush.scheduler.interval.ms"]
             self._values["log.default.flush.interval.ms"] = interval
@@ -113,17 +114,14 @@ class JafkaConfig:
         Raises:
             ValueError: there is no password to be hashed.
         """
-        setting = self._values["password"]
-        if not isinstance(setting, types.Password):
-            return True
-        kind, _, expected = setting.text.partition(":")
-        if kind.strip() == "plain":
-            return password == expected.strip()
+        kind, expected = self._password
+        if kind in ("", "plain"):
+            return not kind or password == expected
         if password is None:
             raise ValueError("the request contains no password")
         data = password.encode("utf-8", "surrogatepass")
-        if kind.strip() == "md5":
-            return hashlib.md5(data, usedforsecurity=False).hexdigest() == expected.strip()
+        if kind == "md5":
+            return hashlib.md5(data, usedforsecurity=False).hexdigest() == expected
         return zlib.crc32(data) == int(expected)
 
     def _topics_of(self, key: str) -> dict[str, int]:
@@ -138,13 +136,15 @@ class JafkaConfig:
         return found
 
 
-def _check_password(password: types.Value) -> None:
-    if not isinstance(password, types.Password):
-        return
-    kind, _, secret = (part.strip() for part in password.text.partition(":"))
-    if kind not in ("plain", "md5", "crc32") or not secret or ":" in secret:
-        raise ConfigError("password is not allowed; allowed: plain:TEXT, md5:HEX or crc32:NUMBER")
-    if kind == "md5" and re.fullmatch("[0-9a-f]{32}", secret) is None:
-        raise ConfigError("password = md5:… is not allowed; allowed: 32 digits of 0-9 and a-f")
-    if kind == "crc32" and not (secret.isascii() and secret.isdigit()):
-        raise ConfigError("password = crc32:… is not allowed; allowed: a decimal number")
+def _parse_password(setting: types.Value) -> tuple[str, str]:
+    """Return how a password is compared, and with what; empty strings if there is none."""
+    if not isinstance(setting, types.Password):
+        return "", ""
+    found = _PASSWORD.fullmatch(re.sub(r"\s*:\s*", ":", setting.text.strip()))
+    if found is None:
+        raise ConfigError(
+            "password is not allowed; allowed: plain:TEXT, md5:HEX with 32 digits of 0-9 and a-f,"
+            " or crc32:NUMBER with decimal digits"
+        )
+    kind, secret = filter(None, found.groups())
+    return kind, secret

@@ -6,13 +6,12 @@ each: they are handed out as one frame, :class:`Produced`. A client sees no diff
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from struct import Struct
 from typing import Final
 
 from ..errors import InvalidReceiveError
-from ..net.wire._framing import SIZE_BYTES, Frame, FrameDecoder, fill_with, invalid_size
+from ..net.wire._framing import SIZE_BYTES, LargeFrameDecoder, fill_with, invalid_size
 from ..server._dialect import Dialect
 from ._requests import Produced
 
@@ -26,32 +25,17 @@ _READ_BYTES: Final = 64 * 1024
 _LIMIT: Final = "max.socket.request.bytes"
 
 
-class JafkaDecoder:
-    """Splits a stream into frames; see :class:`~trionet.net.Decoder` for what is not here.
+class JafkaDecoder(LargeFrameDecoder):
+    """Splits a stream into frames; see :class:`~trionet.net.Decoder` for the attributes.
 
     Args:
         frame_bytes_max: the size of the largest frame, in bytes.
     """
 
-    def __init__(self, frame_bytes_max: int) -> None:
-        self.frame_bytes_max: int = frame_bytes_max
-        self.frames: deque[Frame] = deque()
-        self.error: InvalidReceiveError | None = None
-        self._head = b""  # the start of a small frame
-        self._large = FrameDecoder(frame_bytes_max)  # it reads nothing but large frames
-
-    @property
-    def is_inside_frame(self) -> bool:
-        return bool(self._head) or self._large.is_inside_frame
-
     @property
     def wants_fill(self) -> bool:
         """Also within a small frame: a client that sends many of them has sent more by then."""
-        return self._large.wants_fill or (bool(self._head) and not self.frames)
-
-    @property
-    def size(self) -> int:
-        return self._large.size if self._large.wants_fill else _READ_BYTES
+        return self._payload is not None or (self.is_inside_frame and not self.frames)
 
     def fill(self, read_into: Callable[[memoryview], int]) -> int:
         """Read once, into the large frame in progress if there is one.
@@ -59,51 +43,45 @@ class JafkaDecoder:
         Returns:
             What ``read_into`` returned.
         """
-        if self._large.wants_fill:
-            count = self._large.fill(read_into)
-            self.frames += self._large.frames
-            self._large.frames.clear()
-        else:
-            buffer = bytearray(_READ_BYTES)
-            count = read_into(memoryview(buffer))
-            self.receive_data(bytes(memoryview(buffer)[:count]))
+        if self._payload is not None:
+            return super().fill(read_into)
+        buffer = memoryview(bytearray(_READ_BYTES))
+        count = read_into(buffer)
+        self.receive_data(bytes(buffer[:count]))
         return count
 
     def receive_data(self, data: bytes) -> None:
         """Decode the next bytes of the stream; see :class:`~trionet.net.Decoder`."""
-        if self.error is not None:
-            return
-        while data and self._large.wants_fill:
+        while data and self._payload is not None:
             data = fill_with(data, self.fill)
-        data = self._head + data if self._head else data
+        if self._head:
+            data = self._head + data
         position = size = 0
-        produced: list[int] = []  # where the requests to produce begin that nothing separates
-        while len(data) - position >= SIZE_BYTES:
+        produced = 0  # where the requests to produce begin that nothing separates from `position`
+        while self.error is None and len(data) - position >= SIZE_BYTES:
             (size,) = _unpack_size(data, position)
+            start = position + SIZE_BYTES
             if not 0 < size <= self.frame_bytes_max:
                 self.error = _invalid(size, self.frame_bytes_max)
+            elif start + size > len(data):
                 break
-            start = position + SIZE_BYTES
-            if start + size > len(data):
-                break
-            if data[start : start + 2] == _PRODUCER_TYPE:
-                produced.append(position)
+            elif data[start : start + 2] == _PRODUCER_TYPE:
+                position = start + size
             else:
-                self._add_produced(data, produced, position)
+                self._add_produced(data[produced:position])
                 self.frames.append(data[start : start + size])
-            position = start + size
-        self._add_produced(data, produced, position)
+                position = produced = start + size
+        self._add_produced(data[produced:position])
         self._head = b"" if self.error is not None else data[position:]
         if len(self._head) >= SIZE_BYTES and size > _LARGE_BYTES:
-            self._large.receive_data(self._head)
+            self._payload = bytearray(memoryview(self._head)[SIZE_BYTES:])
+            self._size, self._filled = size, len(self._payload)
             self._head = b""
+        self.is_inside_frame = bool(self._head) or self._payload is not None
 
-    def _add_produced(self, data: bytes, produced: list[int], end: int) -> None:
-        if len(produced) > 1:
-            self.frames.append(Produced(data[produced[0] : end]))
-        elif produced:
-            self.frames.append(data[produced[0] + SIZE_BYTES : end])
-        produced.clear()
+    def _add_produced(self, data: bytes) -> None:
+        if data:
+            self.frames.append(Produced(data))
 
 
 def _invalid(size: int, frame_bytes_max: int) -> InvalidReceiveError:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, cast
 
 import trio
 
 from .._util._off_loop import off_loop
-from .._util._page_cache import is_range_cached, warm_range
+from .._util._page_cache import CachedFile, is_range_cached, warm_range
 from .._util._text import single_line
 from .._util._wall_clock import now_ms
 from ..errors import WireFormatError
@@ -26,9 +26,8 @@ from ..server._request_channel import NO_OP, CloseConnection, Request, Response
 from . import _codec as codec
 from . import _requests as kinds
 from ._config import JafkaConfig
-from ._log import PartitionLog, Segment
 from ._requests import Bytes, Produced
-from ._topics import Topics
+from ._topics import Topics, is_legal
 
 logger = logging.getLogger("trionet.jafka")
 
@@ -42,15 +41,12 @@ COPIED_BYTES_MAX: Final = 16 * 1024
 #: How many bytes gzip may make of one.
 DECOMPRESSION_RATIO: Final = 1000
 #: The parts of a request that are handled before other tasks run.
-PARTS_PER_STEP: Final = 100
-#: What is collected before it is appended.
-APPENDED_BYTES_MAX: Final = 256 * 1024
+PARTS_PER_STEP: Final = 200
+#: The appends of a request before other tasks run.
+APPENDS_PER_STEP: Final = 10
 #: A response has a signed 32-bit size.
 RESPONSE_BYTES_MAX: Final = 2**31 - 1
 _HEAD_BYTES: Final = 6
-
-#: After the last part of what is to be appended.
-_LAST: Final[tuple[kinds.ProducerRequest | None, str]] = None, ""
 
 
 class Handlers:
@@ -62,8 +58,8 @@ class Handlers:
     """
 
     def __init__(self, config: JafkaConfig, topics: Topics) -> None:
-        self._payload_bytes_max = config["max.message.size"]
-        self._decompressed_bytes_max = config["max.socket.request.bytes"]
+        self._payload_bytes_max: int = config["max.message.size"]
+        self._decompressed_bytes_max: int = config["max.socket.request.bytes"]
         self._is_password = config.is_password
         self._topics = topics
         self._warns_at = -math.inf
@@ -90,17 +86,14 @@ class Handlers:
         try:
             if isinstance(payload, Produced):
                 self._note(request, "ProducerRequest")
-                return await self._append_all(
-                    (cast(kinds.ProducerRequest, codec.decode_request(each)), "")
-                    for each in payload.requests()
-                )
+                return await self._append_all(codec.decode_produced(payload))
             decoded = None
             for decoded in codec.decode_in_steps(payload):
                 if decoded is None:
                     await trio.lowlevel.checkpoint()
-            assert decoded is not None
-            self._note(request, type(decoded).__name__)
-            return await self._handlers[type(decoded)](decoded)
+            kind = type(decoded)
+            self._note(request, kind.__name__)
+            return await self._handlers[kind](decoded)
         except (WireFormatError, ValueError) as error:
             reason, detail = CloseReason.INVALID_REQUEST, str(error)
         except OSError as error:
@@ -123,10 +116,11 @@ class Handlers:
         try:
             fetch = cast(kinds.FetchRequest, codec.decode_request(request.payload))
             error, found = self._find(fetch, RESPONSE_BYTES_MAX - _HEAD_BYTES)
-            if not _is_cached(found):
+            if found is not None and not _is_cached(found):
                 return False
             self._note(request, "FetchRequest")
-            self._made = request, self._fetched(error, _data(found, COPIED_BYTES_MAX))
+            self._errors["FetchRequest", error] += 1
+            self._made = request, outgoing(_fetched(error, found, COPIED_BYTES_MAX))
         except (WireFormatError, ValueError, OSError):
             return False  # the handler fails in the same way, and closes the connection
         return True
@@ -146,57 +140,60 @@ class Handlers:
         return {}
 
     def errors(self) -> Mapping[tuple[str, ...], int]:
-        names = {code: str(code) for code in range(-1, 5)} | {codec.NO_ERROR: "NONE"}
-        return {(name, names[code]): count for (name, code), count in self._errors.items()}
+        return {
+            (name, str(code) if code else "NONE"): count
+            for (name, code), count in self._errors.items()
+        }
 
     # One handler for each type of request.
 
     async def _produce(self, request: kinds.ProducerRequest) -> Response:
-        return await self._append_all(iter([(request, "")]))
+        return await self._append_all([request])
 
     async def _multi_produce(self, request: kinds.MultiProducerRequest) -> Response:
-        count = len(request.parts)
-        return await self._append_all(
-            (part, f"part {number} of {count}: ") for number, part in enumerate(request.parts)
-        )
+        return await self._append_all(request.parts, len(request.parts))
 
-    async def _append_all(self, parts: Iterator[tuple[kinds.ProducerRequest, str]]) -> Response:
-        """Append message sets in their order, up to the first that is invalid.
+    async def _append_all(  # noqa: ASYNC910 - most need not wait
+        self, requests: Iterable[kinds.ProducerRequest], count: int = 0
+    ) -> Response:
+        """Append message sets: all that are valid up to the first that is not.
 
-        Small ones of a partition are written together.
+        Those of a partition are written together. One that cannot be written keeps its partition
+        from having more of them, and not the others.
 
         Args:
-            parts: requests, with the words that their errors begin with.
+            requests: what to append.
+            count: how many these are, if they are the parts of a request, for errors.
 
         Raises:
-            WireFormatError, ValueError: a request is invalid; those before it were appended.
+            WireFormatError, ValueError: a request is invalid.
             OSError: a log cannot be created or written to.
         """
         sets: dict[tuple[str, int], list[tuple[Bytes, int]]] = {}
         failure: Exception | None = None
-        size = number = 0
-        while True:
-            where = ""
-            try:
-                request, where = next(parts, _LAST)
-                if request is None:
-                    break
+        number = 0
+        try:
+            for request in requests:
                 place, entries, messages = await self._checked(request)
-            except (WireFormatError, ValueError, OSError) as error:
-                # Those before it stay: clients cannot see how far the server came.
-                if where:
-                    error.args = (f"{where}{error}",)
-                failure = error
-                break
-            if len(entries):
-                sets.setdefault(place, []).append((entries, messages))
-                size += len(entries)
-            number += 1
-            if size >= APPENDED_BYTES_MAX or number == PARTS_PER_STEP:
-                await self._append(sets)
-                await trio.lowlevel.checkpoint()
-                size = number = 0
-        await self._append(sets)
+                if len(entries):
+                    sets.setdefault(place, []).append((entries, messages))
+                number += 1
+                if number % PARTS_PER_STEP == 0:
+                    await trio.lowlevel.checkpoint()
+        except (WireFormatError, ValueError, OSError) as error:
+            failure = error
+            if count:
+                failure.args = (f"part {number} of {count}: {error}",)
+        number = 0
+        for (topic, partition), left in sets.items():
+            try:
+                while left:
+                    await self._append(topic, partition, left)
+                    number += 1
+                    if number % APPENDS_PER_STEP == 0:
+                        await trio.lowlevel.checkpoint()
+            except OSError as error:
+                failure = failure or error
         if failure is not None:
             raise failure
         return NO_OP
@@ -207,96 +204,75 @@ class Handlers:
         """Validate a request: where to append to, what, and how many messages that is."""
         topic, partition, entries = request
         if topic is None or partition not in self._topics.logs.get(topic, ()):
-            topic, partition = await self._log_to_append(topic, partition)
-        size = messages = 0
+            # Creates the topic's logs even if nothing can be appended.
+            topic = _legal(topic)
+            partition = self._topics.choose(topic, partition)
+            await self._topics.log_of(topic, partition)
         compressed: list[memoryview] = []
-        while True:
-            checked = codec.check_set(entries, self._payload_bytes_max, size)
-            size = checked.stop
-            messages += checked.messages
-            compressed += checked.compressed
-            if checked.is_whole:
-                break
+        size, messages = codec.check_set(entries, self._payload_bytes_max, compressed)
+        start = 0
+        while start < size < len(entries):
             await trio.lowlevel.checkpoint()
+            start = size
+            size, found = codec.check_set(entries, self._payload_bytes_max, compressed, start)
+            messages += found
         if compressed:
             # It may decompress to a thousand times as much.
             cost = sum(map(len, compressed)) * DECOMPRESSION_RATIO
             steps = codec.check_compressed(compressed, self._decompressed_bytes_max)
-            while (found := await off_loop(cost, next, steps, None)) is not None:
-                messages += found
+            while (counted := await off_loop(cost, next, steps, None)) is not None:
+                messages += counted
         return (topic, partition), memoryview(entries)[:size], messages
 
     async def _append(  # noqa: ASYNC910 - most need not wait
-        self, sets: dict[tuple[str, int], list[tuple[Bytes, int]]]
+        self, topic: str, partition: int, left: list[tuple[Bytes, int]]
     ) -> None:
-        for (topic, partition), left in sets.items():
-            while left:
-                # Looked up after each wait: the topic may have been deleted, and created again.
-                while (log := await self._topics.log_of(topic, partition)).needs_flush:
-                    await self._topics.flush(log)
-                del left[: log.append(left)]
-                self._topics.appended(topic, log)
-        sets.clear()
+        """Append some of the sets that are left, and take them out of the list."""
+        # Looked up after each wait: the topic may have been deleted, and created again.
+        while (log := await self._topics.log_of(topic, partition)).needs_flush:
+            await self._topics.flush(log)
+        del left[: log.append(left)]
+        self._topics.appended(topic, log)
 
-    async def _log_to_append(  # noqa: ASYNC910
-        self, topic: str | None, partition: int
-    ) -> tuple[str, int]:
-        """Return what to append to, and create the topic's logs even if nothing can be appended."""
-        topic = self._legal(topic)
-        partition = self._topics.choose(topic, partition)
-        await self._topics.log_of(topic, partition)
-        return topic, partition
+    async def _fetch(self, request: kinds.FetchRequest) -> Response:
+        return outgoing(await self._read_all("FetchRequest", (request,)))
 
-    def _legal(self, topic: str | None) -> str:
-        if topic is None or not self._topics.is_legal(topic):
-            raise _illegal(topic)
-        return topic
+    async def _multi_fetch(self, request: kinds.MultiFetchRequest) -> Response:
+        chunks = await self._read_all("MultiFetchRequest", request.parts)
+        return outgoing([codec.response_head(sum(map(len, chunks))), *chunks])
 
-    async def _fetch(self, request: kinds.FetchRequest) -> Response:  # noqa: ASYNC910
-        left = RESPONSE_BYTES_MAX - _HEAD_BYTES
-        return self._fetched(*await self._read(request, left, COPIED_BYTES_MAX))
-
-    def _fetched(self, error: int, data: bytes | FileRange) -> Response:
-        self._errors["FetchRequest", error] += 1
-        head = codec.response_head(len(data), error)
-        return head + data if isinstance(data, bytes) else outgoing([head, data])
-
-    async def _multi_fetch(self, request: kinds.MultiFetchRequest) -> Response:  # noqa: ASYNC910
-        left = RESPONSE_BYTES_MAX - _HEAD_BYTES * (1 + len(request.parts))
+    async def _read_all(  # noqa: ASYNC910 - mostly cached
+        self, name: str, parts: tuple[kinds.FetchRequest, ...]
+    ) -> list[Chunk]:
+        """Return the responses to fetches, each with its size and error."""
         chunks: list[Chunk] = []
-        size = 0
-        for number, part in enumerate(request.parts):
-            error, data = await self._read(part, left, COPIED_BYTES_MAX // len(request.parts))
-            self._errors["MultiFetchRequest", error] += 1
-            chunks += (codec.response_head(len(data), error), data)
-            left -= len(data)
-            size += _HEAD_BYTES + len(data)
-            if number % PARTS_PER_STEP == PARTS_PER_STEP - 1:
+        left = RESPONSE_BYTES_MAX - _HEAD_BYTES * (1 + len(parts))
+        for number, part in enumerate(parts, 1):
+            error, found = self._find(part, left)
+            try:
+                if found is not None and not _is_cached(found):
+                    file = cast(CachedFile, found.file)
+                    await trio.to_thread.run_sync(warm_range, file, found.offset, found.count)
+                chunks += _fetched(error, found, COPIED_BYTES_MAX // len(parts))
+                left -= 0 if found is None else found.count
+            except OSError as failure:
+                logger.warning("cannot read %s: %s", single_line(str(part.topic)), failure)
+                error = codec.UNKNOWN
+                chunks += _fetched(error, None, 0)
+            self._errors[name, error] += 1
+            if number % PARTS_PER_STEP == 0:
                 await trio.lowlevel.checkpoint()
-        return outgoing([codec.response_head(size), *chunks])
-
-    async def _read(  # noqa: ASYNC910 - mostly cached
-        self, request: kinds.FetchRequest, bytes_max: int, copied_bytes_max: int
-    ) -> tuple[int, bytes | FileRange]:
-        error, found = self._find(request, bytes_max)
-        try:
-            if found is not None and not _is_cached(found):
-                file = cast(Segment, found.file)
-                await trio.to_thread.run_sync(warm_range, file, found.offset, found.count)
-            return error, _data(found, copied_bytes_max)
-        except OSError as failure:
-            logger.warning("cannot read %s: %s", single_line(str(request.topic)), failure)
-            return codec.UNKNOWN, b""
+        return chunks
 
     def _find(self, request: kinds.FetchRequest, bytes_max: int) -> tuple[int, FileRange | None]:
         """Return the error, and what to send if it is not empty."""
         topic, partition, offset, wanted = request
         if topic is None:
             raise _illegal(topic)
-        if not self._topics.is_legal(topic):
-            return codec.UNKNOWN, None
         log = self._topics.logs.get(topic, {}).get(partition)
         if log is None:
+            if not is_legal(topic):
+                return codec.UNKNOWN, None
             is_there = 0 <= partition < self._topics.partition_count(topic)
             return codec.NO_ERROR if is_there else codec.WRONG_PARTITION, None
         found = log.read(offset, min(max(0, wanted), bytes_max))
@@ -307,23 +283,19 @@ class Handlers:
         return codec.NO_ERROR, found if found.count else None
 
     async def _offsets(self, request: kinds.OffsetRequest) -> Response:  # noqa: ASYNC910
-        log = self._log(request.topic, request.partition)
-        if request.count_max < 0:
-            raise ValueError(f"the number of offsets is {request.count_max}; allowed: 0 or more")
-        if log is None:
-            return codec.encode_offsets([])
-        return codec.encode_offsets(log.offsets_before(request.time, request.count_max, now_ms()))
-
-    def _log(self, topic: str | None, partition: int) -> PartitionLog | None:
-        topic = self._legal(topic)
-        count = self._topics.partition_count(topic)
-        if not 0 <= partition < count:
-            raise ValueError(f"partition {partition} does not exist; allowed: 0 to {count - 1}")
-        return self._topics.logs.get(topic, {}).get(partition)
+        topic, partition, time, count_max = request
+        topic = _legal(topic)
+        self._topics.check_partition(topic, partition)
+        if count_max < 0:
+            raise ValueError(f"the number of offsets is {count_max}; allowed: 0 or more")
+        log = self._topics.logs.get(topic, {}).get(partition)
+        return codec.encode_offsets(
+            [] if log is None else log.offsets_before(time, count_max, now_ms())
+        )
 
     async def _create(self, request: kinds.CreaterRequest) -> Response:  # noqa: ASYNC910
         topic, partitions, _ = request
-        topic = self._legal(topic)
+        topic = _legal(topic)
         if partitions < 0:
             raise ValueError(f"the number of partitions is {partitions}; allowed: 0 or more")
         return codec.encode_count(self._topics.create(topic, partitions))
@@ -338,15 +310,24 @@ class Handlers:
         return codec.encode_count(await self._topics.delete(topic))
 
 
-def _is_cached(found: FileRange | None) -> bool:
-    return found is None or is_range_cached(cast(Segment, found.file), found.offset, found.count)
+def _is_cached(found: FileRange) -> bool:
+    return is_range_cached(cast(CachedFile, found.file), found.offset, found.count)
 
 
-def _data(found: FileRange | None, copied_bytes_max: int) -> bytes | FileRange:
-    """Return a range as it is to be sent: copied if it is small."""
-    if found is None or found.count > copied_bytes_max:
-        return found or b""
-    return found.file.read_at(found.offset, found.count)
+def _fetched(error: int, found: FileRange | None, copied_bytes_max: int) -> list[Chunk]:
+    """Return the response to a fetch, or a part of one: copied if it is small."""
+    if found is None:
+        return [codec.response_head(0, error)]
+    if found.count > copied_bytes_max:
+        return [codec.response_head(found.count, error), found]
+    data = found.file.read_at(found.offset, found.count)
+    return [codec.response_head(len(data), error) + data]
+
+
+def _legal(topic: str | None) -> str:
+    if topic is None or not is_legal(topic):
+        raise _illegal(topic)
+    return topic
 
 
 def _illegal(topic: str | None) -> ValueError:

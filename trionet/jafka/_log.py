@@ -11,20 +11,20 @@ survive a power failure. A killed process loses nothing but an append that it wa
 
 from __future__ import annotations
 
-import errno
 import logging
 import mmap
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from operator import attrgetter
 from typing import Final
 
 import trio
 
-from .._util._descriptors import descriptor_limit, sync_descriptor, sync_folder
+from .._util._descriptors import sync_folder
+from .._util._log_file import LogFile, open_log_file
 from .._util._text import single_line
 from ..errors import TrionetError
 from ..net.wire._transmission import FileRange
@@ -36,54 +36,41 @@ logger = logging.getLogger("trionet.jafka")
 SUFFIX: Final = ".jafka"
 _NAME: Final = rf"([0-9]{{20}}){SUFFIX}"
 _start: Final = attrgetter("start")
-_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
-#: What logs leave for connections and the rest: clients can create any number of partitions.
-_DESCRIPTORS_LEFT: Final = 64
-#: More than this is no limit: it is the most that Linux allows by default.
-_DESCRIPTORS_MAX: Final = 2**20
+#: What one append writes at most, unless it is a single set.
+APPENDED_BYTES_MAX: Final = 256 * 1024
 
 
 class Segment:
-    """An open file of a log, closed when the last reference to it is dropped.
-
-    So a range that is being sent stays readable after its file has been removed.
+    """A file of a log, which stays readable while a range of it is being sent.
 
     Args:
         folder: the path of the partition.
         start: the position of the file's first byte.
 
     Attributes:
+        file: the open file.
         size: how many bytes the file has.
         has_new_name: whether the file was created after the last flush.
-        in_memory: whether reads never wait for a disk, as far as is known.
 
     Raises:
         OSError: the file cannot be opened or created.
     """
 
-    __slots__ = ("_descriptor", "_is_torn", "has_new_name", "in_memory", "path", "size", "start")
+    __slots__ = ("_is_torn", "file", "has_new_name", "path", "size", "start")
 
     def __init__(self, folder: str, start: int) -> None:
-        self._descriptor = -1
-        self.path = os.path.join(folder, f"{start:020}{SUFFIX}")
+        self.path: str = os.path.join(folder, f"{start:020}{SUFFIX}")
         self.start: int = start
-        self.in_memory: bool = False
         self._is_torn: bool = False
         self.has_new_name: bool = not os.path.exists(self.path)
-        self._descriptor = os.open(self.path, _FLAGS, 0o644)
-        if self._descriptor >= descriptors_max():
+        try:
+            self.file: LogFile = open_log_file(self.path, os.O_RDWR | os.O_CREAT)
+        except OSError:
             if self.has_new_name:  # at the next start, it would be a part of the log
-                os.unlink(self.path)
-            raise OSError(
-                errno.EMFILE,
-                "logs use nearly all file descriptors of this process; raise the limit (ulimit -n)"
-                " or use fewer partitions",
-            )
-        self.size: int = os.fstat(self._descriptor).st_size
-
-    def __del__(self, _close: Callable[[int], None] = os.close) -> None:
-        if self._descriptor >= 0:
-            _close(self._descriptor)
+                with suppress(OSError):
+                    os.unlink(self.path)
+            raise
+        self.size: int = self.file.size()
 
     @property
     def end(self) -> int:
@@ -91,18 +78,7 @@ class Segment:
 
     @property
     def modified_ms(self) -> int:
-        return os.fstat(self._descriptor).st_mtime_ns // 1_000_000
-
-    def fileno(self) -> int:
-        """Return the file descriptor, which is valid while this object is referenced."""
-        return self._descriptor
-
-    def read_at(self, position: int, count: int) -> bytes:
-        """Read up to ``count`` bytes. May wait for the disk."""
-        if hasattr(os, "pread"):
-            return os.pread(self._descriptor, count, position)
-        os.lseek(self._descriptor, position, os.SEEK_SET)
-        return os.read(self._descriptor, count)
+        return os.fstat(self.file.fileno()).st_mtime_ns // 1_000_000
 
     def append(self, data: Bytes) -> None:
         """Append to the page cache.
@@ -111,16 +87,13 @@ class Segment:
             OSError: nothing was appended.
         """
         self.remove_torn_end()
-        view = memoryview(data)
         try:
-            written = 0
-            while written < len(view):
-                written += os.write(self._descriptor, view[written:])
+            self.file.write_all(self.size, data)
         except OSError:
             self._is_torn = True
             self.remove_torn_end()
             raise
-        self.size += len(view)
+        self.size += len(data)
 
     def remove_torn_end(self) -> None:
         """Remove what a failed append has left behind the end, if anything.
@@ -132,7 +105,7 @@ class Segment:
         if not self._is_torn:
             return
         try:
-            os.ftruncate(self._descriptor, self.size)
+            self.file.truncate(self.size)
         except OSError as error:
             text = f"{self.path} ends with a part of an append, which cannot be removed: {error}"
             raise OSError(error.errno, text) from error
@@ -142,11 +115,11 @@ class Segment:
         """Truncate at the first entry that is incomplete or invalid. Blocks."""
         size = self.size
         if size:
-            with mmap.mmap(self._descriptor, size, access=mmap.ACCESS_READ) as content:
+            with mmap.mmap(self.file.fileno(), size, access=mmap.ACCESS_READ) as content:
                 self.size = valid_bytes(content)
         if self.size < size:
             logger.warning("%s: removed an incomplete end, %d bytes", self.path, size - self.size)
-            os.ftruncate(self._descriptor, self.size)
+            self.file.truncate(self.size)
 
 
 class PartitionLog:
@@ -215,7 +188,7 @@ class PartitionLog:
         return len(self._dirty) > 1
 
     def append(self, sets: Sequence[tuple[Bytes, int]]) -> int:
-        """Append message sets, and begin a new segment after the first that leaves one too large.
+        """Append message sets, and begin a new segment if they leave this one too large.
 
         Call it only unless :attr:`needs_flush`: after a crash only the segment that was
         appended to last is checked, so those before it must have been flushed.
@@ -224,14 +197,16 @@ class PartitionLog:
             sets: complete entries, and how many messages they contain; at least one set.
 
         Returns:
-            How many of the sets were appended; the rest belongs to the new segment.
+            How many of the sets were appended: as many as belong to this segment, or fit into one
+            write.
 
         Raises:
             OSError: nothing was appended.
         """
         segment = self.segments[-1]
-        count, size = 1, segment.size + len(sets[0][0])
-        while count < len(sets) and size <= self._file_bytes_max:
+        count, size = 1, len(sets[0][0])
+        size_max = min(APPENDED_BYTES_MAX, self._file_bytes_max - segment.size)
+        while count < len(sets) and size <= size_max:
             size += len(sets[count][0])
             count += 1
         # One write for all: it takes longer than to check a small set.
@@ -266,7 +241,7 @@ class PartitionLog:
             return None
         segment = self.segments[bisect_right(self.segments, offset, key=_start) - 1]
         position = offset - segment.start
-        return FileRange(segment, position, min(bytes_max, segment.size - position))
+        return FileRange(segment.file, position, min(bytes_max, segment.size - position))
 
     def offsets_before(self, time: int, count_max: int, now_ms: int) -> list[int]:
         """Return the starts of segments, and the end of the log, before a time, newest first.
@@ -310,7 +285,7 @@ class PartitionLog:
         """Flush some segments, by default all that need it. Blocks; call it in a thread."""
         segments = self._dirty if segments is None else segments
         for segment in segments:
-            sync_descriptor(segment.fileno())
+            segment.file.sync()
         if any(segment.has_new_name for segment in segments):
             with suppress(FileNotFoundError):  # the topic was deleted
                 sync_folder(self.folder)
@@ -351,8 +326,3 @@ def remove_files(segments: Iterable[Segment]) -> None:
     """
     for segment in segments:
         os.unlink(segment.path)
-
-
-def descriptors_max() -> int:
-    """Return the number from which on file descriptors are not for logs."""
-    return min(_DESCRIPTORS_MAX, descriptor_limit() - _DESCRIPTORS_LEFT)

@@ -6,9 +6,8 @@ size of the logs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import partial
-from http import HTTPStatus
+import re
+from collections.abc import Iterator
 from typing import cast
 
 import trio
@@ -22,11 +21,12 @@ from ..metrics._registry import Family, Kind, Metric, Registry, Sample, single
 from ..net.wire._endpoint import Endpoint, SecurityProtocol
 from ..server._request_channel import Request
 from ..server._socket_server import SocketServer
-from ..server.metrics._http_exchange import HttpRules, Refused
+from ..server.metrics._http_exchange import HttpRules
 from ..server.metrics._metrics_listener import FindPage, MetricsListener
 from ..server.metrics._metrics_pages import MetricsPages
 from ..server.metrics._server_metrics import (
     server_collectors,
+    server_orders,
     server_sections,
     server_state,
     server_streams,
@@ -34,10 +34,8 @@ from ..server.metrics._server_metrics import (
 from ._handlers import Handlers
 from ._topics import Topics
 
-# Rates and quantiles are computed from the changes between snapshots, which this interval takes.
-TICK_SECONDS = 5.0
 PORT_MAX = 65535
-_HOSTS = ("127.0.0.1", "localhost", "::1")
+_URL = re.compile(r"http://(127\.0\.0\.1|localhost|\[::1\]):([0-9]{1,5})")
 _KAFKA = ("controller", "KafkaController")
 TOPIC_COUNT = gauge(*_KAFKA, "GlobalTopicCount", "Topics.")
 PARTITION_COUNT = gauge(*_KAFKA, "GlobalPartitionCount", "Partitions of all topics.")
@@ -52,16 +50,12 @@ def make_metrics(
 ) -> tuple[Registry, FindPage]:
     """Return the metrics of a broker, and the function that finds their pages.
 
-    Rates and quantiles need snapshots of the metrics; see :func:`take_snapshots`.
+    Rates and quantiles need snapshots of the metrics; see :func:`.take_snapshots`.
     """
     registry = Registry()
 
     def collect(_: float) -> Iterator[Family]:
-        sizes = {
-            (topic, str(partition)): log.size
-            for topic, logs in topics.logs.items()
-            for partition, log in logs.items()
-        }
+        sizes = {(topic, str(partition)): log.size for topic, partition, log in topics}
         yield single(TOPIC_COUNT, len(topics.logs))
         yield single(PARTITION_COUNT, len(sizes))
         yield single(LOG_BYTES, sum(sizes.values()))
@@ -82,7 +76,7 @@ def make_metrics(
             **server_state(server, handlers),
         },
         server_sections(server, log, _name_of),
-        {"/connections/close": partial(_close_connection, server)},
+        server_orders(server),
         server_streams(server, _name_of),
     )
     return registry, pages.find
@@ -90,20 +84,6 @@ def make_metrics(
 
 def _name_of(request: Request) -> str | None:
     return cast("str | None", request.kind)
-
-
-def _close_connection(server: SocketServer, parameters: Mapping[str, str]) -> object:
-    id = parameters.get("id", "")
-    if not server.close_connection(id, "closed by an operator"):
-        raise Refused(HTTPStatus.NOT_FOUND, f"no connection {id}; it may already have closed")
-    return {"closed": id}
-
-
-async def take_snapshots(registry: Registry) -> None:
-    """Take a snapshot every few seconds until cancelled."""
-    while True:
-        registry.snapshot(trio.current_time())
-        await trio.sleep(TICK_SECONDS)
 
 
 async def serve(url: str, find_page: FindPage, *, task_status: trio.TaskStatus[str]) -> None:
@@ -121,11 +101,9 @@ async def serve(url: str, find_page: FindPage, *, task_status: trio.TaskStatus[s
 
 
 def _endpoint(url: str) -> Endpoint:
-    scheme, _, rest = url.partition("://")
-    host, _, port = rest.rpartition(":")
-    is_port = port.isdecimal() and int(port) <= PORT_MAX
-    if scheme.lower() != "http" or host.strip("[]") not in _HOSTS or not is_port:
+    found = _URL.fullmatch(url)
+    if found is None or int(found[2]) > PORT_MAX:
         raise ConfigError(
             f"metrics.listener = {url!r} is not allowed; allowed: http://127.0.0.1:PORT"
         )
-    return Endpoint("METRICS", SecurityProtocol.PLAINTEXT, host.strip("[]"), int(port))
+    return Endpoint("METRICS", SecurityProtocol.PLAINTEXT, found[1].strip("[]"), int(found[2]))

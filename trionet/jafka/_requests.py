@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from struct import Struct
-from typing import Final, NamedTuple, TypeAlias
-
-from ..net.wire._framing import SIZE_BYTES
+from typing import NamedTuple, TypeAlias
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
-
-_unpack_size: Final = Struct(">i").unpack_from
 
 
 class ProducerRequest(NamedTuple):
@@ -82,15 +76,6 @@ class Produced(bytes):
 
     __slots__ = ()
 
-    def requests(self) -> Iterator[memoryview]:
-        """Yield the requests without their size prefixes."""
-        with memoryview(self) as view:
-            position = 0
-            while position < len(view):
-                end = position + SIZE_BYTES + _unpack_size(view, position)[0]
-                yield view[position + SIZE_BYTES : end]
-                position = end
-
 
 class Message(NamedTuple):
     """A message, and the offset to fetch from next, which is the position after the message.
@@ -101,27 +86,3 @@ class Message(NamedTuple):
 
     payload: memoryview
     next_offset: int
-
-
-class Entry(NamedTuple):
-    """A complete entry with a correct CRC; ``stop`` is the position after it."""
-
-    codec: int
-    payload: memoryview
-    stop: int
-
-
-class CheckedSet(NamedTuple):
-    """The result of :func:`check_set`.
-
-    Attributes:
-        stop: where the entries end that have been checked.
-        messages: the number of uncompressed messages.
-        compressed: the compressed payloads, for :func:`check_compressed`.
-        is_whole: whether nothing follows but at most an incomplete entry.
-    """
-
-    stop: int
-    messages: int
-    compressed: list[memoryview]
-    is_whole: bool

@@ -18,13 +18,14 @@ from typing import Final
 
 import trio
 
-from .._util._descriptors import lock_descriptor, sync_folder
+from .._util._descriptors import descriptor_limit, lock_descriptor, sync_folder
+from .._util._log_file import LogFile, open_log_file
 from .._util._text import counted, single_line
 from .._util._wall_clock import now_ms
 from ..errors import ConfigError, TrionetError
 from ._codec import RANDOM_PARTITION
 from ._config import JafkaConfig
-from ._log import PartitionLog, Segment, descriptors_max, remove_files
+from ._log import PartitionLog, remove_files
 
 logger = logging.getLogger("trionet.jafka")
 
@@ -68,7 +69,7 @@ class Topics:
         self._path = os.path.abspath(path)
         self._created: dict[str, int] = {}
         self._changing = trio.Lock()
-        self._lock_file = -1
+        self._lock: LogFile | None = None
         self.logs: dict[str, dict[int, PartitionLog]] = {}
         self._flush_count = config["log.flush.interval"]
         self._flush_due = trio.Event()
@@ -85,7 +86,14 @@ class Topics:
             OSError: the folder or a file in it cannot be read.
         """
         os.makedirs(self._path, exist_ok=True)
-        self._lock_file = _lock(os.path.join(self._path, _LOCK))
+        self._lock = open_log_file(os.path.join(self._path, _LOCK), os.O_RDWR | os.O_CREAT)
+        try:
+            lock_descriptor(self._lock.fileno())
+        except OSError:
+            raise ConfigError(
+                f"{self._path} is in use by another broker; stop it, or give this one a folder of"
+                " its own (log.dir)"
+            ) from None
         marker = os.path.join(self._path, CLEAN_STOP)
         is_clean = os.path.exists(marker)
         if is_clean:
@@ -111,7 +119,7 @@ class Topics:
         """
         try:
             if self.failure is None:
-                for log in self:
+                for *_, log in self:
                     log.segments[-1].remove_torn_end()
                     log.sync()
                 with open(os.path.join(self._path, CLEAN_STOP), "wb") as marker:
@@ -124,16 +132,13 @@ class Topics:
         """Close all files, without flushing them."""
         self.logs.clear()
         self._unflushed.clear()
-        if self._lock_file >= 0:
-            os.close(self._lock_file)
-            self._lock_file = -1
+        self._lock = None
 
-    def __iter__(self) -> Iterator[PartitionLog]:
-        return iter([log for logs in self.logs.values() for log in logs.values()])
-
-    def is_legal(self, topic: str) -> bool:
-        """Return whether a topic may have this name; quickly if it exists."""
-        return topic in self.logs or is_legal(topic)
+    def __iter__(self) -> Iterator[tuple[str, int, PartitionLog]]:
+        """Yield each topic and partition that has a log, with the log."""
+        for topic, logs in self.logs.items():
+            for partition, log in logs.items():
+                yield topic, partition, log
 
     def partition_count(self, topic: str) -> int:
         """Return how many partitions a topic has, or would have once it is used."""
@@ -155,15 +160,22 @@ class Topics:
         Raises:
             ValueError: the topic has no such partition.
         """
-        count = self.partition_count(topic)
         if partition == RANDOM_PARTITION:
-            return random.randrange(count)  # noqa: S311 - nothing secret
+            return random.randrange(self.partition_count(topic))  # noqa: S311 - nothing secret
+        self.check_partition(topic, partition)
+        return partition
+
+    def check_partition(self, topic: str, partition: int) -> None:
+        """Check that a topic has, or would have, a partition.
+
+        Raises:
+            ValueError: it has no such partition.
+        """
+        count = self.partition_count(topic)
         if not 0 <= partition < count:
             raise ValueError(
-                f"partition {partition} is not in topic {topic!r}; allowed: 0 to {count - 1}, and"
-                " -1 for any"
+                f"topic {topic!r} has no partition {partition}; allowed: 0 to {count - 1}"
             )
-        return partition
 
     async def log_of(  # noqa: ASYNC910 - nearly always there
         self, topic: str, partition: int
@@ -179,9 +191,13 @@ class Topics:
         async with self._changing:
             logs = self.logs.get(topic, {})
             if partition not in logs:
-                count = self.partition_count(topic)
-                if count >= descriptors_max():
-                    raise OSError(errno.EMFILE, f"{count} partitions need more file descriptors")
+                count, limit = self.partition_count(topic), descriptor_limit()
+                if count >= limit:
+                    raise OSError(
+                        errno.EMFILE,
+                        f"the {count} partitions of topic {topic!r} need a file descriptor each,"
+                        f" and this process may have {limit}; raise the limit (ulimit -n)",
+                    )
                 missing = [each for each in range(count) if each not in logs]
                 # What the thread makes is added here: others may be iterating over the logs.
                 made = await trio.to_thread.run_sync(self._create, topic, missing)
@@ -191,28 +207,26 @@ class Topics:
 
     def _create(self, topic: str, partitions: list[int]) -> dict[int, PartitionLog]:
         made: dict[int, PartitionLog] = {}
+        new: list[str] = []
         try:
             for each in partitions:
+                if not os.path.exists(folder := self._folder(topic, each)):
+                    new.append(folder)
                 made[each] = self._open(topic, each, is_clean=False)
             sync_folder(self._path)
         except OSError:
             # What cannot be used is not left behind, or there might be too much to start again.
-            for each in partitions[: len(made) + 1]:
-                self._remove_empty(topic, each)
+            made.clear()  # removing a folder takes descriptors, too
+            for folder in new:
+                shutil.rmtree(folder, ignore_errors=True)
             raise
         return made
 
-    def _remove_empty(self, topic: str, partition: int) -> None:
-        """Remove the folder of a partition without messages."""
-        folder = os.path.join(self._path, f"{topic}-{partition}")
-        with suppress(OSError):
-            for segment in os.scandir(folder):
-                if not segment.stat().st_size:
-                    os.unlink(segment)
-            os.rmdir(folder)
+    def _folder(self, topic: str, partition: int) -> str:
+        return os.path.join(self._path, f"{topic}-{partition}")
 
     def _open(self, topic: str, partition: int, *, is_clean: bool) -> PartitionLog:
-        folder = os.path.join(self._path, f"{topic}-{partition}")
+        folder = self._folder(topic, partition)
         os.makedirs(folder, exist_ok=True)
         return PartitionLog(folder, self._config["log.file.size"], is_clean=is_clean)
 
@@ -226,27 +240,25 @@ class Topics:
         async with self._changing:
             logs = self.logs.pop(topic, {})
             count = len(logs)
-            error = await trio.to_thread.run_sync(self._delete, topic, logs)
-            if logs:
-                self.logs[topic] = logs
-        if error is not None:
-            raise error
+            try:
+                await trio.to_thread.run_sync(self._delete, topic, logs)
+            finally:
+                if logs:
+                    self.logs[topic] = logs
         return count
 
-    def _delete(self, topic: str, logs: dict[int, PartitionLog]) -> OSError | None:
+    def _delete(self, topic: str, logs: dict[int, PartitionLog]) -> None:
         """Delete logs until that fails, and take them out of the dictionary."""
         for partition, log in sorted(logs.items()):
+            del logs[partition]
             try:
                 remove_files(reversed(log.segments))
                 shutil.rmtree(log.folder)
-            except OSError as error:
-                try:
+            except OSError:
+                # Without a log, the next request to produce tries to open it again.
+                with suppress(OSError, TrionetError):
                     logs[partition] = self._open(topic, partition, is_clean=False)
-                except (OSError, TrionetError):
-                    del logs[partition]  # the next request to produce tries again, and fails
-                return error
-            del logs[partition]
-        return None
+                raise
 
     async def flush(self, log: PartitionLog) -> None:
         """Flush a log.
@@ -312,28 +324,11 @@ class Topics:
             async with self._changing:  # a deleted topic may be there again, with the same files
                 for log in self.logs.get(topic, {}).values():
                     removed = log.remove_old(oldest, size_max)
-                    if removed:
-                        await _remove(log, removed)
-
-
-async def _remove(log: PartitionLog, segments: list[Segment]) -> None:
-    try:
-        await trio.to_thread.run_sync(remove_files, segments)
-    except OSError as error:
-        logger.warning("cannot remove a segment: %s", error)
-    else:
-        logger.info("removed %s of %s", counted(len(segments), "segment"), single_line(log.folder))
-
-
-def _lock(path: str) -> int:
-    """Lock a file for this process, and return its descriptor."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
-    try:
-        lock_descriptor(descriptor)
-    except OSError:
-        os.close(descriptor)
-        raise ConfigError(
-            f"{os.path.dirname(path)} is in use by another broker; stop it, or give this one a"
-            " folder of its own (log.dir)"
-        ) from None
-    return descriptor
+                    if not removed:
+                        continue
+                    name = single_line(log.folder)
+                    try:
+                        await trio.to_thread.run_sync(remove_files, removed)
+                        logger.info("removed %s of %s", counted(len(removed), "segment"), name)
+                    except OSError as error:
+                        logger.warning("cannot remove a segment of %s: %s", name, error)
