@@ -112,7 +112,9 @@ class Terminal:
         self.wait_for_prompt()
         self.type(f"stty -a | tail -n +2 >{told}")
         self.press("Enter")
-        return told.read_text()
+        modes = told.read_text()
+        self.wait_for_prompt()  # what is typed before would be echoed twice
+        return modes
 
     def wait_until(
         self, is_so: Callable[[str], object], what: str, seconds: float = WAIT_SECONDS

@@ -55,7 +55,8 @@ def _mean_ms(row: ApiRow) -> float | None:
 
 
 API_COLUMNS: Final[tuple[Column[ApiRow], ...]] = (
-    Column("name", "API", 16, grow=1),
+    # At 120 columns, as wide as the longest name but a few.
+    Column("name", "API", 21, grow=1),
     Column("rate", "REQ/S", 8, text=units.rate, right=True),
     Column("requests", "TOTAL", 8, text=units.count, right=True, priority=3),
     Column(
