@@ -11,7 +11,12 @@ import pytest
 import trionet
 from support.ports import free_ports
 from trionet.client.network import _open_client
-from trionet.errors import CallTimedOutError, DisconnectedError, MetadataTimeoutError
+from trionet.errors import (
+    AuthenticationError,
+    CallTimedOutError,
+    DisconnectedError,
+    MetadataTimeoutError,
+)
 from trionet.spark import _first_response
 from trionet.spark._loop_host import host
 
@@ -96,6 +101,18 @@ def write(servers: str, **options: str) -> None:
     """Run a task of a sink."""
     texts_of = {"kafka.bootstrap.servers": servers, "topic": "t", **options}
     write_task(SinkOptions.parse(texts_of), iter([texts(["a"])]))
+
+
+def test_rejected_credentials_are_one_error() -> None:
+    with trionet.testing.broker(topics=["t"], sasl="PLAIN") as broker:
+        right = broker.client_config("java")
+        servers, jaas = right.pop("bootstrap.servers"), right.pop("sasl.jaas.config")
+        options = {f"kafka.{key}": value for key, value in right.items()}
+        options["kafka.sasl.jaas.config"] = jaas.replace('password="', 'password="wrong')
+        with pytest.raises(AuthenticationError):
+            reading.table(servers, subscribe="t", **options)
+        with pytest.raises(AuthenticationError):
+            write(servers, **options)
 
 
 def test_a_limit_of_the_user_is_a_wish_to_wait(nothing: str) -> None:

@@ -14,13 +14,15 @@ from trionet.errors import ConfigError
 
 from .arguments._parser import add_all, argument, flag, group, option
 from .clients._connection import (
+    CLIENT_ID,
+    DEFAULT,
     DEFAULT_SERVERS,
     SERVERS,
     add_connection_arguments,
-    client_settings,
     first_line_of,
     logging_to_stderr,
     release_log,
+    resolve_settings,
 )
 
 if TYPE_CHECKING:
@@ -182,7 +184,10 @@ def open_source(arguments: Namespace) -> AbstractAsyncContextManager[Source]:
 
     if arguments.server is not None:
         arguments.brokers = arguments.server
-    settings = dict(client_settings(arguments))
+    resolved = resolve_settings(arguments)
+    if resolved[CLIENT_ID].origin == DEFAULT:
+        del resolved[CLIENT_ID]  # each of the dashboard's clients has its own
+    settings = {each.key: each.value for each in resolved.values()}
     servers = settings.pop(SERVERS)
     return open_remote(
         servers,

@@ -6,12 +6,13 @@ each: they are handed out as one frame, :class:`Produced`. A client sees no diff
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from struct import Struct
 from typing import Final
 
 from ..errors import InvalidReceiveError
-from ..net.wire._framing import SIZE_BYTES, LargeFrameDecoder, fill_with, invalid_size
+from ..net.wire._framing import SIZE_BYTES, Frame, FrameDecoder, fill_with, invalid_size
 from ..server._dialect import Dialect
 from ._requests import Produced
 
@@ -25,17 +26,33 @@ _READ_BYTES: Final = 64 * 1024
 _LIMIT: Final = "max.socket.request.bytes"
 
 
-class JafkaDecoder(LargeFrameDecoder):
-    """Splits a stream into frames; see :class:`~trionet.net.Decoder` for the attributes.
+class JafkaDecoder:
+    """Splits a stream into frames; see :class:`~trionet.net.Decoder` for what is not here.
 
     Args:
         frame_bytes_max: the size of the largest frame, in bytes.
     """
 
+    def __init__(self, frame_bytes_max: int) -> None:
+        self.frame_bytes_max: int = frame_bytes_max
+        self.frames: deque[Frame] = deque()
+        self.error: InvalidReceiveError | None = None
+        self._head = b""  # the start of a small frame
+        # Reads nothing but large frames. It is no base class: its own is compiled.
+        self._large = FrameDecoder(frame_bytes_max)
+
+    @property
+    def is_inside_frame(self) -> bool:
+        return bool(self._head) or self._large.is_inside_frame
+
     @property
     def wants_fill(self) -> bool:
         """Also within a small frame: a client that sends many of them has sent more by then."""
-        return self._payload is not None or (self.is_inside_frame and not self.frames)
+        return self._large.wants_fill or (bool(self._head) and not self.frames)
+
+    @property
+    def size(self) -> int:
+        return self._large.size if self._large.wants_fill else _READ_BYTES
 
     def fill(self, read_into: Callable[[memoryview], int]) -> int:
         """Read once, into the large frame in progress if there is one.
@@ -43,8 +60,11 @@ class JafkaDecoder(LargeFrameDecoder):
         Returns:
             What ``read_into`` returned.
         """
-        if self._payload is not None:
-            return super().fill(read_into)
+        if self._large.wants_fill:
+            count = self._large.fill(read_into)
+            self.frames += self._large.frames
+            self._large.frames.clear()
+            return count
         buffer = memoryview(bytearray(_READ_BYTES))
         count = read_into(buffer)
         self.receive_data(bytes(buffer[:count]))
@@ -52,7 +72,7 @@ class JafkaDecoder(LargeFrameDecoder):
 
     def receive_data(self, data: bytes) -> None:
         """Decode the next bytes of the stream; see :class:`~trionet.net.Decoder`."""
-        while data and self._payload is not None:
+        while data and self._large.wants_fill:
             data = fill_with(data, self.fill)
         if self._head:
             data = self._head + data
@@ -74,10 +94,8 @@ class JafkaDecoder(LargeFrameDecoder):
         self._add_produced(data[produced:position])
         self._head = b"" if self.error is not None else data[position:]
         if len(self._head) >= SIZE_BYTES and size > _LARGE_BYTES:
-            self._payload = bytearray(memoryview(self._head)[SIZE_BYTES:])
-            self._size, self._filled = size, len(self._payload)
+            self._large.receive_data(self._head)
             self._head = b""
-        self.is_inside_frame = bool(self._head) or self._payload is not None
 
     def _add_produced(self, data: bytes) -> None:
         if data:

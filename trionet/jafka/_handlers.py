@@ -119,8 +119,8 @@ class Handlers:
             if found is not None and not _is_cached(found):
                 return False
             self._note(request, "FetchRequest")
-            self._errors["FetchRequest", error] += 1
             self._made = request, outgoing(_fetched(error, found, COPIED_BYTES_MAX))
+            self._errors["FetchRequest", error] += 1
         except (WireFormatError, ValueError, OSError):
             return False  # the handler fails in the same way, and closes the connection
         return True
@@ -182,7 +182,7 @@ class Handlers:
                     await trio.lowlevel.checkpoint()
         except (WireFormatError, ValueError, OSError) as error:
             failure = error
-            if count:
+            if count and not isinstance(error, OSError):
                 failure.args = (f"part {number} of {count}: {error}",)
         number = 0
         for (topic, partition), left in sets.items():

@@ -62,7 +62,8 @@ class Segment:
         self.path: str = os.path.join(folder, f"{start:020}{SUFFIX}")
         self.start: int = start
         self._is_torn: bool = False
-        self.has_new_name: bool = not os.path.exists(self.path)
+        # A link to a file that is missing is none that this made, to be removed below.
+        self.has_new_name: bool = not os.path.lexists(self.path)
         try:
             self.file: LogFile = open_log_file(self.path, os.O_RDWR | os.O_CREAT)
         except OSError:
@@ -205,9 +206,11 @@ class PartitionLog:
         """
         segment = self.segments[-1]
         count, size = 1, len(sets[0][0])
-        size_max = min(APPENDED_BYTES_MAX, self._file_bytes_max - segment.size)
-        while count < len(sets) and size <= size_max:
-            size += len(sets[count][0])
+        for each, _ in sets[1:]:
+            is_full = size > self._file_bytes_max - segment.size
+            if is_full or size + len(each) > APPENDED_BYTES_MAX:
+                break
+            size += len(each)
             count += 1
         # One write for all: it takes longer than to check a small set.
         segment.append(sets[0][0] if count == 1 else b"".join([each for each, _ in sets[:count]]))

@@ -29,6 +29,9 @@ from ._log import PartitionLog, remove_files
 
 logger = logging.getLogger("trionet.jafka")
 
+#: Where a process may have more descriptors than that: clients can ask for any number of partitions.
+_DESCRIPTORS_MAX: Final = 2**20
+
 #: The file that Jafka writes after it has closed its logs, so that the next start need not check
 #: them. It is removed at the start.
 CLEAN_STOP: Final = ".jafka_cleanshutdown"
@@ -191,7 +194,8 @@ class Topics:
         async with self._changing:
             logs = self.logs.get(topic, {})
             if partition not in logs:
-                count, limit = self.partition_count(topic), descriptor_limit()
+                count = self.partition_count(topic)
+                limit = min(descriptor_limit(), _DESCRIPTORS_MAX)
                 if count >= limit:
                     raise OSError(
                         errno.EMFILE,

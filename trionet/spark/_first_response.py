@@ -22,7 +22,7 @@ from typing import Final, TypeVar, TypeVarTuple
 import trio
 
 from .._util._raising import raise_single_error
-from ..errors import DisconnectedError
+from ..errors import DisconnectedError, TrionetError
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -60,29 +60,43 @@ async def with_first_response(
     """
     if cluster in _responded:
         return await afn(*args)
+    why = ""
+    found: list[T] = []
+
+    async def watch() -> None:
+        nonlocal why
+        why = await _why_unreached(until_connected, problem)
+        if why:
+            nursery.cancel_scope.cancel(reason="no broker accepts requests")
+
     with raise_single_error():
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_fail_early, until_connected, problem, limit)
-            found = await afn(*args)
+            nursery.start_soon(watch)
+            found.append(await afn(*args))
             nursery.cancel_scope.cancel(reason="a broker has responded")
-    _responded.add(cluster)
-    return found
-
-
-async def _fail_early(
-    until_connected: Callable[[], Awaitable[None]], problem: Callable[[], str], limit: str
-) -> None:
-    try:
-        with trio.move_on_after(REACH_SECONDS):
-            await until_connected()
-            return
-        why = problem() or "no bootstrap broker has responded"
-        why += f"; gave up after {REACH_SECONDS:g} s"
-    except DisconnectedError as error:
-        why = str(error)
+    if found:
+        _responded.add(cluster)
+        return found[0]
     # Its hint is about a client's setting, and the user of this one has options.
     why = why.replace("set security.protocol=", "set kafka.security.protocol=")
     raise DisconnectedError(
         f"{why}: start the broker, or correct the options that say where it is"
         f" (kafka.bootstrap.servers) and how to connect; {limit} sets how long to wait"
     )
+
+
+async def _why_unreached(
+    until_connected: Callable[[], Awaitable[None]], problem: Callable[[], str]
+) -> str:
+    """Return why no broker accepts requests; empty if one does, or the caller learns it itself."""
+    try:
+        with trio.move_on_after(REACH_SECONDS):
+            await until_connected()
+            return ""
+    except DisconnectedError as error:
+        return str(error)
+    except TrionetError:
+        # Such as rejected credentials: the requests fail in the same way.
+        return ""
+    why = problem() or "no bootstrap broker has responded"
+    return f"{why}; gave up after {REACH_SECONDS:g} s"

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 import pytest
@@ -371,13 +371,36 @@ async def test_a_function_without_async_is_refused_before_there_is_a_record(hand
         await process_records("127.0.0.1:1", "t", handler, SETTINGS, concurrency=4)
 
 
+def in_thread(blocking: Callable[[ConsumerRecord], object]) -> Handler:
+    """Make an async function of one that blocks, as a decorator does."""
+
+    @wraps(blocking)
+    async def wrapped(record: ConsumerRecord) -> None:
+        await trio.to_thread.run_sync(blocking, record)
+
+    return wrapped
+
+
+def timed(handler: Handler) -> Handler:
+    """Wrap an async function by one that is none."""
+
+    @wraps(handler)
+    def wrapped(record: ConsumerRecord) -> Awaitable[object]:
+        return handler(record)
+
+    return wrapped
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [lambda record: nothing(record), in_thread(bill), timed(nothing)],  # noqa: PLW0108
+)
 async def test_a_function_may_return_what_an_async_one_returns(
-    broker: Broker, controls: BrokerControl
+    broker: Broker, controls: BrokerControl, handler: Handler
 ) -> None:
     await seed(controls, 1)
     async with trio.open_nursery() as nursery:
         run = partial(process_records, concurrency=4)
-        handler = lambda record: nothing(record)  # noqa: E731, PLW0108 -- as in a call
         nursery.start_soon(run, broker.bootstrap_servers, "t", handler, SETTINGS)
         await controls.wait_for_offset("g", "t", 1)
         nursery.cancel_scope.cancel()

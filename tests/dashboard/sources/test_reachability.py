@@ -23,6 +23,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(autouse=True)
 def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_source, "CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(cluster_source, "REFUSED_SECONDS", 0.05)
 
 
 @asynccontextmanager
@@ -49,7 +50,7 @@ def said(model: Model) -> str:
 async def test_where_nothing_listens_the_address_is_said_as_it_was_given() -> None:
     [port] = free_ports(1)
     async with looking_for(f"localhost:{port}") as watched:
-        model = await watched.until(lambda model: model.unreachable)
+        model = await watched.until(lambda model: model.is_refused)
 
     assert f"nothing listens at localhost:{port} (connection refused)" == said(model)
 
@@ -75,7 +76,7 @@ async def test_one_that_responds_is_enough_and_what_is_back_is_noticed() -> None
 
 async def test_a_name_without_an_address_is_told_from_a_closed_port() -> None:
     async with looking_for("nowhere.invalid:9092") as watched:
-        model = await watched.until(lambda model: model.unreachable)
+        model = await watched.until(lambda model: model.is_refused)
 
     assert "nowhere.invalid:9092: name does not resolve" in said(model)
 
@@ -84,7 +85,7 @@ async def test_a_server_that_is_silent_may_still_respond() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         async with looking_for(address) as watched:
-            model = await watched.until(lambda model: model.unreachable)
+            model = await watched.until(lambda model: model.is_refused)
 
     assert f"{address}: no response to ApiVersions within 2 s" in str(model.unreachable)
     assert not model.is_refused
@@ -98,7 +99,7 @@ async def test_a_broker_that_ends_is_missed_and_what_follows_is_not_shown_beside
             watched.model.set_alarm("topics", "topics could not be read", 0.0)
             assert ["topics could not be read"] == watched.model.problems
             await trio.to_thread.run_sync(running.close)
-            model = await watched.until(lambda model: model.unreachable)
+            model = await watched.until(lambda model: model.is_refused)
 
     [problem] = model.problems
     assert servers in problem

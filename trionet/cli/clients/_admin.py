@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from argparse import Namespace
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -89,20 +88,25 @@ async def _work(resolved: dict[str, Setting], work: Work) -> int:
     servers = settings.pop(SERVERS, None)
     with raise_single_error():
         async with open_admin(servers, settings) as admin:
-            await _reach(admin, servers or settings[CONTROLLERS], limit)
+            await _reach(admin, servers, settings, limit)
             return await work(admin)
 
 
-async def _reach(admin: Admin, servers: str, limit: Setting | None) -> None:
+async def _reach(
+    admin: Admin, servers: str | None, settings: Mapping[str, str], limit: Setting | None
+) -> None:
     """Wait for a first response, at most :data:`REACH_SECONDS` if no limit was given."""
     import trio
 
     # A limit from a file may be for all programs that use it, and is no wish to wait.
     waits = limit is not None and limit.origin == "-X"
-    with trio.move_on_after(REACH_SECONDS if limit is None else math.inf) as late:
-        await connect(admin, option=_PATIENCE, waits=waits)
+    seconds = REACH_SECONDS if limit is None else float(limit.value) / 1000
+    address = "-b" if servers else f"-X {CONTROLLERS}"
+    with trio.move_on_after(seconds) as late:
+        await connect(admin, address=address, option=_PATIENCE, waits=waits)
     if late.cancelled_caught:
-        raise timeout_error(servers, REACH_SECONDS, admin, option=_PATIENCE)
+        where = servers or settings[CONTROLLERS]
+        raise timeout_error(where, seconds, admin, option=_PATIENCE)
 
 
 async def selected_names(arguments: Namespace, admin: Admin) -> list[str]:

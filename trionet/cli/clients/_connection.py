@@ -189,8 +189,9 @@ def logging_to_stderr(arguments: Namespace, *, holds: bool = False) -> Iterator[
 
     Args:
         arguments: the parsed arguments.
-        holds: whether to hold messages back until :func:`release_log` is called or the block ends.
-            A command that cannot connect ends with an error that says all of them.
+        holds: whether to hold back that brokers cannot be reached, until :func:`release_log` is
+            called or the block ends: a command that cannot connect ends with an error that says the
+            same. Below the level WARNING nothing is held back.
     """
     seen: set[str] = set()
 
@@ -204,7 +205,7 @@ def logging_to_stderr(arguments: Namespace, *, holds: bool = False) -> Iterator[
 
     log = logging.getLogger("trionet")
     handler = _Handler(sys.stderr)
-    handler.held = [] if holds else None
+    handler.held = [] if holds and arguments.log_level.upper() in _TERSE else None
     handler.setFormatter(_OneLine(f"{arguments.prog}: %(message)s"))
     handler.addFilter(is_new)
     level = log.level
@@ -218,20 +219,24 @@ def logging_to_stderr(arguments: Namespace, *, holds: bool = False) -> Iterator[
         log.removeHandler(handler)
 
 
+#: Levels at which a user does not want to follow the attempts to connect.
+_TERSE: Final = ("WARNING", "ERROR", "CRITICAL")
+
+
 class _Handler(logging.StreamHandler[TextIO]):
     """Writes messages to standard error, or holds them back.
 
     Attributes:
-        held: the messages held back; None to write them.
+        held: the messages about brokers that cannot be reached; None to write them.
     """
 
     held: list[logging.LogRecord] | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        if self.held is None:
-            super().emit(record)
-        else:
+        if self.held is not None and hasattr(record, "unreached"):
             self.held.append(record)
+        else:
+            super().emit(record)
 
     def write_held(self, *, discard: bool = False) -> None:
         """Write or discard what was held back, and hold nothing back from now on."""

@@ -36,11 +36,14 @@ class Client(Protocol):
     async def until_connected(self) -> None: ...
 
 
-async def connect(client: Client, *, option: str = "", waits: bool = False) -> None:
+async def connect(
+    client: Client, *, address: str = "-b", option: str = "", waits: bool = False
+) -> None:
     """Wait until a broker accepts requests, and then release the log.
 
     Args:
         client: the client of the command.
+        address: the option that sets the address.
         option: the option that makes the command wait for a broker; empty if it has none.
         waits: whether that option was given; this call then waits for nothing.
 
@@ -63,7 +66,7 @@ async def connect(client: Client, *, option: str = "", waits: bool = False) -> N
     except DisconnectedError as error:
         release_log(discard=True)  # it says the same
         has_responded = client.statistics()["response-total"] > 0
-        advice = [] if has_responded else ["-b sets the address"]
+        advice = [] if has_responded else [f"{address} sets the address"]
         if option:
             advice.append(f"{option} waits longer")
         options = f" ({', '.join(advice)})" if advice else ""

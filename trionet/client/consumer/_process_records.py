@@ -11,7 +11,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import partial
-from typing import Final, Unpack
+from typing import Any, Final, Unpack
 
 import attrs
 import trio
@@ -126,7 +126,7 @@ async def process_records(
         await processing.run(consumer)
 
 
-def _check_handler(handler: object) -> None:
+def _check_handler(handler: Any) -> None:
     """Check what can be known about a handler before there is a record.
 
     A lambda, or an object of another kind, may return what an async function returns.
@@ -137,9 +137,11 @@ def _check_handler(handler: object) -> None:
     function = handler.func if isinstance(handler, partial) else handler
     if not callable(function):
         raise _not_async(handler)
-    function = inspect.unwrap(function)
     is_def = inspect.isfunction(function) or inspect.ismethod(function)
-    if is_def and function.__name__ != "<lambda>" and not inspect.iscoroutinefunction(function):
+    # A decorator may wrap an async function, or make one of a function that blocks.
+    layers = (function, inspect.unwrap(function))
+    is_async = any(inspect.iscoroutinefunction(each) for each in layers)
+    if is_def and function.__name__ != "<lambda>" and not is_async:
         raise _not_async(handler)
 
 

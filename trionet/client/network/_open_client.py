@@ -254,8 +254,11 @@ async def until_connected(client: KafkaClient) -> None:
         await until_broker_ready(client)
         return
     if why := client.connection_refusal():
+        trouble = client.connection_error()
+        if trouble is not None and isinstance(trouble.__cause__, AuthenticationError):
+            raise again(trouble.__cause__)
         error = DisconnectedError(f"{why}; gave up after {REFUSED_SECONDS:g} s")
-        raise error from client.connection_error()
+        raise error from trouble
     await until_broker_ready(client)
 
 

@@ -251,7 +251,8 @@ class Reachability:
         hint = ""
         if node.broker_id is not None and not self._is_known_at(node.address):
             hint = f"; broker {node.broker_id} advertises that address (advertised.listeners)"
-        logger.log(level, "%s%s", error, hint)
+        # A command may say the same by itself, and then recognises the record by this attribute.
+        logger.log(level, "%s%s", error, hint, extra={"unreached": node.address})
         return error
 
     def silent(self, node: Node, cause: str) -> DisconnectedError:

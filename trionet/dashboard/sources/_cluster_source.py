@@ -12,6 +12,7 @@ import trio
 
 from ...client.admin._calls import Calls, admin_settings, open_calls
 from ...client.admin._cluster import ClusterCalls
+from ...client.network._open_client import REFUSED_SECONDS
 from ...errors import TrionetError, UnsupportedVersionError
 from ...net._network import SYSTEM, Network
 from ..model._about import CLIENT_ID
@@ -115,8 +116,11 @@ class ClusterSource:
             if self._is_silent(model):
                 refusal = client.connection_refusal()
                 why = refusal or client.connection_problem()
-            if (why or None, bool(refusal)) != (model.unreachable, model.is_refused):
-                model.unreachable, model.is_refused = why or None, bool(refusal)
+            # A broker that is started beside the dashboard has as long as with commands.
+            seconds = trio.current_time() - (model.responded_at or began)
+            is_refused = bool(refusal) and seconds >= REFUSED_SECONDS
+            if (why or None, is_refused) != (model.unreachable, model.is_refused):
+                model.unreachable, model.is_refused = why or None, is_refused
                 alarm = f"{why}; trying again every second" if why else None
                 model.set_alarm(REACHABILITY, alarm, model.responded_at or began)
                 model.changed()

@@ -142,7 +142,11 @@ def _number(name: str, time: str) -> str:
         raise ValueError(f"{name} takes a time, such as {name} 100ms")
     unit = _TIMED[name]
     number = float(found[1]) * _UNITS.get(found[2], unit) / unit
-    return f"{number:.0f}" if unit < 1 else f"{number:g}"
+    if unit == 1:
+        return f"{number:g}"
+    if abs(number - round(number)) > 1e-6:
+        raise ValueError(f"{name} takes whole milliseconds")
+    return str(round(number))
 
 
 def _error(text: str) -> str | None:
