@@ -1,8 +1,8 @@
 """The dashboard in a terminal, beside a broker, as a user has both.
 
-``python3 tests`` runs what shows that the terminal is given back, that every view is there, and that
-keys and the mouse choose; ``python3 tests terminal`` runs the others, and those in ``terminal``,
-which look at each view.
+``python3 tests`` runs what shows that the terminal is given back, that every view is there, and
+that keys and the mouse choose; ``python3 tests terminal`` runs the others, and those in
+``terminal``, which look at each view.
 """
 
 from __future__ import annotations
