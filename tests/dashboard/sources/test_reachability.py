@@ -85,7 +85,7 @@ async def test_a_server_that_is_silent_may_still_respond() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         async with looking_for(address) as watched:
-            model = await watched.until(lambda model: model.is_refused)
+            model = await watched.until(lambda model: model.unreachable)
 
     assert f"{address}: no response to ApiVersions within 2 s" in str(model.unreachable)
     assert not model.is_refused
