@@ -29,7 +29,7 @@ from ._log import PartitionLog, remove_files
 
 logger = logging.getLogger("trionet.jafka")
 
-#: Where a process may have more descriptors than that: clients can ask for any number of partitions.
+#: Where a process may have more descriptors: clients can ask for any number of partitions.
 _DESCRIPTORS_MAX: Final = 2**20
 
 #: The file that Jafka writes after it has closed its logs, so that the next start need not check

@@ -89,6 +89,7 @@ async def _why_unreached(
     until_connected: Callable[[], Awaitable[None]], problem: Callable[[], str]
 ) -> str:
     """Return why no broker accepts requests; empty if one does, or the caller learns it itself."""
+    await trio.lowlevel.checkpoint()
     try:
         with trio.move_on_after(REACH_SECONDS):
             await until_connected()
