@@ -156,7 +156,7 @@ class ArrowQueries:
         self._filters = filters
         self._bins = bins
 
-    def summed(self, rule: Sums, top: int | None = None) -> Sequence[Row]:
+    def summed(self, rule: Sums, top: int | None = None) -> list[dict[str, Any]]:
         found = self._rows(rule.table, rule.scope, rule.columns)
         if found is None:
             return []
@@ -202,7 +202,7 @@ class ArrowQueries:
         return summed.rename_columns({"requests_sum": "requests"})
 
     def talkers(self, top: int, whole: Traffic) -> Sequence[Row]:
-        def largest_share(row: Row) -> float:
+        def largest_share(row: Row) -> Any:
             return max(
                 sum(row[name] for name in columns) / total for columns, total in shares(whole)
             )
