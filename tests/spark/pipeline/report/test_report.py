@@ -100,15 +100,17 @@ def results(draw: st.DrawFn) -> dict[str, list[Any]]:
     def at() -> Any:
         return minute(draw(st.integers(0, 14)))
 
-    def client() -> dict[str, Any]:
-        clients, listeners = st.sampled_from(["shop", HOSTILE, ""]), ["PLAINTEXT", "INTERNAL"]
-        return {"client_id": draw(clients), "listener": draw(st.sampled_from(listeners))}
-
     def requested() -> Any:
-        times = draw(st.lists(st.integers(0, 10**7), min_size=1, max_size=5))
-        counts: dict[str, Any] = {name: draw(st.integers(0, 3)) for name in ("errors", "throttled")}
-        api = draw(st.sampled_from([(0, "Produce"), (1, "Fetch")]))
-        return requests(at(), times, api=api, weight=draw(st.integers(1, 3)), **client(), **counts)
+        return requests(
+            at(),
+            draw(st.lists(st.integers(0, 10**7), min_size=1, max_size=5)),
+            api=draw(st.sampled_from([(0, "Produce"), (1, "Fetch")])),
+            client_id=draw(st.sampled_from(["shop", HOSTILE, ""])),
+            listener=draw(st.sampled_from(["PLAINTEXT", "INTERNAL"])),
+            weight=draw(st.integers(1, 3)),
+            errors=draw(st.integers(0, 3)),
+            throttled=draw(st.integers(0, 3)),
+        )
 
     def failed() -> Any:
         code = draw(st.sampled_from([(0, "NONE"), (6, "NOT_LEADER_OR_FOLLOWER")]))
