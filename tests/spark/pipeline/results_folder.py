@@ -25,6 +25,8 @@ _TYPES = {
     "rank": pa.int32(),
     "minutes": pa.int32(),
     "phase": pa.string(),
+    "api": pa.string(),
+    "client_id": pa.string(),
     "listener": pa.string(),
     "reason": pa.string(),
     "alert": pa.string(),

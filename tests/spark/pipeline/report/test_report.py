@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from spark.pipeline.report.samples import HOSTILE, minute, report_of, sample
@@ -149,7 +149,12 @@ ANYBODY = st.sampled_from(CLIENTS)
 
 
 @pytest.mark.spark
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(  # An example takes seconds, and a smaller one is not worth minutes.
+    max_examples=6,
+    deadline=None,
+    phases=set(Phase) - {Phase.shrink},
+    suppress_health_check=list(HealthCheck),
+)
 @given(
     tables=results(),
     filters=st.sampled_from(
