@@ -18,6 +18,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from itertools import islice
 from operator import attrgetter
 from typing import Final
 
@@ -206,7 +207,7 @@ class PartitionLog:
         """
         segment = self.segments[-1]
         count, size = 1, len(sets[0][0])
-        for each, _ in sets[1:]:
+        for each, _ in islice(sets, 1, None):
             is_full = size > self._file_bytes_max - segment.size
             if is_full or size + len(each) > APPENDED_BYTES_MAX:
                 break

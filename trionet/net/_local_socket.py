@@ -8,8 +8,8 @@ folder, named by the address, so that a client that knows the address finds it. 
 folder is the user's own with mode 0700, the socket has mode 0600, and both sides check the user at
 the other end, so that nothing depends on who may write to the folder's parent. A socket is bound
 under another name, and renamed once it listens: a client finds one that works or none. The rename
-replaces what is there, since who has bound the TCP address owns its name: the file is that of a
-killed server, or of one that has closed its port and still sends its last responses.
+replaces what is there, since the process that has bound the TCP address owns its name: the file is
+that of a killed server, or of one that has closed its port and still sends its last responses.
 
 Rejected: a file with the address and token of a TCP port (a port more, and a secret on disk), and
 Linux's abstract sockets (any user can take the name).

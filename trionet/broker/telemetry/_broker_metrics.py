@@ -28,6 +28,7 @@ from ...protocol._config_types import Password
 from ...server._request_channel import Request
 from ...server._socket_server import SocketServer
 from ...server.metrics._server_metrics import (
+    CLOSED_BY_OPERATOR,
     server_collectors,
     server_orders,
     server_sections,
@@ -277,7 +278,7 @@ class BrokerMetrics:
         Returns:
             Whether the connection existed.
         """
-        return self._server.close_connection(id, "closed by an operator")
+        return self._server.close_connection(id, CLOSED_BY_OPERATOR)
 
     def _collect(self, now: float) -> Iterator[Family]:
         state = self._state

@@ -158,7 +158,12 @@ def _error(text: str) -> str | None:
 
 
 def _preview(text: str) -> str:
-    return _USAGE if not text.strip() else _error(text) or str(FaultOrder.parsed(text))
+    if not text.strip():
+        return _USAGE
+    try:
+        return str(FaultOrder.parsed(text))
+    except ValueError as error:
+        return str(error)
 
 
 async def _inject(source: Source, _row: object, answers: Sequence[str]) -> str:

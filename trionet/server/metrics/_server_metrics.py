@@ -408,6 +408,8 @@ def _add(counts: Counter[Labels], found: Counter[tuple[str, str]], labels: Label
 
 # The interval of snapshots without requests, which is that of Yammer's meters.
 TICK_SECONDS: Final = 5.0
+#: Why a connection is closed that a user of a dashboard has selected.
+CLOSED_BY_OPERATOR: Final = "closed by an operator"
 _TOTALS = ("requests", "responses", "bytes_received", "bytes_sent", "connections_created")
 
 
@@ -516,7 +518,7 @@ def server_orders(server: SocketServer) -> dict[str, Callable[[Mapping[str, str]
         if id is None:
             why = "id is missing; pass a connection id from /snapshot"
             raise Refused(HTTPStatus.BAD_REQUEST, why)
-        if not server.close_connection(id, "closed by an operator"):
+        if not server.close_connection(id, CLOSED_BY_OPERATOR):
             raise Refused(HTTPStatus.NOT_FOUND, f"no connection {id}; it may already have closed")
         return {"closed": id}
 

@@ -206,8 +206,7 @@ class ArrowQueries:
             of = (sum(row[name] for name in columns) / total for columns, total in shares(whole))
             return float(max(of))
 
-        rows = _ordered(self.summed(TALKERS), CLIENT)
-        return sorted(rows, key=largest_share, reverse=True)[:top]
+        return sorted(self.summed(TALKERS), key=largest_share, reverse=True)[:top]
 
     def anomalies(self) -> tuple[Sequence[Row], int]:
         found = self._rows("anomalies", SCOPE, (*KEYS, *ANOMALY_COLUMNS))
@@ -250,9 +249,8 @@ def _values(table: Any, column: str, values: Sequence[object]) -> Any:
     return pa.array(values, table.schema.field(column).type)
 
 
-def _ordered(rows: Sequence[Row], order: Sequence[str]) -> list[Row]:
-    """Return rows sorted as :attr:`.Sums.order` says."""
-    rows = list(rows)
+def _ordered(rows: list[Row], order: Sequence[str]) -> list[Row]:
+    """Sort rows as :attr:`.Sums.order` says."""
     for name in reversed(order):
         column = name.removeprefix("-")
         rows.sort(key=lambda row: (row[column] is not None, row[column]), reverse=name != column)

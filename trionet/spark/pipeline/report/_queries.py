@@ -91,7 +91,7 @@ TRAFFIC: Final = Sums(
     weighted={f"{phase}_us": (f"{phase}_mean_us", "requests") for phase in PHASES},
     maxima={"max_us": "total_max_us"},
 )
-#: By clients, of which :func:`shares` decides which are the top ones.
+#: By clients, of which :func:`shares` decides which are the top ones; the order is that of equals.
 TALKERS: Final = Sums(
     table="requests",
     scope=SCOPE,
@@ -99,6 +99,7 @@ TALKERS: Final = Sums(
     sums=COUNTS,
     weighted={"total_us": ("total_mean_us", "requests")},
     maxima={"max_us": "total_max_us"},
+    order=CLIENT,
 )
 #: An error is a response with an error code, or none because the connection has ended.
 ERRORS: Final = Sums(

@@ -196,7 +196,7 @@ class SparkQueries:
         if found is None:
             return []
         each = [reduce(add, map(f.col, columns)) / f.lit(total) for columns, total in shares(whole)]
-        order: list[Column | str] = [f.greatest(*each).desc(), *CLIENT]
+        order: list[Column | str] = [f.greatest(*each).desc(), *TALKERS.order]
         return _collected(found.orderBy(*order).limit(top))
 
     def anomalies(self) -> tuple[Sequence[Row], int]:
