@@ -246,11 +246,11 @@ def test_a_small_local_folder_needs_no_java(
     assert [33] == [each["bad"] for each in document["objectives"]]
 
 
-def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str | Path, subcommand: str = "report") -> subprocess.CompletedProcess[str]:
     if not has_java():
         pytest.skip(NO_JAVA)
     return subprocess.run(
-        [sys.executable, "-m", "trionet", "pipeline", "report", *arguments],
+        [sys.executable, "-m", "trionet", "pipeline", subcommand, *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -305,3 +305,17 @@ def test_that_spark_does_not_start_is_one_line(folder: Path) -> None:
     [line] = [each for each in done.stderr.splitlines() if each.startswith("trionet ")]
     assert "trionet pipeline: Spark: [JAVA_GATEWAY_EXITED]" in line
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_that_nothing_listens_is_one_line_before_spark_starts(tmp_path: Path) -> None:
+    where = ["--bootstrap-server", "127.0.0.1:1", "--folder", tmp_path]
+
+    done = run(*where, "--topic", "requests", subcommand="run")
+
+    assert (1, "") == (done.returncode, done.stdout)
+    assert (
+        "trionet pipeline: nothing listens at 127.0.0.1:1 (connection refused); gave up after 2 s"
+        " (--bootstrap-server sets the address)\n"
+    ) == done.stderr

@@ -115,6 +115,21 @@ def test_rejected_credentials_are_one_error() -> None:
             write(servers, **options)
 
 
+def test_the_hint_of_failed_authentication_names_the_option() -> None:
+    with trionet.testing.broker(topics=["t"]) as broker:
+        options = {
+            "kafka.security.protocol": "SASL_PLAINTEXT",
+            "kafka.sasl.mechanism": "PLAIN",
+            "kafka.sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule"
+            ' required username="alice" password="secret";',
+        }
+        hint = r"set kafka\.security\.protocol=PLAINTEXT"
+        with pytest.raises(AuthenticationError, match=hint):
+            reading.table(broker.bootstrap_servers, subscribe="t", **options)
+        with pytest.raises(AuthenticationError, match=hint):
+            write(broker.bootstrap_servers, **options)
+
+
 def test_a_limit_of_the_user_is_a_wish_to_wait(nothing: str) -> None:
     once = {"kafka_default_api_timeout_ms": 600, "fetchOffset_numRetries": 1}
     with pytest.raises(CallTimedOutError, match=r"\(0\.6 s\): .*connection refused"):

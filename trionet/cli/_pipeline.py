@@ -6,7 +6,6 @@ PySpark, NumPy and Arrow are imported only when a subcommand runs.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 import shutil
@@ -23,9 +22,10 @@ from typing import TYPE_CHECKING, Any, Final
 from trionet._util._text import counted, printable
 from trionet.errors import ConfigError
 
-from .arguments._parser import Subcommands, flag, option, repeatable
+from .arguments._parser import Subcommands, flag, log_level, option, repeatable
 from .arguments._values import allow_times, api_key, api_name, key_value
-from .clients._connection import CLIENT_ID, DEFAULT_SERVERS, client_id
+from .clients._connection import CLIENT_ID, DEFAULT_SERVERS, client_id, logging_to_stderr
+from .clients._first_response import connect
 from .terminal._output import stdout
 
 if TYPE_CHECKING:
@@ -158,6 +158,7 @@ _MASTER: Final = option(
         "(spark.executor.memory=4g); may be repeated",
     ),
     flag("--json", "report progress as JSON lines on standard output"),
+    log_level("warning"),
     description="Read a request log and write, for each minute, rates, bytes and percentiles by "
     "API, client and listener, top talkers, errors, closed connections, quotas and anomalies, to a "
     "topic and as Parquet to a folder. A minute is written once, when the watermark has passed "
@@ -187,10 +188,14 @@ def _run_job(arguments: Namespace) -> int:
         client={CLIENT_ID: client_id("trionet pipeline"), **client},
         spark=spark,
     )
-    logging.basicConfig(stream=sys.stderr, level="WARNING", format="trionet pipeline: %(message)s")
     # PySpark warns at each query about pandas, which is not used here.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-    run_job(settings, partial(print_event, as_json=arguments.json))
+    with logging_to_stderr(arguments, holds=True):
+        run_job(
+            settings,
+            partial(print_event, as_json=arguments.json),
+            partial(connect, address="--bootstrap-server"),
+        )
     return 0
 
 

@@ -22,7 +22,7 @@ from typing import Final, TypeVar, TypeVarTuple
 import trio
 
 from .._util._raising import raise_single_error
-from ..errors import DisconnectedError, TrionetError
+from ..errors import AuthenticationError, DisconnectedError, TrionetError
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -54,7 +54,8 @@ async def with_first_response(
 
     Raises:
         DisconnectedError: no broker accepts requests.
-        Exception: any error raised by the function.
+        AuthenticationError: a broker rejected the credentials, or TLS failed.
+        Exception: any other error raised by the function.
 
     Cancellation: as of the function.
     """
@@ -72,17 +73,23 @@ async def with_first_response(
     with raise_single_error():
         async with trio.open_nursery() as nursery:
             nursery.start_soon(watch)
-            found.append(await afn(*args))
+            try:
+                found.append(await afn(*args))
+            except AuthenticationError as error:
+                raise AuthenticationError(_with_options(str(error))) from error
             nursery.cancel_scope.cancel(reason="a broker has responded")
     if found:
         _responded.add(cluster)
         return found[0]
-    # Its hint is about a client's setting, and the user of this one has options.
-    why = why.replace("set security.protocol=", "set kafka.security.protocol=")
     raise DisconnectedError(
-        f"{why}: start the broker, or correct the options that say where it is"
+        f"{_with_options(why)}: start the broker, or correct the options that say where it is"
         f" (kafka.bootstrap.servers) and how to connect; {limit} sets how long to wait"
     )
+
+
+def _with_options(text: str) -> str:
+    """Name the option where a hint of the client names its setting."""
+    return text.replace("set security.protocol=", "set kafka.security.protocol=")
 
 
 async def _why_unreached(

@@ -125,12 +125,12 @@ def option(usage: str, help: str, **options: Any) -> Argument:
     return lambda parser: parser.add_argument(*flags, help=help, **options)
 
 
-def log_level() -> Argument:
-    """Return the option of the commands that run a broker."""
+def log_level(default: str = "info") -> Argument:
+    """Return the option of the commands that log to standard error."""
     return option(
         "--log-level",
-        "lowest level that is logged (default: info)",
-        default="info",
+        f"lowest level that is logged on standard error (default: {default})",
+        default=default,
         choices=["debug", "info", "warning", "error"],
     )
 

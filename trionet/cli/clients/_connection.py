@@ -19,7 +19,7 @@ from trionet._util._text import single_line
 from trionet.errors import ConfigError
 
 from ..._util._regular_file import read_regular_file
-from ..arguments._parser import group, option, repeatable
+from ..arguments._parser import group, log_level, option, repeatable
 from ..arguments._values import key_value
 
 if TYPE_CHECKING:
@@ -114,12 +114,7 @@ add_connection_arguments: Final = group(
         f"a client.properties file (default: {FILE_VARIABLE}); environment variables such as "
         "TRIONET_SASL_PASSWORD override it, and -X overrides both",
     ),
-    option(
-        "--log-level",
-        "lowest level the client logs on standard error (default: warning)",
-        default="warning",
-        choices=["debug", "info", "warning", "error"],
-    ),
+    log_level("warning"),
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
@@ -41,6 +41,7 @@ async def prepare_topics(
     settings: JobSettings,
     is_stopped: Callable[[], bool],
     report: Callable[[str], None],
+    connect: Callable[[Admin], Awaitable[None]] = Admin.until_connected,
     *,
     network: Network = SYSTEM,
 ) -> bool:
@@ -50,6 +51,7 @@ async def prepare_topics(
         settings: the settings of the job.
         is_stopped: returns whether to stop waiting.
         report: called once, with a message, if the topic does not exist yet.
+        connect: waits until a broker accepts requests.
         network: the network on which connections are made.
 
     Returns:
@@ -60,7 +62,7 @@ async def prepare_topics(
         TrionetError: the cluster cannot be queried.
     """
     async with open_admin(settings.bootstrap_servers, settings.admin(), network=network) as admin:
-        await admin.until_connected()
+        await connect(admin)
         topics = await admin.list_topics(internal=True)
         if settings.topic not in topics:
             if settings.available_now:
@@ -152,12 +154,17 @@ class JobError(TrionetError):
     """Raised when the streaming query fails."""
 
 
-def run_job(settings: JobSettings, report: Callable[[Event], None]) -> None:
+def run_job(
+    settings: JobSettings,
+    report: Callable[[Event], None],
+    connect: Callable[[Admin], Awaitable[None]] = Admin.until_connected,
+) -> None:
     """Run a job until it is asked to stop or, with ``available_now``, has read all records.
 
     Args:
         settings: the settings of the job.
         report: called with each event, in the calling thread.
+        connect: waits until a broker accepts requests.
 
     Raises:
         ConfigError: the master is invalid, the request log does not exist, or the directory
@@ -169,7 +176,7 @@ def run_job(settings: JobSettings, report: Callable[[Event], None]) -> None:
     check_master(settings.master)
     stop = Stop()
     stop.listen()
-    if not trio.run(prepare_topics, settings, lambda: stop.is_requested, report):
+    if not trio.run(prepare_topics, settings, lambda: stop.is_requested, report, connect):
         report(JobDone(Intake(), 0, 0, is_stopped=True))
         return
     with open_session("trionet pipeline", settings.master, {**_SPARK, **settings.spark}) as spark:
