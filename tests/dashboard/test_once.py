@@ -49,7 +49,7 @@ async def test_a_look_at_a_table_has_all_its_rows() -> None:
             await render_once(source, OnceOptions("connections", "json", filter="billing"))
         )
 
-    assert text.startswith("PEER ")
+    assert text.startswith(" PEER ")
     assert " billing " in text
     assert ["billing"] == [row["client_id"] for row in rows]
 

@@ -194,7 +194,7 @@ def test_the_mouse_chooses(screen: Terminal, broker: list[str]) -> None:
     assert screen.reports_mouse()
     screen.click(screen.screen()[1].index("3 apis"), 1)
     wait_for_title(screen, "APIs")
-    row = next(n for n, line in enumerate(screen.screen()) if line.startswith("API "))
+    row = next(n for n, line in enumerate(screen.screen()) if line.startswith(" API "))
     screen.click(2, row)
     screen.wait_for("by name ▲")
     screen.click(screen.screen()[-2].index("? help"), 39)

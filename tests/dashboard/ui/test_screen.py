@@ -198,12 +198,12 @@ def header(model: Model, now: float) -> str:
 
 def test_what_is_not_known_any_more_is_a_line_without_a_number() -> None:
     model = busy_model()
-    before = lines_of(shown(ui(), model), "requests  ")
+    before = lines_of(shown(ui(), model), " requests  ")
     model.mark_network_failed("refused")
     text = shown(ui(), model)
 
     assert before[0].split()[-1].endswith("/s")
-    assert "-" == lines_of(text, "requests  ")[0].split()[-1]
+    assert "-" == lines_of(text, " requests  ")[0].split()[-1]
     assert "loop idle" in text
     assert not re.search(r"\d/s| \d+ %", text)
     assert " up " not in text.split("\n")[0]
@@ -241,7 +241,7 @@ def test_an_alarm_that_is_cut_says_so_and_the_help_has_all_of_it() -> None:
 
     assert lines[3].startswith(" ! nobody was there;")
     assert lines[4].rstrip().endswith("…")
-    assert lines[5].startswith("PEER")
+    assert lines[5].startswith(" PEER")
     text = " ".join(shown(ui("?"), model, (80, 24)).split())
     assert LONG in text
 

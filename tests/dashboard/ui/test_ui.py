@@ -378,7 +378,7 @@ def test_the_help_is_read_and_left(player: Player) -> None:
 
 def test_the_mouse_chooses_opens_sorts_and_switches(player: Player) -> None:
     rows = player.screen.split("\n")
-    banana = next(number for number, line in enumerate(rows) if line.startswith("banana"))
+    banana = next(number for number, line in enumerate(rows) if line.startswith(" banana"))
 
     player.send(Mouse("press", 3, banana))
     assert "banana" == player.selected

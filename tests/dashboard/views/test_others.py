@@ -233,6 +233,6 @@ def test_tasks_are_drawn_as_a_tree_with_their_shares() -> None:
     shown = Shown(model, "trio")
 
     names = [line[:20].rstrip() for line in shown.text.splitlines() if "Loop.run" in line]
-    assert ["root", "├ main", "│ ├ first", "│ └ last", "└ next"] == names
+    assert [" root", " ├ main", " │ ├ first", " │ └ last", " └ next"] == names
     assert ["50", "%"] == shown.line("main")[2:4]
     assert "sleep" in shown.line("first")

@@ -51,7 +51,7 @@ def test_dashboards_are_not_among_the_busiest_channels_but_summed_up() -> None:
 
     [begin] = [n for n, line in enumerate(lines) if "Busiest channels" in line]
     assert ["app"] * 5 == [line.split()[1] for line in lines[begin + 2 : begin + 7]]
-    assert "2 channels of dashboards: 150 req/s" == lines[begin + 7].rstrip()
+    assert " 2 channels of dashboards: 150 req/s" == lines[begin + 7].rstrip()
 
 
 def test_of_a_broker_with_nothing_else_to_do_only_dashboards_are_reported() -> None:
@@ -62,7 +62,7 @@ def test_of_a_broker_with_nothing_else_to_do_only_dashboards_are_reported() -> N
     lines = Shown(model, "overview", height=40).text.splitlines()
 
     [begin] = [n for n, line in enumerate(lines) if "Busiest channels" in line]
-    assert "1 channel of dashboards: 75 req/s" == lines[begin + 1].rstrip()
+    assert " 1 channel of dashboards: 75 req/s" == lines[begin + 1].rstrip()
 
 
 def test_nothing_of_it_is_there_of_a_broker_that_does_not_report_it() -> None:

@@ -59,7 +59,7 @@ def gauge(title: str, fraction: float | None, text: str, pen: Pen) -> Line:
     label_cells, number_cells = margins(pen)
     width = chart_cells(pen)
     return [
-        pen.cell(title, label_cells),
+        pen.cell(f" {title}", label_cells),
         Segment(" "),
         *([Segment(" " * width)] if fraction is None else meter(fraction, width, pen)),
         Segment(" "),
@@ -70,7 +70,7 @@ def gauge(title: str, fraction: float | None, text: str, pen: Pen) -> Line:
 def numbers(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
     """Yield lines of names and values, with several figures per line."""
     line: Line = []
-    left = pen.width
+    left = pen.width - 1
     for name in names:
         if not len(model.figures.history(name)):
             continue
@@ -81,8 +81,11 @@ def numbers(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
         needed = len(title) + len(text) + 4
         if needed > left and line:
             yield line
-            line, left = [], pen.width
-        line += [pen.text(f"{title} ", palette.DIM), pen.text(f"{text}   ", palette.BOLD)]
+            line, left = [], pen.width - 1
+        line += [
+            pen.text(f"{'' if line else ' '}{title} ", palette.DIM),
+            pen.text(f"{text}   ", palette.BOLD),
+        ]
         left -= needed
     if line:
         yield line

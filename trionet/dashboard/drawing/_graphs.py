@@ -203,10 +203,10 @@ def _part(index: int, cells: int, pen: Pen) -> Segment:
 
 def legend(names: Sequence[str], pen: Pen) -> Line:
     """Return a line that explains the parts of a stacked bar."""
-    line: Line = []
+    line: Line = [Segment(" ")]
     for index, name in enumerate(names):
         if pen.glyphs.is_fine:
-            line += [Segment(" "), Segment(f" {name} ", palette.LABELS[index])]
+            line += [Segment(f" {name} ", palette.LABELS[index]), Segment(" ")]
         else:
             line += [_part(index, 2, pen), Segment(f" {name}  ")]
     return line

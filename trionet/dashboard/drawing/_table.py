@@ -165,8 +165,10 @@ def draw_history(row: Any, width: int, pen: Pen) -> Line:
     return trend(values, width, pen)
 
 
-#: The number of cells between two columns.
+#: The number of cells before the first column, as before all text, and between two columns.
+MARGIN: Final = 1
 GAP: Final = 1
+_MARGIN: Final = " " * MARGIN
 _GAP: Final = " " * GAP
 
 
@@ -176,6 +178,7 @@ def layout(columns: Sequence[Column[Any]], width: int) -> list[tuple[Column[Any]
     The least important columns are dropped from the right, and columns that grow share spare width.
     If the columns that are never dropped are too wide, they are cut off on the right.
     """
+    width -= MARGIN
     kept = [column for column in columns if column.width]
     while _needed(kept) > width and any(column.priority for column in kept):
         least = max(column.priority for column in kept)
@@ -202,7 +205,7 @@ def heading_line(
 ) -> Line:
     """Draw the column titles, with a mark at the sort column."""
     mark = pen.glyphs.falling if descending else pen.glyphs.rising
-    line: Line = []
+    line: Line = [Segment(_MARGIN, palette.HEADING)]
     for column, width in columns:
         title = column.title + mark if column.name == sort else column.title
         if len(title) > width:  # the mark is more important than the last letter
@@ -227,7 +230,7 @@ def row_line(
     line: Line = []
     # Adjacent plain cells are merged into one segment, since each segment costs. Text beyond ASCII
     # stays separate: after it the painter positions the cursor again.
-    plain_cells: list[str] = []
+    plain_cells = [_MARGIN]
     for column, width in columns:
         if column.draw is not None:
             _flush(line, plain_cells)
@@ -325,7 +328,7 @@ def chart_lines(
     return [
         *([margin, *line] for line in above),
         [
-            pen.cell(label, label_cells),
+            pen.cell(f" {label}", label_cells),
             Segment(" "),
             *last,
             Segment(" "),
@@ -344,8 +347,8 @@ def chart_cells(pen: Pen) -> int:
     return max(0, pen.width - sum(margins(pen)) - 2)
 
 
-LABEL_CELLS: Final = 18
+LABEL_CELLS: Final = 19
 NUMBER_CELLS: Final = 12
 #: Below this width, names and numbers have less room, so that charts have some.
 NARROW_CELLS: Final = 50
-NARROW_MARGINS: Final = (13, 10)
+NARROW_MARGINS: Final = (14, 10)

@@ -13,7 +13,17 @@ from rich.style import Style
 from ..drawing import _palette as palette
 from ..drawing import _units as units
 from ..drawing._cells import Frame, Glyphs, Line, Pen, fit, wrapped
-from ..drawing._table import GAP, UNREAD, Column, Table, exactly, heading_line, layout, row_line
+from ..drawing._table import (
+    GAP,
+    MARGIN,
+    UNREAD,
+    Column,
+    Table,
+    exactly,
+    heading_line,
+    layout,
+    row_line,
+)
 from . import _bars as bars
 from . import _help as help_page
 from ._details import details, fitted, joined, split
@@ -369,7 +379,7 @@ def _register_table(ui: Ui, columns: Columns, row: int, pen: Pen) -> None:
     """Register the titles of columns and the rows for the mouse."""
     hits = ui.hits
     hits.heading_row, hits.body_row, hits.body_end = row, row + 1, pen.width
-    column = 0
+    column = MARGIN
     for each, width in columns:
         hits.headings.append((column, column + width, each.name))
         column += width + GAP

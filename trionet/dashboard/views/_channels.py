@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from rich.segment import Segment
+
 from ..._util._text import counted
 from ..drawing import _figure_lines as figure_lines
 from ..drawing import _palette as palette
@@ -58,11 +60,11 @@ def reasons(model: Model, pen: Pen) -> Iterator[Line]:
         texts.append(("staged in", counted(counts.with_staged, "channel")))
     if counts.examined < counts.total:
         texts.append(("of the first", units.count(counts.examined)))
-    line: Line = []
-    left = pen.width
+    line: Line = [Segment(" ")]
+    left = pen.width - 1
     for name, text in texts:
         left -= len(name) + len(text) + 4
-        if left < 0 and line:
+        if left < 0 and line[1:]:
             break
         line += [pen.text(f"{name} ".lstrip(), palette.DIM), pen.text(f"{text}   ", palette.BOLD)]
     yield line
@@ -91,4 +93,5 @@ def busiest(model: Model, count: int, pen: Pen) -> Iterator[Line]:
     own = model.dashboards
     if own:
         rate = units.rate(sum(row.request_rate or 0.0 for row in own))
-        yield [pen.text(f"{counted(len(own), 'channel')} of dashboards: {rate} req/s", palette.DIM)]
+        text = f" {counted(len(own), 'channel')} of dashboards: {rate} req/s"
+        yield [pen.text(text, palette.DIM)]
