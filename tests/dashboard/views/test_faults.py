@@ -100,6 +100,10 @@ def test_a_fault_is_one_line_and_what_it_leaves_out_is_stated(
         ("close apis=Fetch", "apis=Fetch: expected client=ID or topic=NAME"),
         ("close topic=", "topic=: expected client=ID or topic=NAME"),
         ("close client='x", "No closing quotation"),
+        ("close Fetch 0", "0: expected 1 request or more, or all"),
+        ("full-disk Produce", "full-disk takes nothing but topic="),
+        ("full-disk 1", "full-disk takes nothing but topic="),
+        ("stop-reading topic=orders", "stop-reading takes nothing but client="),
     ],
 )
 def test_what_is_no_fault_says_what_one_is(line: str, wrong: str) -> None:

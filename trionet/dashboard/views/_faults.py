@@ -63,6 +63,8 @@ _UNITS: Final = {"ms": 0.001, "s": 1.0}
 #: What a fault can be limited to, and the broker's word for it.
 _LIMITS: Final = {"client": "client_id", "topic": "topic"}
 _ALL: Final = "all"
+#: The faults that are not about requests, and the one limit that each takes.
+_LIMITS_OF: Final = {"full-disk": "topic", "stop-reading": "client"}
 _FORM: Final = "FAULT [APIS] [COUNT] [client=ID] [topic=NAME]"
 _USAGE: Final = (
     "an error, close, reset, delay 1s, hold, swallow, cut, corrupt, throttle 1s, full-disk,"
@@ -116,6 +118,11 @@ class FaultOrder:
             raise ValueError(f"{bare[1]}: expected a number of requests, or {_ALL}")
         if bare:
             words["apis"] = bare[0]
+        if words.get("times", "1").strip("0") == "":
+            raise ValueError(f"{words['times']}: expected 1 request or more, or {_ALL}")
+        only = _LIMITS_OF.get(name)
+        if only is not None and words.keys() - {"fault", _LIMITS[only]}:
+            raise ValueError(f"{name} takes nothing but {only}=")
         return cls(name, shown, words)
 
     def __str__(self) -> str:
