@@ -69,7 +69,7 @@ def test_without_a_terminal_it_prints_a_line_a_second_and_ends_by_itself() -> No
         r"trionet broker at 127\.0\.0\.1:\d+: 336,776 flights of 2013, at 86,400 times their speed",
         title,
     )
-    assert 2 <= len(figures) <= 4
+    assert 1 <= len(figures) <= 4  # fewer on a busy machine
     assert [] == [line for line in figures if not PLAIN_LINE.fullmatch(line)]
     assert replayed.startswith("Replayed the flights up to 2013-01-0")
     assert re.search(r"Produce \d+, .*JoinGroup \d+", answered)

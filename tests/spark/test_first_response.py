@@ -97,6 +97,16 @@ def test_a_sink_without_a_broker_is_one_sentence(nothing: str, guarantee: str) -
         run()
 
 
+def test_a_sink_whose_cluster_advertises_a_wrong_address_is_one_sentence() -> None:
+    [port] = free_ports(1)
+    servers, wrong = f"127.0.0.1:{port}", "PLAINTEXT://127.0.0.1:1"
+    broker = trionet.testing.broker(
+        topics=["t"], listeners=f"PLAINTEXT://{servers}", advertised_listeners=wrong
+    )
+    with broker, pytest.raises(DisconnectedError, match=r"1:1.* set advertised\.listeners"):
+        write(servers)
+
+
 def write(servers: str, **options: str) -> None:
     """Run a task of a sink."""
     texts_of = {"kafka.bootstrap.servers": servers, "topic": "t", **options}

@@ -41,6 +41,7 @@ async def with_first_response(
     limit: str,
     afn: Callable[[*Ts], Awaitable[T]],
     *args: *Ts,
+    is_proof: bool = True,
 ) -> T:
     """Run an async function, but not for long if no broker responds to its requests.
 
@@ -51,6 +52,9 @@ async def with_first_response(
         limit: the option that makes the caller wait longer.
         afn: the function.
         args: the arguments of the function.
+        is_proof: whether the brokers that own the data have responded if the function returns, so
+            that this is not checked again. Metadata is also known from a bootstrap server whose
+            cluster advertises addresses that cannot be reached.
 
     Raises:
         DisconnectedError: no broker accepts requests.
@@ -66,7 +70,7 @@ async def with_first_response(
 
     async def watch() -> None:
         nonlocal why
-        why = await _why_unreached(until_connected, problem)
+        why = await _why_unreached(until_connected, problem, cluster)
         if why:
             nursery.cancel_scope.cancel(reason="no broker accepts requests")
 
@@ -79,7 +83,8 @@ async def with_first_response(
                 raise AuthenticationError(_with_options(str(error))) from error
             nursery.cancel_scope.cancel(reason="a broker has responded")
     if found:
-        _responded.add(cluster)
+        if is_proof:
+            _responded.add(cluster)
         return found[0]
     raise DisconnectedError(
         f"{_with_options(why)}: start the broker, or correct the options that say where it is"
@@ -93,13 +98,14 @@ def _with_options(text: str) -> str:
 
 
 async def _why_unreached(
-    until_connected: Callable[[], Awaitable[None]], problem: Callable[[], str]
+    until_connected: Callable[[], Awaitable[None]], problem: Callable[[], str], cluster: Hashable
 ) -> str:
     """Return why no broker accepts requests; empty if one does, or the caller learns it itself."""
     await trio.lowlevel.checkpoint()
     try:
         with trio.move_on_after(REACH_SECONDS):
             await until_connected()
+            _responded.add(cluster)
             return ""
     except DisconnectedError as error:
         return str(error)

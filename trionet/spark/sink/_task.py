@@ -122,7 +122,8 @@ class SinkTask:
     async def _enqueue(self, parts: list[Rows | EncodedRows]) -> None:
         async with self._lease() as shared:
             self.shared = shared
-            await self._reaching(shared.producer, self._enqueue_each, shared.producer, parts)
+            producer = shared.producer
+            await self._reaching(producer, self._enqueue_each, producer, parts, is_proof=False)
 
     async def _enqueue_each(self, producer: Producer, parts: list[Rows | EncodedRows]) -> None:
         await trio.lowlevel.checkpoint()
@@ -143,12 +144,17 @@ class SinkTask:
     async def _count_partitions(self, topic: str) -> int:
         async with self._lease() as shared:
             self.shared = shared
-            return await self._reaching(shared.producer, shared.producer.key_partitions, topic)
+            producer = shared.producer
+            return await self._reaching(producer, producer.key_partitions, topic, is_proof=False)
 
     async def _reaching(
-        self, producer: Producer, afn: Callable[[*Ts], Awaitable[T]], *args: *Ts
+        self,
+        producer: Producer,
+        afn: Callable[[*Ts], Awaitable[T]],
+        *args: *Ts,
+        is_proof: bool = True,
     ) -> T:
-        """Run an async function that waits for metadata; see :mod:`.._first_response`."""
+        """Run an async function that waits for brokers; see :mod:`.._first_response`."""
         if is_after_first_micro_batch() or is_set(self._settings, _MAX_BLOCK):
             return await afn(*args)
         return await with_first_response(
@@ -158,11 +164,12 @@ class SinkTask:
             f"kafka.{_MAX_BLOCK}",
             afn,
             *args,
+            is_proof=is_proof,
         )
 
     async def _flush(self) -> None:
         async with self._lease() as shared:
-            await shared.producer.flush()
+            await self._reaching(shared.producer, shared.producer.flush)
 
     async def _drop(self, shared: SharedProducer) -> None:
         host().drop(self._key)
