@@ -100,7 +100,7 @@ COMPILED_TESTS = [
     "tests/demo",
     "tests/faults",
     "tests/interop",
-    "tests/jafka/test_connections.py",
+    "tests/jafka/test_*.py",
     "tests/metrics/test_rates.py",
     "tests/metrics/test_request*.py",
     "tests/net/test_[!kt]*.py",

@@ -310,7 +310,7 @@ def test_that_spark_does_not_start_is_one_line(folder: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.timeout(300)
 def test_that_nothing_listens_is_one_line_before_spark_starts(tmp_path: Path) -> None:
-    where = ["--bootstrap-server", "127.0.0.1:1", "--folder", tmp_path]
+    where: list[str | Path] = ["--bootstrap-server", "127.0.0.1:1", "--folder", tmp_path]
 
     done = run(*where, "--topic", "requests", subcommand="run")
 

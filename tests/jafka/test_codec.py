@@ -22,6 +22,7 @@ from trionet.jafka._codec import (
     decode_messages,
     decode_offsets,
     decode_parts,
+    decode_produced,
     decode_request,
     decode_response,
     encode_count,
@@ -489,3 +490,36 @@ def test_a_damaged_set_is_read_or_an_error(tail: bytes, data: st.DataObject) -> 
     except WireFormatError:
         total = -1
     assert count == total
+
+
+@st.composite
+def produce_frames(draw: st.DrawFn) -> bytes:
+    """A request to produce that may have bytes after its last field, and a size that is wrong."""
+    topic, partition = draw(st.sampled_from(["t", "tt", "", None])), draw(st.sampled_from([0, -1]))
+    frame = bytearray(
+        encode_request(ProducerRequest(topic, partition, draw(st.binary(max_size=9))))
+    )
+    if draw(st.integers(0, 9)) == 0:
+        at = draw(st.integers(4, len(frame) - 1))
+        frame[at] = draw(st.integers(0, 255))
+    frame += draw(st.sampled_from([b"", b"", b"", b"after"]))
+    frame[:4] = (len(frame) - 4).to_bytes(4, "big")
+    return bytes(frame)
+
+
+@given(st.lists(produce_frames(), max_size=6))
+def test_requests_to_produce_in_a_row_are_what_each_is_by_itself(frames: list[bytes]) -> None:
+    alone: list[ProducerRequest | None] = []
+    for frame in frames:
+        try:
+            alone.append(decode_request(b"\0\0" + frame[6:]))  # type: ignore[arg-type]
+        except WireFormatError:
+            alone.append(None)
+            break
+    together: list[tuple[object, ...] | None] = []
+    try:
+        together.extend(decode_produced(b"".join(frames)))
+    except WireFormatError:
+        together.append(None)
+
+    assert alone == together

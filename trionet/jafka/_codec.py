@@ -7,6 +7,8 @@ their requests, and requests to produce have none.
 A message set is entries without offsets, because the offset of an entry is its position in the log.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import struct
@@ -22,6 +24,9 @@ from ..errors import WireFormatError
 from ..protocol.records.compression._codecs import compress, decompress
 from . import _requests as kinds
 from ._requests import Bytes, FetchRequest, JafkaRequest, Message, ProducerRequest
+
+#: The fields of a :class:`ProducerRequest`.
+Produce = tuple[str | None, int, Bytes]
 
 # The compression codecs of a message; the others are declared, and not supported.
 NONE: Final = 0
@@ -88,7 +93,7 @@ def decode_request(payload: Bytes) -> JafkaRequest:
     return cast(JafkaRequest, request)
 
 
-def decode_produced(data: Bytes) -> Iterator[ProducerRequest]:
+def decode_produced(data: bytes) -> Iterator[Produce]:
     """Decode requests to produce that follow each other, each with its size prefix.
 
     Raises:
@@ -96,10 +101,27 @@ def decode_produced(data: Bytes) -> Iterator[ProducerRequest]:
     """
     view = memoryview(data)
     start = 0
-    while start < len(view):
-        (size,) = _INT32.unpack_from(view, start)
-        end = start + _SIZE_BYTES + size
-        yield _read(ProducerRequest, view[:end], start + _HEAD.size)[0]
+    topic: str | None = None
+    partition, head = 0, b""
+    size: int
+    count: int
+    while start < len(data):
+        (size,) = _INT32.unpack_from(data, start)
+        start += _SIZE_BYTES
+        end = start + size
+        at = start + len(head)
+        # Most have the topic and the partition of the one before, which need not be decoded again.
+        if head and at + _SIZE_BYTES <= end and data.startswith(head, start):
+            (count,) = _INT32.unpack_from(data, at)
+            at += _SIZE_BYTES
+            if 0 <= count <= end - at:
+                yield topic, partition, view[at : at + count]
+                start = end
+                continue
+        request, after = _read(ProducerRequest, view[:end], start + _INT16.size)
+        topic, partition, messages = request
+        head = data[start : after - len(messages) - _SIZE_BYTES]
+        yield topic, partition, messages
         start = end
 
 
@@ -355,10 +377,33 @@ def check_set(
             incomplete.
     """
     view = memoryview(data)
+    size = len(view)
     position, messages, until = start, 0, start + CHECKED_BYTES_MAX
+    # With types, mypyc computes with these without making objects of them.
+    length: int
+    magic: int
+    attributes: int
+    crc: int
     for _ in range(CHECKED_ENTRIES_MAX):
+        if position > until:
+            break
+        payload_at = position + _ENTRY.size
+        if payload_at <= size:
+            # Nearly every entry, without a call: this runs for each message that is produced.
+            length, magic, attributes, crc = _ENTRY.unpack_from(view, position)
+            stop = position + _SIZE_BYTES + length
+            if (
+                payload_at <= stop <= size
+                and magic == 1
+                and not attributes & _COMPRESSION
+                and stop - payload_at <= payload_bytes_max
+                and _crc32(view[payload_at:stop]) == crc
+            ):
+                messages += 1
+                position = stop
+                continue
         entry = _entry(view, position)
-        if entry is None or position > until:
+        if entry is None:
             break
         codec, payload, stop = entry
         if len(payload) > payload_bytes_max:
@@ -408,7 +453,6 @@ def _entry(view: memoryview, position: int) -> tuple[int, memoryview, int] | Non
     """
     size = len(view)
     if position + _ENTRY.size <= size:
-        # Nearly every entry. One expression, since this runs for each message that is produced.
         length, magic, attributes, crc = _ENTRY.unpack_from(view, position)
         codec, stop = attributes & _COMPRESSION, position + _SIZE_BYTES + length
         if magic == 1 and codec <= GZIP and length >= _HEADER_BYTES and stop <= size:

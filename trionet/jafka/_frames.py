@@ -4,6 +4,8 @@ Requests to produce have no response, so that those that arrive together need no
 each: they are handed out as one frame, :class:`Produced`. A client sees no difference.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections import deque
@@ -76,7 +78,8 @@ class JafkaDecoder:
             data = fill_with(data, self.fill)
         if self._head:
             data = self._head + data
-        position = size = 0
+        position = 0
+        size: int = 0
         produced = 0  # where the requests to produce begin that nothing separates from `position`
         while self.error is None and len(data) - position >= SIZE_BYTES:
             (size,) = _unpack_size(data, position)
@@ -85,7 +88,7 @@ class JafkaDecoder:
                 self.error = _invalid(size, self.frame_bytes_max)
             elif start + size > len(data):
                 break
-            elif data[start : start + 2] == _PRODUCER_TYPE:
+            elif data.startswith(_PRODUCER_TYPE, start):
                 position = start + size
             else:
                 self._add_produced(data[produced:position])

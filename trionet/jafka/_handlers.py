@@ -4,6 +4,8 @@ A response has an error only in the parts of fetches. Every other failure closes
 which is all that a client of a request to produce can see.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import logging
@@ -79,8 +81,11 @@ class Handlers:
 
     async def handle(self, request: Request) -> Response:  # noqa: ASYNC910 - most need not wait
         """Handle a request, and return its response. Never raises an error of the client."""
-        made, self._made = self._made, None
-        if made is not None and made[0] is request:
+        made = self._made
+        if made is None or made[0] is not request:
+            made = self._made if self.never_waits(request) else None
+        self._made = None
+        if made is not None:
             return made[1]
         payload = request.payload
         try:
@@ -154,7 +159,7 @@ class Handlers:
         return await self._append_all(request.parts, len(request.parts))
 
     async def _append_all(  # noqa: ASYNC910 - most need not wait
-        self, requests: Iterable[kinds.ProducerRequest], count: int = 0
+        self, requests: Iterable[codec.Produce], count: int = 0
     ) -> Response:
         """Append message sets: all that are valid up to the first that is not.
 
@@ -173,10 +178,13 @@ class Handlers:
         failure: Exception | None = None
         number = 0
         try:
-            for request in requests:
-                place, entries, messages = await self._checked(request)
-                if len(entries):
-                    sets.setdefault(place, []).append((entries, messages))
+            for topic, partition, entries in requests:
+                checked = self._checked_at_once(topic, partition, entries)
+                if checked is None:
+                    checked = await self._checked(topic, partition, entries)
+                place, valid, messages = checked
+                if len(valid):
+                    sets.setdefault(place, []).append((valid, messages))
                 number += 1
                 if number % PARTS_PER_STEP == 0:
                     await trio.lowlevel.checkpoint()
@@ -185,10 +193,10 @@ class Handlers:
             if count and not isinstance(error, OSError):
                 failure.args = (f"part {number} of {count}: {error}",)
         number = 0
-        for (topic, partition), left in sets.items():
+        for place, left in sets.items():
             try:
                 while left:
-                    await self._append(topic, partition, left)
+                    await self._append(*place, left)
                     number += 1
                     if number % APPENDS_PER_STEP == 0:
                         await trio.lowlevel.checkpoint()
@@ -198,11 +206,22 @@ class Handlers:
             raise failure
         return NO_OP
 
+    def _checked_at_once(
+        self, topic: str | None, partition: int, entries: Bytes
+    ) -> tuple[tuple[str, int], Bytes, int] | None:
+        """As :meth:`_checked` for nearly every set, or None: one that is small and complete."""
+        if topic is None or partition not in self._topics.logs.get(topic, ()):
+            return None
+        compressed: list[memoryview] = []
+        size, messages = codec.check_set(entries, self._payload_bytes_max, compressed)
+        if compressed or size < len(entries):
+            return None
+        return (topic, partition), entries, messages
+
     async def _checked(  # noqa: ASYNC910 - most need not wait
-        self, request: kinds.ProducerRequest
-    ) -> tuple[tuple[str, int], memoryview, int]:
+        self, topic: str | None, partition: int, entries: Bytes
+    ) -> tuple[tuple[str, int], Bytes, int]:
         """Validate a request: where to append to, what, and how many messages that is."""
-        topic, partition, entries = request
         if topic is None or partition not in self._topics.logs.get(topic, ()):
             # Creates the topic's logs even if nothing can be appended.
             topic = _legal(topic)
@@ -266,9 +285,8 @@ class Handlers:
 
     def _find(self, request: kinds.FetchRequest, bytes_max: int) -> tuple[int, FileRange | None]:
         """Return the error, and what to send if it is not empty."""
-        topic, partition, offset, wanted = request
-        if topic is None:
-            raise _illegal(topic)
+        _, partition, offset, wanted = request
+        topic = _given(request.topic)
         log = self._topics.logs.get(topic, {}).get(partition)
         if log is None:
             if not is_legal(topic):
@@ -301,13 +319,10 @@ class Handlers:
         return codec.encode_count(self._topics.create(topic, partitions))
 
     async def _delete(self, request: kinds.DeleterRequest) -> Response:
-        topic, password = request
-        if not self._is_password(password):
+        if not self._is_password(request.password):
             await trio.lowlevel.checkpoint()
             return codec.encode_count(-1)
-        if topic is None:
-            raise _illegal(topic)
-        return codec.encode_count(await self._topics.delete(topic))
+        return codec.encode_count(await self._topics.delete(_given(request.topic)))
 
 
 def _is_cached(found: FileRange) -> bool:
@@ -324,10 +339,16 @@ def _fetched(error: int, found: FileRange | None, copied_bytes_max: int) -> list
     return [codec.response_head(len(data), error) + data]
 
 
-def _legal(topic: str | None) -> str:
-    if topic is None or not is_legal(topic):
+def _given(topic: str | None) -> str:
+    if topic is None:
         raise _illegal(topic)
     return topic
+
+
+def _legal(topic: str | None) -> str:
+    if not is_legal(name := _given(topic)):
+        raise _illegal(name)
+    return name
 
 
 def _illegal(topic: str | None) -> ValueError:

@@ -9,6 +9,8 @@ they are flushed, which no client can rely on.) A flush makes everything that wa
 survive a power failure. A killed process loses nothing but an append that it was in the middle of.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import logging
@@ -26,6 +28,7 @@ import trio
 
 from .._util._descriptors import sync_folder
 from .._util._log_file import LogFile, open_log_file
+from .._util._raising import raise_from
 from .._util._text import single_line
 from ..errors import TrionetError
 from ..net.wire._transmission import FileRange
@@ -110,7 +113,7 @@ class Segment:
             self.file.truncate(self.size)
         except OSError as error:
             text = f"{self.path} ends with a part of an append, which cannot be removed: {error}"
-            raise OSError(error.errno, text) from error
+            raise_from(OSError(error.errno, text), error)
         self._is_torn = False
 
     def recover(self) -> None:
