@@ -39,12 +39,13 @@ def running(
     env: Mapping[str, str] | None = None,
     stop_seconds: float = 10,
     stderr: Path | None = None,
+    cwd: Path | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A child process, asked to end (SIGTERM) and reaped when the block is left, however that is.
 
     It is killed if it has not ended `stop_seconds` later. Its stdin and stdout are pipes; what it
     wrote to stderr is added to an exception that leaves the block, and stays in the file `stderr`
-    if there is one. `env` adds to the environment.
+    if there is one. `env` adds to the environment; `cwd` is its working directory.
     """
     with tempfile.TemporaryFile() if stderr is None else stderr.open("w+b") as errors:
         with pinned_to(core):
@@ -54,6 +55,7 @@ def running(
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 env={**os.environ, **(env or {})},
+                cwd=cwd,
                 start_new_session=True,  # Ctrl-C reaches the tests, which then end the child
             )
         try:

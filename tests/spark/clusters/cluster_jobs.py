@@ -84,7 +84,7 @@ def cluster_job(
         cluster: where it runs.
         broker: whose topics it reads and writes.
         source: the topic that is read, from its begin to its end.
-        folder: an existing one, for what it leaves behind.
+        folder: an existing one, for what it leaves behind; the working directory of the driver.
         sink: the topic that is written; None counts the rows.
         where: a condition on the rows.
         settings: of Spark.
@@ -102,7 +102,8 @@ def cluster_job(
     }
     command = [sys.executable, str(_PROGRAM), json.dumps(job)]
     variables = {**os.environ, **spark_python(), **SAME_TRIONET, **(environment or {})}
-    with running(command, env=variables, stderr=folder / "job.log", stop_seconds=60) as process:
+    log = folder / "job.log"
+    with running(command, env=variables, stderr=log, stop_seconds=60, cwd=folder) as process:
         ready = ClusterJob(process)
         ready.result()
         yield ready

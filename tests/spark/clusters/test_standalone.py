@@ -145,7 +145,7 @@ def test_executors_that_come_and_go_lose_and_double_nothing(
         "spark.dynamicAllocation.enabled": "true",
         "spark.dynamicAllocation.shuffleTracking.enabled": "true",
         "spark.dynamicAllocation.executorIdleTimeout": "1s",
-        "spark.dynamicAllocation.schedulerBacklogTimeout": "100ms",
+        "spark.dynamicAllocation.schedulerBacklogTimeout": "1s",
     }
     with cluster_job(
         cluster, kafka, source, tmp_path, sink=f"{source}-copy", settings=settings
