@@ -58,6 +58,8 @@ _ENTRY: Final = Struct(">ibBI")
 #: What one call of `check_set` looks at.
 CHECKED_ENTRIES_MAX: Final = 2000
 CHECKED_BYTES_MAX: Final = 2 * 1024 * 1024
+#: The largest message that it copies to compute the CRC: faster than to make a view of it.
+_COPIED_BYTES_MAX: Final = 512
 _SIZE_BYTES: Final = 4
 _HEADER_BYTES: Final = 6
 _COMPRESSION: Final = 0x03
@@ -96,6 +98,8 @@ def decode_request(payload: Bytes) -> JafkaRequest:
 def decode_produced(data: bytes) -> Iterator[Produce]:
     """Decode requests to produce that follow each other, each with its size prefix.
 
+    Their message sets are copied: in bytes :func:`check_set` takes half the time.
+
     Raises:
         WireFormatError: see :func:`decode_request`.
     """
@@ -115,13 +119,13 @@ def decode_produced(data: bytes) -> Iterator[Produce]:
             (count,) = _INT32.unpack_from(data, at)
             at += _SIZE_BYTES
             if 0 <= count <= end - at:
-                yield topic, partition, view[at : at + count]
+                yield topic, partition, data[at : at + count]
                 start = end
                 continue
         request, after = _read(ProducerRequest, view[:end], start + _INT16.size)
         topic, partition, messages = request
         head = data[start : after - len(messages) - _SIZE_BYTES]
-        yield topic, partition, messages
+        yield topic, partition, bytes(messages)
         start = end
 
 
@@ -378,6 +382,7 @@ def check_set(
     """
     view = memoryview(data)
     size = len(view)
+    raw, copied_max = (data, _COPIED_BYTES_MAX) if isinstance(data, bytes) else (b"", 0)
     position, messages, until = start, 0, start + CHECKED_BYTES_MAX
     # With types, mypyc computes with these without making objects of them.
     length: int
@@ -387,34 +392,43 @@ def check_set(
     for _ in range(CHECKED_ENTRIES_MAX):
         if position > until:
             break
-        payload_at = position + _ENTRY.size
+        at = position
+        payload_at = at + _ENTRY.size
         if payload_at <= size:
             # Nearly every entry, without a call: this runs for each message that is produced.
-            length, magic, attributes, crc = _ENTRY.unpack_from(view, position)
-            stop = position + _SIZE_BYTES + length
+            if copied_max:  # also without objects
+                length = raw[at] << 24 | raw[at + 1] << 16 | raw[at + 2] << 8 | raw[at + 3]
+                magic, attributes = raw[at + 4], raw[at + 5]
+                crc = raw[at + 6] << 24 | raw[at + 7] << 16 | raw[at + 8] << 8 | raw[at + 9]
+            else:
+                length, magic, attributes, crc = _ENTRY.unpack_from(view, at)
+            stop = at + _SIZE_BYTES + length
             if (
                 payload_at <= stop <= size
+                and stop - payload_at <= payload_bytes_max
                 and magic == 1
                 and not attributes & _COMPRESSION
-                and stop - payload_at <= payload_bytes_max
-                and _crc32(view[payload_at:stop]) == crc
             ):
-                messages += 1
-                position = stop
-                continue
+                payload: Bytes = (
+                    view[payload_at:stop] if length > copied_max else raw[payload_at:stop]
+                )
+                if _crc32(payload) == crc:
+                    messages += 1
+                    position = stop
+                    continue
         entry = _entry(view, position)
         if entry is None:
             break
-        codec, payload, stop = entry
-        if len(payload) > payload_bytes_max:
+        codec, unusual, stop = entry
+        if len(unusual) > payload_bytes_max:
             raise WireFormatError(
-                f"the payload of {len(payload)} bytes at byte {position} is larger than"
+                f"the payload of {len(unusual)} bytes at byte {position} is larger than"
                 f" {payload_bytes_max} (max.message.size)"
             )
         if codec == NONE:
             messages += 1
         else:
-            compressed.append(payload)
+            compressed.append(unusual)
         position = stop
     return position, messages
 

@@ -179,12 +179,19 @@ class Handlers:
         number = 0
         try:
             for topic, partition, entries in requests:
-                checked = self._checked_at_once(topic, partition, entries)
-                if checked is None:
-                    checked = await self._checked(topic, partition, entries)
-                place, valid, messages = checked
-                if len(valid):
-                    sets.setdefault(place, []).append((valid, messages))
+                if topic is None or partition not in self._topics.logs.get(topic, ()):
+                    # Creates the topic's logs even if nothing can be appended.
+                    topic = _legal(topic)
+                    partition = self._topics.choose(topic, partition)
+                    await self._topics.log_of(topic, partition)
+                compressed: list[memoryview] = []
+                size, messages = codec.check_set(entries, self._payload_bytes_max, compressed)
+                if compressed or size < len(entries):
+                    checked = await self._checked(entries, compressed, size, messages)
+                else:
+                    checked = entries, messages
+                if size:
+                    sets.setdefault((topic, partition), []).append(checked)
                 number += 1
                 if number % PARTS_PER_STEP == 0:
                     await trio.lowlevel.checkpoint()
@@ -206,29 +213,14 @@ class Handlers:
             raise failure
         return NO_OP
 
-    def _checked_at_once(
-        self, topic: str | None, partition: int, entries: Bytes
-    ) -> tuple[tuple[str, int], Bytes, int] | None:
-        """As :meth:`_checked` for nearly every set, or None: one that is small and complete."""
-        if topic is None or partition not in self._topics.logs.get(topic, ()):
-            return None
-        compressed: list[memoryview] = []
-        size, messages = codec.check_set(entries, self._payload_bytes_max, compressed)
-        if compressed or size < len(entries):
-            return None
-        return (topic, partition), entries, messages
-
     async def _checked(  # noqa: ASYNC910 - most need not wait
-        self, topic: str | None, partition: int, entries: Bytes
-    ) -> tuple[tuple[str, int], Bytes, int]:
-        """Validate a request: where to append to, what, and how many messages that is."""
-        if topic is None or partition not in self._topics.logs.get(topic, ()):
-            # Creates the topic's logs even if nothing can be appended.
-            topic = _legal(topic)
-            partition = self._topics.choose(topic, partition)
-            await self._topics.log_of(topic, partition)
-        compressed: list[memoryview] = []
-        size, messages = codec.check_set(entries, self._payload_bytes_max, compressed)
+        self, entries: Bytes, compressed: list[memoryview], size: int, messages: int
+    ) -> tuple[Bytes, int]:
+        """Validate what the first call of `check_set` has left of a set, or found compressed.
+
+        Returns:
+            What to append, and how many messages that is.
+        """
         start = 0
         while start < size < len(entries):
             await trio.lowlevel.checkpoint()
@@ -241,7 +233,7 @@ class Handlers:
             steps = codec.check_compressed(compressed, self._decompressed_bytes_max)
             while (counted := await off_loop(cost, next, steps, None)) is not None:
                 messages += counted
-        return (topic, partition), memoryview(entries)[:size], messages
+        return memoryview(entries)[:size], messages
 
     async def _append(  # noqa: ASYNC910 - most need not wait
         self, topic: str, partition: int, left: list[tuple[Bytes, int]]
