@@ -12,7 +12,7 @@ from support.jafka_wire import entry, messages
 from support.leaks import nothing_left_behind
 from support.limits import descriptor_limit, file_size_limit
 from trionet.errors import TrionetError
-from trionet.jafka._log import PartitionLog, Segment, remove_files
+from trionet.jafka._log import APPENDED_BYTES_MAX, PartitionLog, Segment, remove_files
 from trionet.net.wire._transmission import FileRange
 
 HELLO = messages(b"hello")
@@ -200,6 +200,17 @@ def test_sets_that_are_appended_together_begin_a_segment_where_each_would(tmp_pa
     assert {name(0): HELLO * 3, name(3 * SIZE): b""} == files(tmp_path)
 
 
+def test_sets_that_are_appended_together_fit_into_one_write(tmp_path: Path) -> None:
+    log = open_log(tmp_path, 2**30)
+    third = bytes(APPENDED_BYTES_MAX // 3 + 1)
+    large = bytes(APPENDED_BYTES_MAX + 1)
+
+    assert 2 == log.append([(third, 1)] * 5)
+    assert 2 == log.append([(third, 1)] * 2 + [(large, 1)])
+    assert 1 == log.append([(large, 1), (HELLO, 1)])
+    assert [4 * len(third) + len(large)] == [len(each) for each in files(tmp_path).values()]
+
+
 async def test_a_removed_segment_is_readable_while_it_is_sent(tmp_path: Path) -> None:
     log = await filled(tmp_path, 5)
     found = log.read(0, 1000)
@@ -228,6 +239,16 @@ async def test_the_last_segment_stays_if_none_can_follow_it(tmp_path: Path) -> N
 
     assert {name(SIZE * 3): HELLO * 2} == files(tmp_path)
     assert (SIZE * 3, SIZE * 5) == (log.start, log.end)
+
+
+def test_a_link_to_a_file_that_cannot_be_created_stays(tmp_path: Path) -> None:
+    """A segment may be linked to another disk, which is not mounted."""
+    link = tmp_path / name(0)
+    link.symlink_to(tmp_path / "unmounted" / name(0))
+    with pytest.raises(FileNotFoundError):
+        open_log(tmp_path)
+
+    assert link.is_symlink()
 
 
 def test_a_segment_closes_its_file(tmp_path: Path) -> None:
