@@ -68,26 +68,31 @@ def gauge(title: str, fraction: float | None, text: str, pen: Pen) -> Line:
 
 
 def numbers(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
-    """Yield lines of names and values, with several figures per line."""
-    line: Line = []
-    left = pen.width - 1
+    """Yield lines of the names and values of figures, with several figures per line."""
+    texts = []
     for name in names:
         if not len(model.figures.history(name)):
             continue
-        title, text = FIGURES[name].title, shown(name, model.figures.get(name))
+        text = shown(name, model.figures.get(name))
         if FIGURES[name].unit is not Unit.COUNT:
             # Its length changes with each read, and would move the figures to its right.
             text = text.ljust(_TEXT_CELLS)
-        needed = len(title) + len(text) + 4
-        if needed > left and line:
+        texts.append((FIGURES[name].title, text))
+    return names_and_values(texts, pen)
+
+
+def names_and_values(texts: Iterable[tuple[str, str]], pen: Pen) -> Iterator[Line]:
+    """Yield lines with as many names and values as there is room for, from the margin on."""
+    margin = pen.text(" ", palette.DIM)
+    line, left = [margin], pen.width - 1
+    for name, value in texts:
+        needed = len(name) + len(value) + 4
+        if needed > left and line[1:]:
             yield line
-            line, left = [], pen.width - 1
-        line += [
-            pen.text(f"{'' if line else ' '}{title} ", palette.DIM),
-            pen.text(f"{text}   ", palette.BOLD),
-        ]
+            line, left = [margin], pen.width - 1
+        line += [pen.text(f"{name} ".lstrip(), palette.DIM), pen.text(f"{value}   ", palette.BOLD)]
         left -= needed
-    if line:
+    if line[1:]:
         yield line
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Final
-
-from rich.segment import Segment
 
 from ..._util._text import counted
 from ..drawing import _figure_lines as figure_lines
@@ -60,14 +59,7 @@ def reasons(model: Model, pen: Pen) -> Iterator[Line]:
         texts.append(("staged in", counted(counts.with_staged, "channel")))
     if counts.examined < counts.total:
         texts.append(("of the first", units.count(counts.examined)))
-    line: Line = [Segment(" ")]
-    left = pen.width - 1
-    for name, text in texts:
-        left -= len(name) + len(text) + 4
-        if left < 0 and line[1:]:
-            break
-        line += [pen.text(f"{name} ".lstrip(), palette.DIM), pen.text(f"{text}   ", palette.BOLD)]
-    yield line
+    yield from islice(figure_lines.names_and_values(texts, pen), 1)
 
 
 def busiest(model: Model, count: int, pen: Pen) -> Iterator[Line]:
