@@ -97,7 +97,9 @@ class Analysis:
             return self.news()
         board = self.board
         count = f"{board.results:,} results of {board.windows} windows of {self.windows}"
-        return [f"Delays by Spark: {self.status()}; {count} in the topic {RESULTS}."]
+        # The last ones may have come too late to be shown before.
+        latest = [f"  {line}" for line in self.news()]
+        return [f"Delays by Spark: {self.status()}; {count} in the topic {RESULTS}.", *latest]
 
     async def run(
         self,

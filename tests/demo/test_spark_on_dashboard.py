@@ -22,7 +22,7 @@ from demo.telemetry import LOG
 from demo.windows import windows_for
 from support.computed_delays import computed_delays
 from support.demo_on_screen import assert_ended, process_of, start
-from support.flights_demo import skip_without_spark
+from support.flights_demo import files_left, own_folders, skip_without_spark
 from support.process_list import descendants_of
 from support.processes import SAME_TRIONET, all_of_them_end
 from support.terminal import Terminal, needs_tmux, terminal
@@ -46,8 +46,7 @@ ERROR_MAX = 1 / 128
 
 @pytest.fixture
 def screen(tmp_path: Path) -> Iterator[Terminal]:
-    (tmp_path / "spark").mkdir()
-    with terminal(160, 50, {**SAME_TRIONET, "TMPDIR": str(tmp_path / "spark")}) as found:
+    with terminal(160, 50, {**SAME_TRIONET, **own_folders(tmp_path)}) as found:
         yield found
 
 
@@ -66,7 +65,7 @@ def leave(screen: Terminal, modes: str, address: str, folder: Path) -> str:
     with all_of_them_end(started):
         screen.press("q")
         text = assert_ended(screen, modes, address)
-    assert [] == list(folder.iterdir())
+    assert [] == files_left(folder)
     return text
 
 
@@ -84,7 +83,7 @@ def test_the_page_of_delays_has_those_that_plain_python_computes(
     rows = exported(screen, tmp_path / "delays.json")
     screen.press("f")
     screen.wait_for("Delays by Spark: d has every route", "on average")
-    told = leave(screen, modes, address, tmp_path / "spark")
+    told = leave(screen, modes, address, tmp_path)
 
     [(start_text, end_text)] = {(row.pop("start"), row["end"]) for row in rows}
     windows = windows_for(SPEED)
@@ -118,7 +117,7 @@ def test_the_page_of_the_pipeline_has_the_minutes_that_spark_made_of_the_request
     log = trio.run(logged, address)
     screen.press("f")
     screen.wait_for("Telemetry by Spark: ", "requests in the minute of")
-    leave(screen, modes, address, tmp_path / "spark")
+    leave(screen, modes, address, tmp_path)
 
     assert {row["window"]: row["requests"] for row in minutes} == {
         row["window"]: sum(map(len, log[row["window"]].values())) for row in minutes

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.demo_on_screen import ENDED, assert_ended, process_of, start
-from support.flights_demo import COMMAND, skip_without_flights
+from support.flights_demo import COMMAND, files_left, own_folders, skip_without_flights
 from support.process_list import children_of, commands_with
 from support.processes import SAME_TRIONET, all_of_them_end
 from support.terminal import Terminal, needs_tmux, terminal
@@ -76,7 +76,11 @@ def test_it_is_suspended_and_goes_on(screen: Terminal) -> None:
 def test_a_terminal_that_is_closed_ends_it_and_nothing_is_left(
     screen: Terminal, tmp_path: Path
 ) -> None:
-    address = start(screen, "--no-spark", variables=(f"TMPDIR={tmp_path}",))
+    address = start(
+        screen,
+        "--no-spark",
+        variables=tuple(f"{key}={text}" for key, text in own_folders(tmp_path).items()),
+    )
     pid = process_of(screen)
     started = [pid, *children_of(pid)]
     with all_of_them_end(started):
@@ -84,7 +88,7 @@ def test_a_terminal_that_is_closed_ends_it_and_nothing_is_left(
 
     assert 3 == len(started)
     assert [] == commands_with(address)
-    assert [] == list(tmp_path.iterdir())
+    assert [] == files_left(tmp_path)
 
 
 def test_it_ends_by_itself_when_its_time_is_over(screen: Terminal) -> None:

@@ -216,9 +216,24 @@ def test_partitions_are_cut_and_their_ends_stay_open(
 def test_no_task_is_longer_than_it_may_be(
     spark: SparkSession, kafka: ThreadedBroker, twenty_one: str
 ) -> None:
-    table = batch(spark, kafka, subscribe=twenty_one, maxRecordsPerPartition=2)
+    bounds = {
+        "startingOffsets": {twenty_one: dict.fromkeys("012", 0)},
+        "endingOffsets": {twenty_one: dict.fromkeys("012", 7)},
+    }
+    table = batch(spark, kafka, subscribe=twenty_one, maxRecordsPerPartition=2, **bounds)
 
     assert 12 == table.rdd.getNumPartitions()
+    assert numbers(0, 20) == values(table)
+
+
+@more
+def test_a_task_from_earliest_to_latest_may_have_any_length(
+    spark: SparkSession, kafka: ThreadedBroker, twenty_one: str
+) -> None:
+    """Its size is unknown before it is read (KafkaOffsetReaderAdmin)."""
+    table = batch(spark, kafka, subscribe=twenty_one, maxRecordsPerPartition=2)
+
+    assert 3 == table.rdd.getNumPartitions()
     assert numbers(0, 20) == values(table)
 
 

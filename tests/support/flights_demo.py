@@ -38,6 +38,19 @@ def skip_without_spark() -> None:
         pytest.skip(obstacle, allow_module_level=True)
 
 
+def own_folders(folder: Path) -> dict[str, str]:
+    """Environment variables by which the demo has folders of its own, below an existing one."""
+    folders = {"TMPDIR": folder / "temporary", "XDG_RUNTIME_DIR": folder / "runtime"}
+    for each in folders.values():
+        each.mkdir(0o700)
+    return {name: str(each) for name, each in folders.items()}
+
+
+def files_left(folder: Path) -> list[Path]:
+    """What is left in the folders of `own_folders`; that of the sockets stays, and is empty."""
+    return [*(folder / "temporary").iterdir(), *folder.glob("runtime/trionet/*")]
+
+
 @contextlib.contextmanager
 def running_demo(
     *arguments: str, env: Mapping[str, str] | None = None

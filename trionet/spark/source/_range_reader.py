@@ -155,6 +155,11 @@ class RangeFetcher:
         after = await self._next_available(position)
         if after != position:
             return None, after
+        # They are there; perhaps they came after the last fetch, as in a topic that was recreated.
+        with trio.move_on_after(self._options.poll_timeout_seconds):
+            response = await self._fetch(position)
+            if response is not None and response.records:
+                return self._accept(response, position)
         seconds = self._options.poll_timeout_seconds
         problem = self._client.network.connection_problem()
         raise PollTimeoutError(
