@@ -13,8 +13,13 @@ from typing import IO
 
 import trionet
 
-#: With this in its environment a child imports the trionet that this process has imported.
-SAME_TRIONET = {"PYTHONPATH": str(Path(trionet.__file__).parents[1])}
+#: With this in its environment a child imports the trionet that this process has imported, and the
+#: PySpark that `python3 tests spark` has put on the path.
+SAME_TRIONET = {
+    "PYTHONPATH": os.pathsep.join(
+        filter(None, (str(Path(trionet.__file__).parents[1]), os.environ.get("PYTHONPATH")))
+    )
+}
 
 
 @contextlib.contextmanager

@@ -5,6 +5,8 @@ sometimes a second. The loop must not block, so it checks the page cache and del
 reads to a thread.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import errno
@@ -16,6 +18,8 @@ PROBE_BYTES: Final = 131072
 _WARM_BYTES: Final = 1048576
 
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
+# What is read does not matter.
+_BUFFERS: Final = [bytearray(1)]
 _NOT_SUPPORTED: Final = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
 
 
@@ -34,7 +38,7 @@ def is_page_cached(file: CachedFile, position: int) -> bool:
     if file.in_memory or not _NOWAIT:
         return True
     try:
-        os.preadv(file.fileno(), [bytearray(1)], position, _NOWAIT)
+        os.preadv(file.fileno(), _BUFFERS, position, _NOWAIT)
     except BlockingIOError:
         return False
     except OSError as error:
@@ -50,9 +54,10 @@ def is_range_cached(file: CachedFile, offset: int, count: int) -> bool:
     if not count or file.in_memory:
         return True
     last = offset + count - 1
-    return all(
-        is_page_cached(file, position) for position in range(offset, last, PROBE_BYTES)
-    ) and is_page_cached(file, last)
+    for position in range(offset, last, PROBE_BYTES):
+        if not is_page_cached(file, position):
+            return False
+    return is_page_cached(file, last)
 
 
 def warm_range(file: CachedFile, offset: int, count: int) -> None:

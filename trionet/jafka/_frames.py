@@ -21,10 +21,10 @@ from ._requests import Produced
 _unpack_size: Final = Struct(">i").unpack_from
 #: The type of ProducerRequest, as the first bytes of a frame.
 _PRODUCER_TYPE: Final = b"\0\0"
-#: A frame of which more is missing gets a buffer of its own, which is read into.
-_LARGE_BYTES: Final = 4096
 #: What is read at once where many small frames come in.
 _READ_BYTES: Final = 64 * 1024
+#: A larger frame that has not arrived completely gets a buffer of its own, which is read into.
+_LARGE_BYTES: Final = _READ_BYTES
 _LIMIT: Final = "max.socket.request.bytes"
 
 
