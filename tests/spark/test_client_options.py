@@ -182,7 +182,7 @@ def test_a_secret_is_in_no_error() -> None:
 def test_what_only_groups_need_has_no_meaning_and_that_is_reported(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with caplog.at_level(logging.INFO, "trionet"):
+    with caplog.at_level(logging.WARNING, "trionet"):
         actual = source(**{"session.timeout.ms": "1000", "max.poll.records": "5"})
 
     assert {"bootstrap.servers": "host:9092"} == actual

@@ -173,7 +173,6 @@ def test_one_of_three_says_what_is_read(options: dict[str, str], expected: Subsc
         ({**NEEDED, "startingOffset": "nonsense"}, "did you mean startingOffsets?"),
         ({**SERVERS, "topic": "t"}, "given: none; topic is an option of a sink"),
         ({"subscribe": "t", "kafka.bootstrap.server": "h:1"}, "bootstrap.server' is misspelt"),
-        ({"subscribe": "t", "kafka.bootstrap_servers": "h:1"}, "bootstrap_servers' is misspelt"),
         ({"subscribe": "t", "bootstrap.servers": "h:1"}, "did you mean kafka.bootstrap.servers?"),
     ],
 )
@@ -587,6 +586,16 @@ def test_a_topic_may_be_given_for_all_rows(options: dict[str, str], topic: str |
         (SERVERS | {"topics": "t"}, "topics: unknown option; did you mean topic?"),
         (SERVERS | {"exactlyOnce": "true"}, "set delivery.guarantee=exactly-once"),
         (
+            SERVERS | {"kafka.delivery.guarantee": "exactly-once"},
+            "kafka.delivery.guarantee: unknown option; set delivery.guarantee=exactly-once",
+        ),
+        (EXACTLY_ONCE | {"kafka.enable_idempotence": "false"}, "which needs true"),
+        (SERVERS | {"kafka.transactional_id": "team"}, "kafka.transactional.id"),
+        (
+            SERVERS | {"kafka.max_block_ms": "1000", "kafka.max.block.ms": "2000"},
+            "option kafka.max.block.ms is given twice, with dots and with underscores",
+        ),
+        (
             SERVERS | {"delivery.guarantee": "once"},
             "delivery.guarantee = 'once' is not allowed; allowed: at-least-once, exactly-once",
         ),
@@ -681,7 +690,7 @@ def test_a_default_is_what_the_page_says() -> None:
 
 
 def test_the_page_has_what_does_not_hold_and_why() -> None:
-    section = PAGE.read_text("utf-8").split("\n## What is other than in the connector\n")[1]
+    section = PAGE.read_text("utf-8").split("\n## Differences from the connector\n")[1]
     found = [row for row in ROW.findall(section) if re.fullmatch("[A-Z]{2}[0-9]+", row[0])]
 
     assert [line for lines in SUITES.values() for line in lines if line.reason] == found
@@ -696,8 +705,13 @@ def test_exactly_once_is_chosen_by_an_option() -> None:
     assert "trionet" == options.transactional_id_prefix
     assert "900000" == options.client["transaction.timeout.ms"]
 
-    named = EXACTLY_ONCE | {"kafka.transactional.id": "team", "kafka.transaction.timeout.ms": "1"}
-    options = SinkOptions.parse(named)
+
+@pytest.mark.parametrize("separator", [".", "_"])
+def test_what_names_transactions_may_be_set(separator: str) -> None:
+    """As every key of Kafka, also with underscores."""
+    keys = {"transactional.id": "team", "transaction.timeout.ms": "1"}
+    given = {f"kafka.{key.replace('.', separator)}": text for key, text in keys.items()}
+    options = SinkOptions.parse(EXACTLY_ONCE | given)
     assert "team" == options.transactional_id_prefix
     assert "1" == options.client["transaction.timeout.ms"]
     assert "transactional.id" not in options.client

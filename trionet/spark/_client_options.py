@@ -156,12 +156,22 @@ class OptionTexts:
         return dict(self._texts)
 
     def of_kafka(self) -> dict[str, str]:
-        """Return the ``kafka.*`` options, without the prefix."""
-        return {
-            key.removeprefix(_KAFKA): text
-            for key, text in self._texts.items()
-            if key.startswith(_KAFKA)
-        }
+        """Return the ``kafka.*`` options by Kafka's keys, without the prefix.
+
+        Raises:
+            ConfigError: a key is given twice, with dots and with underscores.
+        """
+        found: dict[str, str] = {}
+        for name, text in self._texts.items():
+            if name.startswith(_KAFKA):
+                key = _with_dots(name.removeprefix(_KAFKA))
+                if key in found:
+                    raise ConfigError(
+                        f"option kafka.{key} is given twice, with dots and with underscores;"
+                        " remove one"
+                    )
+                found[key] = text
+        return found
 
     def check_names(
         self,
@@ -280,10 +290,8 @@ def source_client(given: Mapping[str, str], *, quietly: bool = False) -> dict[st
     client = _checked("source", CONSUMER_KEYS, _REJECTED_BY_SOURCE, given, quietly=quietly)
     unused = sorted(_NO_EFFECT_ON_SOURCE & client.keys())
     if unused and not quietly:
-        logger.info(
-            "these options have no effect on a source: %s",
-            ", ".join(f"kafka.{key}" for key in unused),
-        )
+        names = ", ".join(f"kafka.{key}" for key in unused)
+        warn_once(f"these options have no effect on a source: {names}")
     return {key: text for key, text in client.items() if key not in _NO_EFFECT_ON_SOURCE}
 
 
@@ -327,11 +335,6 @@ def config_of(client: Mapping[str, str]) -> dict[str, str]:
     return {key: text for key, text in client.items() if key != BOOTSTRAP_SERVERS}
 
 
-def is_set(client: Mapping[str, str], key: str) -> bool:
-    """Return whether the user has set a setting of a client, whose keys may have underscores."""
-    return any(_with_dots(each) == key for each in client)
-
-
 def is_applied(keys: ClientKeys, name: str) -> bool:
     """Return whether an option, in lower case, is a setting that this kind of client applies."""
     key = _with_dots(name.removeprefix(_KAFKA))
@@ -354,9 +357,8 @@ def _with_dots(key: str) -> str:
     return key if "." in key else key.replace("_", ".")
 
 
-def _reason_to_ignore(keys: ClientKeys, name: str) -> str:
+def _reason_to_ignore(keys: ClientKeys, key: str) -> str:
     """Return why a setting is ignored, as Kafka's own clients ignore it, or an empty string."""
-    key = _with_dots(name)
     if key == BOOTSTRAP_SERVERS or keys.has(key) or key in KAFKAS_NAME:
         return ""
     if owners := [f"{each.client}s" for each in CLIENTS if each.has(key)]:

@@ -97,7 +97,7 @@ class TrionetDataSource(DataSource):
         """Return the writer for a batch query.
 
         Raises:
-            ConfigError, SinkColumnsError: see :class:`._writers.BatchWriter`.
+            ConfigError, SinkColumnsError: see :class:`.sink._writers.BatchWriter`.
         """
         from ._catalog_table import options_of_sink
         from .sink._writers import BatchWriter
@@ -112,7 +112,7 @@ class TrionetDataSource(DataSource):
         """Return the writer for a streaming query.
 
         Raises:
-            ConfigError, SinkColumnsError: see :class:`._writers.StreamWriter`.
+            ConfigError, SinkColumnsError: see :class:`.sink._writers.StreamWriter`.
         """
         from ._options import SinkOptions
 

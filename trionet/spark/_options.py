@@ -395,11 +395,12 @@ class SinkOptions:
             ConfigError: an option is missing, unknown or not allowed.
         """
         texts = OptionTexts(options)
-        if "exactlyOnce" in texts:
-            raise ConfigError(
-                f"exactlyOnce: unknown option; set {_GUARANTEE}=exactly-once to write each row of a"
-                " stream exactly once, or remove the option to write it at least once"
-            )
+        for wrong in ("exactlyOnce", f"kafka.{_GUARANTEE}"):
+            if wrong in texts:
+                raise ConfigError(
+                    f"{wrong}: unknown option; set {_GUARANTEE}=exactly-once to write each row of a"
+                    " stream exactly once, or remove the option to write it at least once"
+                )
         texts.check_names("a sink", _OF_SINK, _SOURCE_ONLY)
         texts.flag("includeHeaders", False)
         topic = texts.text("topic")

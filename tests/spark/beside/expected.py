@@ -29,7 +29,7 @@ class Other(NamedTuple):
     reason: str
 
 
-#: What is other than in the connector, and why, as the migration page says it.
+#: The differences from the connector, and why, as the migration page says it.
 REASONS: Final[Mapping[str, str]] = {
     "`subscribePattern` with `&&` or `[...]` inside `[...]`, or flags in its middle": (
         "an error that names the construct, since Python's `re` has no counterpart"

@@ -61,7 +61,7 @@ def test_what_is_other_is_not_equal_and_has_a_reason() -> None:
 
 
 def test_the_migration_page_lists_what_is_other_and_why() -> None:
-    section = PAGE.read_text("utf-8").split("\n## What is other\n")[1].split("\n## ")[0]
+    section = PAGE.read_text("utf-8").split("\n## Differences\n")[1].split("\n## ")[0]
     rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")]
 
     assert [list(each) for each in REASONS.items()] == rows[1:]

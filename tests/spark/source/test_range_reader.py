@@ -219,6 +219,26 @@ def test_records_that_do_not_come_are_waited_for_no_longer_than_is_allowed(
 
 
 @pytest.mark.slow
+def test_an_outage_lasts_no_longer_than_is_allowed() -> None:
+    """Whether records were deleted meanwhile is asked for seconds, not for three API timeouts."""
+    try:
+        with broker(topics={"t": 1}) as cluster:
+            options = options_of(
+                cluster,
+                "t",
+                kafkaConsumer_pollTimeoutMs="300",
+                kafka_default_api_timeout_ms="60000",
+            )
+            cluster.seed("t", ["0"])
+            wanted = planned(cluster, "t", 0, 1)
+            assert ["0"] == values(options, wanted)
+        with pytest.raises(PollTimeoutError, match="offset 0 of t-0 could not be fetched within"):
+            values(options, wanted)
+    finally:
+        host().close()
+
+
+@pytest.mark.slow
 def test_leaders_move() -> None:
     with broker(brokers=2, topics={"t": 1}, auto_create_topics_enable=False) as cluster:
         try:

@@ -12,7 +12,8 @@ state of the job. So each step is idempotent instead:
 * The input of the micro-batch is kept until the next micro-batch.
 
 Only the topic may contain a row twice, with the same key and the same value, so that compaction
-removes the duplicate. There would be no duplicates if the sink supported transactions.
+removes the duplicate. There would be none if foreachBatch could write exactly once; see
+:mod:`..sink._exactly_once`.
 """
 
 from __future__ import annotations

@@ -124,8 +124,8 @@ def check_head(batch_id: int, wanted: Mapping[int, Marker], head: Marker | None)
         raise ReplayError(
             f"micro-batch {batch_id} cannot be written: the topics have micro-batch"
             f" {head.batch_id} of this query already. Its checkpoint was restored from a copy, or"
-            " two queries share one. Restore the newest checkpoint, or start with a new one, which"
-            " makes it a new query"
+            " two queries share one. Restore the newest checkpoint; or start with a new one, which"
+            " makes it a new query, and with startingOffsets where this one ended"
         )
     first = min(wanted, default=None)
     check_same(wanted.get(head.partition_id), head)

@@ -27,7 +27,7 @@ from ...client.producer._delivery import ProduceRequestResult, new_delivery
 from ...client.producer._open_producer import open_producer
 from ...client.producer._producer import Producer
 from ...errors import SendBatchError
-from .._client_options import BOOTSTRAP_SERVERS, config_of, is_set
+from .._client_options import BOOTSTRAP_SERVERS, config_of
 from .._first_response import with_first_response
 from .._loop_host import host
 from .._options import SinkOptions
@@ -155,7 +155,7 @@ class SinkTask:
         is_proof: bool = True,
     ) -> T:
         """Run an async function that waits for brokers; see :mod:`.._first_response`."""
-        if is_after_first_micro_batch() or is_set(self._settings, _MAX_BLOCK):
+        if is_after_first_micro_batch() or _MAX_BLOCK in self._settings:
             return await afn(*args)
         return await with_first_response(
             producer.until_connected,

@@ -30,7 +30,7 @@ from ...client.network._open_client import keep_polling, open_kafka_client, unti
 from ...errors import ApiError, CallTimedOutError, DisconnectedError, TrionetError
 from ...net._network import SYSTEM
 from ...protocol import error_codes
-from .._client_options import BOOTSTRAP_SERVERS, config_of, is_set, warn_once
+from .._client_options import BOOTSTRAP_SERVERS, config_of, warn_once
 from .._first_response import with_first_response
 from .._loop_host import host
 from .._offset_limits import (
@@ -109,7 +109,7 @@ def on_driver(options: SourceOptions, afn: Callable[[*Ts], Awaitable[T]], *args:
 
 
 async def _reaching(options: SourceOptions, afn: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
-    if is_set(options.client, _API_TIMEOUT):
+    if _API_TIMEOUT in options.client:
         return await afn(*args)
     async with leased_client(options) as client:
         return await with_first_response(

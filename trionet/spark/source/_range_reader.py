@@ -32,6 +32,7 @@ from ...client._api_errors import STALE_METADATA, api_error, is_retriable
 from ...client.consumer.offsets._position_requests import leader_epoch
 from ...client.network._cluster import Node, TopicMetadata
 from ...errors import (
+    CallTimedOutError,
     CorruptRecordError,
     DisconnectedError,
     FetchTooLargeError,
@@ -72,6 +73,9 @@ LAST_VERSION_WITH_NAMES: Final = 12
 FIRST_FETCH_BYTES: Final = 1024 * 1024
 #: Requested in addition to the estimated size of the rest of the range.
 SPARE_BYTES: Final = 64 * 1024
+
+#: How long a fetch that has timed out still asks whether its records were deleted.
+LAST_LOOK_SECONDS: Final = 5.0
 
 #: The metadata updates before a new topic id is accepted: old metadata may predate the plan.
 ID_REFRESHES: Final = 3
@@ -151,15 +155,20 @@ class RangeFetcher:
                     if after != position:
                         return None, after
                 await self._pause()
-        # Timed out. If the records were deleted meanwhile that is a loss, not a timeout.
-        after = await self._next_available(position)
-        if after != position:
-            return None, after
-        # They are there; perhaps they came after the last fetch, as in a topic that was recreated.
-        with trio.move_on_after(self._options.poll_timeout_seconds):
-            response = await self._fetch(position)
-            if response is not None and response.records:
-                return self._accept(response, position)
+        # Timed out. If the records were deleted meanwhile that is a loss, not a timeout; and they
+        # may have come after the last fetch, as in a topic that was recreated. In an outage there
+        # is no response to this either, so that it must not take as long again.
+        with trio.move_on_after(LAST_LOOK_SECONDS):
+            try:
+                after = await self._next_available(position)
+            except (CallTimedOutError, DisconnectedError) as error:
+                self._last_error = self._last_error or error
+            else:
+                if after != position:
+                    return None, after
+                response = await self._fetch(position)
+                if response is not None and response.records:
+                    return self._accept(response, position)
         seconds = self._options.poll_timeout_seconds
         problem = self._client.network.connection_problem()
         raise PollTimeoutError(
