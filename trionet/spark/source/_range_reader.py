@@ -155,20 +155,11 @@ class RangeFetcher:
                     if after != position:
                         return None, after
                 await self._pause()
-        # Timed out. If the records were deleted meanwhile that is a loss, not a timeout; and they
-        # may have come after the last fetch, as in a topic that was recreated. In an outage there
-        # is no response to this either, so that it must not take as long again.
+        # In an outage there is no response to this either, so that it must not take as long again.
         with trio.move_on_after(LAST_LOOK_SECONDS):
-            try:
-                after = await self._next_available(position)
-            except (CallTimedOutError, DisconnectedError) as error:
-                self._last_error = self._last_error or error
-            else:
-                if after != position:
-                    return None, after
-                response = await self._fetch(position)
-                if response is not None and response.records:
-                    return self._accept(response, position)
+            found = await self._last_look(position)
+            if found is not None:
+                return found
         seconds = self._options.poll_timeout_seconds
         problem = self._client.network.connection_problem()
         raise PollTimeoutError(
@@ -176,6 +167,22 @@ class RangeFetcher:
             f" kafkaConsumer.pollTimeoutMs = {seconds * 1000:.0f}; last error:"
             f" {self._last_error or problem or 'none, the broker returned no records'}"
         ) from self._last_error
+
+    async def _last_look(self, position: int) -> tuple[FetchedRecords | None, int] | None:
+        """Return what became of records that did not arrive; None if that is a timeout.
+
+        If they were deleted meanwhile that is a loss, not a timeout. And they may have been written
+        after the last fetch, as in a topic that was recreated.
+        """
+        try:
+            after = await self._next_available(position)
+        except (CallTimedOutError, DisconnectedError) as error:
+            self._last_error = self._last_error or error
+            return None
+        if after != position:
+            return None, after
+        response = await self._fetch(position)
+        return self._accept(response, position) if response and response.records else None
 
     def _accept(self, response: PartitionData, position: int) -> tuple[FetchedRecords | None, int]:
         """Check the offsets of a response's records. Returns the records and the next position."""
