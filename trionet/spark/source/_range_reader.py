@@ -178,6 +178,7 @@ class RangeFetcher:
             after = await self._next_available(position)
         except (CallTimedOutError, DisconnectedError) as error:
             self._last_error = self._last_error or error
+            await trio.lowlevel.checkpoint()
             return None
         if after != position:
             return None, after
