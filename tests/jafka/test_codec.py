@@ -14,6 +14,7 @@ from trionet.errors import WireFormatError
 from trionet.jafka._codec import (
     DECODED_PARTS_MAX,
     LATEST,
+    NESTED_MAX,
     RANDOM_PARTITION,
     check_compressed,
     check_set,
@@ -397,6 +398,28 @@ def test_a_compressed_entry_must_be_valid_inside(payload: bytes, why: str) -> No
 
     with pytest.raises(WireFormatError, match=why):
         sum(check_compressed(compressed, LIMIT))
+
+
+@pytest.mark.parametrize("count", [NESTED_MAX, NESTED_MAX + 1])
+def test_compressed_entries_in_others_are_counted(count: int) -> None:
+    """A frame of some hundred bytes may decompress to a million of them."""
+    compressed = checked(nested(1, nested(1, b"") * count))[2]
+    steps = check_compressed(compressed, LIMIT)
+
+    if count > NESTED_MAX:
+        with pytest.raises(WireFormatError, match="more than 10000 compressed entries"):
+            sum(steps)
+    else:
+        assert 1 < len([*steps])
+
+
+def test_small_compressed_entries_are_decompressed_in_few_steps() -> None:
+    """Else each of them would wait for a thread."""
+    compressed = checked(nested(1, HELLO) * 1000)[2]
+    found = [*check_compressed(compressed, LIMIT)]
+
+    assert 1000 == sum(found)
+    assert len(found) < 20
 
 
 def test_what_is_compressed_is_bounded_on_all_levels_together() -> None:

@@ -58,6 +58,11 @@ _ENTRY: Final = Struct(">ibBI")
 #: What one call of `check_set` looks at.
 CHECKED_ENTRIES_MAX: Final = 2000
 CHECKED_BYTES_MAX: Final = 2 * 1024 * 1024
+#: How many compressed entries may be in those of one set: clients put none there.
+NESTED_MAX: Final = 10_000
+#: What a step of `check_compressed` decompresses and checks, and what a payload adds to it.
+_STEP_WORK_BYTES: Final = 64 * 1024
+_PAYLOAD_WORK_BYTES: Final = 1024
 #: The largest message that it copies to compute the CRC: faster than to make a view of it.
 _COPIED_BYTES_MAX: Final = 512
 _SIZE_BYTES: Final = 4
@@ -436,8 +441,9 @@ def check_set(
 def check_compressed(compressed: list[memoryview], decompressed_bytes_max: int) -> Iterator[int]:
     """Decompress and validate payloads from :func:`check_set`, and what is compressed in them.
 
-    A few kilobytes can hold millions of messages, which take many seconds. In each step, something
-    is decompressed at most once, which releases the GIL, and then checked for a millisecond or so.
+    A few kilobytes can hold millions of messages, which take many seconds, or entries to be
+    decompressed, of which there may be :data:`NESTED_MAX` in others. A step takes a millisecond or
+    so, and what decompressing one payload takes, which releases the GIL.
 
     Args:
         compressed: the payloads, which are taken out of the list.
@@ -450,14 +456,25 @@ def check_compressed(compressed: list[memoryview], decompressed_bytes_max: int) 
         WireFormatError: compressed data is invalid or decompresses to more than allowed, or
             something in it is invalid.
     """
+    messages, work, nested = 0, 0, 0
     while compressed:
         inner = decompress(GZIP, compressed.pop(), decompressed_bytes_max)
         decompressed_bytes_max -= len(inner)
+        work += _PAYLOAD_WORK_BYTES + len(inner)
         start, stop = -1, 0
         while start < stop:
-            start = stop
-            stop, messages = check_set(inner, len(inner), compressed, start)
-            yield messages
+            start, before = stop, len(compressed)
+            stop, found = check_set(inner, len(inner), compressed, start)
+            messages += found
+            nested += len(compressed) - before
+            if nested > NESTED_MAX:
+                raise WireFormatError(
+                    f"compressed entries contain more than {NESTED_MAX} compressed entries"
+                )
+            if work > _STEP_WORK_BYTES:
+                yield messages
+                messages = work = 0
+    yield messages
 
 
 def _entry(view: memoryview, position: int) -> tuple[int, memoryview, int] | None:

@@ -20,7 +20,7 @@ from .._util._off_loop import off_loop
 from .._util._page_cache import CachedFile, is_range_cached, warm_range
 from .._util._text import single_line
 from .._util._wall_clock import now_ms
-from ..errors import WireFormatError
+from ..errors import TrionetError, WireFormatError
 from ..metrics._request_times import RequestTimes
 from ..net.wire._close_reason import CloseReason
 from ..net.wire._transmission import Chunk, FileRange, outgoing
@@ -65,8 +65,8 @@ class Handlers:
         self._is_password = config.is_password
         self._topics = topics
         self._warns_at = -math.inf
-        # The request that `never_waits` was asked about last, and its response.
-        self._made: tuple[Request, Response] | None = None
+        # The request that `never_waits` was asked about last, and its response, if it made one.
+        self._made: tuple[Request, Response | None] | None = None
         self._handlers: Mapping[type[Any], Callable[[Any], Awaitable[Response]]] = {
             kinds.ProducerRequest: self._produce,
             kinds.FetchRequest: self._fetch,
@@ -83,9 +83,10 @@ class Handlers:
         """Handle a request, and return its response. Never raises an error of the client."""
         made = self._made
         if made is None or made[0] is not request:
-            made = self._made if self.never_waits(request) else None
+            self.never_waits(request)
+            made = self._made
         self._made = None
-        if made is not None:
+        if made is not None and made[1] is not None:
             return made[1]
         payload = request.payload
         try:
@@ -101,9 +102,9 @@ class Handlers:
             return await self._handlers[kind](decoded)
         except (WireFormatError, ValueError) as error:
             reason, detail = CloseReason.INVALID_REQUEST, str(error)
-        except OSError as error:
+        except (OSError, TrionetError) as error:
             reason, detail = CloseReason.HANDLER_FAILED, str(error)
-        # Of a client that does this again and again, a line a second is enough.
+        # At most one warning a second, however often a client fails.
         now = trio.current_time()
         level = logging.WARNING if now >= self._warns_at else logging.DEBUG
         if level == logging.WARNING:
@@ -114,8 +115,9 @@ class Handlers:
     def never_waits(self, request: Request) -> bool:
         """Whether a request is a fetch of what is in the page cache, so that no thread is needed.
 
-        To find out takes most of what the response takes, so that this makes it.
+        Finding out is most of the work, so this also builds the response.
         """
+        self._made = request, None
         if request.payload[:2] != FETCH_TYPE or len(request.payload) > FETCH_REQUEST_BYTES_MAX:
             return False
         try:
@@ -163,8 +165,8 @@ class Handlers:
     ) -> Response:
         """Append message sets: all that are valid up to the first that is not.
 
-        Those of a partition are written together. One that cannot be written keeps its partition
-        from having more of them, and not the others.
+        Those of a partition are written together. If a write fails, the rest of that partition's
+        sets are skipped; other partitions are still written.
 
         Args:
             requests: what to append.
@@ -172,7 +174,7 @@ class Handlers:
 
         Raises:
             WireFormatError, ValueError: a request is invalid.
-            OSError: a log cannot be created or written to.
+            OSError, TrionetError: a log cannot be opened, created or written to.
         """
         sets: dict[tuple[str, int], list[tuple[Bytes, int]]] = {}
         failure: Exception | None = None
@@ -195,9 +197,9 @@ class Handlers:
                 number += 1
                 if number % PARTS_PER_STEP == 0:
                     await trio.lowlevel.checkpoint()
-        except (WireFormatError, ValueError, OSError) as error:
+        except (TrionetError, ValueError, OSError) as error:
             failure = error
-            if count and not isinstance(error, OSError):
+            if count and isinstance(error, (WireFormatError, ValueError)):
                 failure.args = (f"part {number} of {count}: {error}",)
         number = 0
         for place, left in sets.items():
@@ -207,7 +209,7 @@ class Handlers:
                     number += 1
                     if number % APPENDS_PER_STEP == 0:
                         await trio.lowlevel.checkpoint()
-            except OSError as error:
+            except (TrionetError, OSError) as error:
                 failure = failure or error
         if failure is not None:
             raise failure

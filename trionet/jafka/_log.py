@@ -66,7 +66,7 @@ class Segment:
         self.path: str = os.path.join(folder, f"{start:020}{SUFFIX}")
         self.start: int = start
         self._is_torn: bool = False
-        # A link to a file that is missing is none that this made, to be removed below.
+        # A dangling symlink counts as existing, so that it is not removed below.
         self.has_new_name: bool = not os.path.lexists(self.path)
         try:
             self.file: LogFile = open_log_file(self.path, os.O_RDWR | os.O_CREAT)

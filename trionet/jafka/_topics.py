@@ -112,6 +112,7 @@ class Topics:
                 continue
             logs = self.logs.setdefault(topic, {})
             logs[int(number)] = self._open(topic, int(number), is_clean=is_clean)
+        self.logs = {topic: dict(sorted(logs.items())) for topic, logs in self.logs.items()}
         self._created = {topic: max(logs) + 1 for topic, logs in self.logs.items()}
 
     def close(self) -> None:
@@ -218,7 +219,7 @@ class Topics:
                     new.append(folder)
                 made[each] = self._open(topic, each, is_clean=False)
             sync_folder(self._path)
-        except OSError:
+        except (OSError, TrionetError):
             # What cannot be used is not left behind, or there might be too much to start again.
             made.clear()  # removing a folder takes descriptors, too
             for folder in new:
