@@ -12,7 +12,7 @@ from support.jafka_wire import entry, messages
 from support.leaks import nothing_left_behind
 from support.limits import descriptor_limit, file_size_limit
 from trionet.errors import TrionetError
-from trionet.jafka._log import APPENDED_BYTES_MAX, PartitionLog, Segment, remove_files
+from trionet.jafka._log import APPENDED_BYTES_MAX, PartitionLog, Segment
 from trionet.net.wire._transmission import FileRange
 
 HELLO = messages(b"hello")
@@ -211,10 +211,16 @@ def test_sets_that_are_appended_together_fit_into_one_write(tmp_path: Path) -> N
     assert [4 * len(third) + len(large)] == [len(each) for each in files(tmp_path).values()]
 
 
+def remove_old(log: PartitionLog, size_max: int) -> None:
+    for segment in log.old_segments(0, size_max):
+        segment.remove()
+        log.remove_first()
+
+
 async def test_a_removed_segment_is_readable_while_it_is_sent(tmp_path: Path) -> None:
     log = await filled(tmp_path, 5)
     found = log.read(0, 1000)
-    remove_files(log.remove_old(0, SIZE))
+    remove_old(log, SIZE)
 
     assert HELLO * 3 == content(found)
     assert (SIZE * 3, SIZE * 5) == (log.start, log.end)
@@ -225,9 +231,9 @@ async def test_a_removed_segment_is_readable_while_it_is_sent(tmp_path: Path) ->
 async def test_when_all_is_removed_an_empty_segment_keeps_the_end(tmp_path: Path) -> None:
     """4: positions keep growing after retention has deleted old segments."""
     log = await filled(tmp_path, 5)
-    remove_files(log.remove_old(0, 0))
+    remove_old(log, 0)
     assert {name(SIZE * 5): b""} == files(tmp_path)
-    assert [] == log.remove_old(0, 0)
+    assert [] == log.old_segments(0, 0)
 
     assert SIZE * 5 == open_log(tmp_path).end
 
@@ -235,7 +241,7 @@ async def test_when_all_is_removed_an_empty_segment_keeps_the_end(tmp_path: Path
 async def test_the_last_segment_stays_if_none_can_follow_it(tmp_path: Path) -> None:
     log = await filled(tmp_path, 5)
     with descriptor_limit(0):
-        remove_files(log.remove_old(0, 0))
+        remove_old(log, 0)
 
     assert {name(SIZE * 3): HELLO * 2} == files(tmp_path)
     assert (SIZE * 3, SIZE * 5) == (log.start, log.end)

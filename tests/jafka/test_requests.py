@@ -327,6 +327,22 @@ async def test_the_parts_before_a_bad_one_stay(caplog: pytest.LogCaptureFixture)
     assert "part 1 of 3: the entry at byte 0" in caplog.text
 
 
+async def test_the_parts_before_a_log_that_cannot_be_opened_stay(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Valid sets are appended up to the first failure, whatever that is."""
+    parts = [ProducerRequest(topic, 0, HELLO) for topic in ("demo", "gap", "demo")]
+    async with open_jafka_broker(log_dir=tmp_path) as broker:
+        (tmp_path / "gap-0").mkdir()
+        for start in (0, 99):
+            (tmp_path / "gap-0" / f"{start:020}.jafka").write_bytes(HELLO)
+        with await connect(broker) as peer, await connect(broker) as other:
+            assert await peer.is_closed_by(MultiProducerRequest(tuple(parts)))
+            assert (0, HELLO) == await other.fetch()
+
+    assert "the next segment starts at 99" in caplog.text
+
+
 # 2.5: offsets.
 
 
@@ -399,12 +415,13 @@ async def test_create_grows_with_the_flag_off() -> None:
 
 @pytest.mark.parametrize(
     "request_",
-    [CreaterRequest("demo", -1, 1), CreaterRequest(None, 1, 1)]
+    [CreaterRequest("demo", count, 1) for count in (-1, 10_001, 2**31 - 1)]
+    + [CreaterRequest(None, 1, 1)]
     + [CreaterRequest(topic, 1, 1) for topic in ILLEGAL],
     ids=str,
 )
 async def test_a_failure_of_create_closes(request_: CreaterRequest) -> None:
-    """2.6: a negative number or an illegal name closes."""
+    """2.6: a negative number or an illegal name closes; so does one that is too large."""
     async with open_peer() as peer:
         assert await peer.is_closed_by(request_)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
@@ -73,7 +74,15 @@ def sync_folder(path: str) -> None:
     """Wait until the names in a folder are on disk. Blocks."""
     if sys.platform == "win32":
         return  # NTFS journals names, and a folder cannot be opened for syncing there
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        # Connections may have taken the last descriptor, and a broker must not end because of them.
+        # Linux's sync() needs none, and waits as fsync() does; on other systems it does not wait.
+        if sys.platform != "linux" or error.errno not in (errno.EMFILE, errno.ENFILE):
+            raise
+        os.sync()
+        return
     try:
         os.fsync(descriptor)
     finally:

@@ -50,7 +50,7 @@ WITHOUT_EFFECT: Final = (
 )
 _ZOOKEEPER: Final = "zk."
 KEYS: Final = {row[0]: row for row in APPLIED}
-_PASSWORD: Final = re.compile("(plain):([^:]+)|(md5):([0-9a-f]{32})|(crc32):([0-9]+)")
+_PASSWORD: Final = re.compile("(plain):([^:]+)|(md5):([0-9a-f]{32})|(crc32):([0-9]{1,10})")
 #: The keys for some topics, with the key for the others.
 _BY_TOPIC: Final = {
     "topic.partition.count.map": "num.partitions",
@@ -126,14 +126,14 @@ class JafkaConfig:
         return zlib.crc32(data) == int(expected)
 
     def _topics_of(self, key: str) -> dict[str, int]:
+        rule = KEYS[_BY_TOPIC[key]][3]
         found = {}
         for item in cast("tuple[str, ...]", self._values[key]):
             topic, _, number = item.rpartition(":")
-            if not topic or not (number.strip().isascii() and number.strip().isdigit()):
+            if not topic.strip():
                 raise ConfigError(f"{key} = {item!r} is not allowed; allowed: TOPIC:NUMBER,…")
-            found[topic.strip()] = min(int(number), types.INT_MAX)
-        if 0 in found.values() and key != "topic.flush.intervals.ms":
-            raise ConfigError(f"{key} contains 0; allowed: 1 or more for each topic")
+            of_topic = f"{key}, {topic.strip()}"
+            found[topic.strip()] = cast(int, types.parse_value(of_topic, types.INT, rule, number))
         return found
 
 
@@ -145,7 +145,7 @@ def _parse_password(setting: types.Value) -> tuple[str, str]:
     if found is None:
         raise ConfigError(
             "password is not allowed; allowed: plain:TEXT, md5:HEX with 32 digits of 0-9 and a-f,"
-            " or crc32:NUMBER with decimal digits"
+            " or crc32:NUMBER with up to 10 digits"
         )
     kind, secret = filter(None, found.groups())
     return kind, secret

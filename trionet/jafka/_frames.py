@@ -8,13 +8,12 @@ each: they are handed out as one frame, :class:`Produced`. A client sees no diff
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from struct import Struct
 from typing import Final
 
 from ..errors import InvalidReceiveError
-from ..net.wire._framing import SIZE_BYTES, Frame, FrameDecoder, fill_with, invalid_size
+from ..net.wire._framing import SIZE_BYTES, FrameDecoder, fill_with
 from ..server._dialect import Dialect
 from ._requests import Produced
 
@@ -28,33 +27,21 @@ _LARGE_BYTES: Final = _READ_BYTES
 _LIMIT: Final = "max.socket.request.bytes"
 
 
-class JafkaDecoder:
-    """Splits a stream into frames; see :class:`~trionet.net.Decoder` for what is not here.
+class JafkaDecoder(FrameDecoder):
+    """A decoder for Jafka's frames; see :class:`~trionet.net.Decoder` for what is not here.
 
     Args:
-        frame_bytes_max: the size of the largest frame, in bytes.
+        frame_bytes_max: the size of the largest allowed frame, in bytes.
     """
-
-    def __init__(self, frame_bytes_max: int) -> None:
-        self.frame_bytes_max: int = frame_bytes_max
-        self.frames: deque[Frame] = deque()
-        self.error: InvalidReceiveError | None = None
-        self._head = b""  # the start of a small frame
-        # Reads nothing but large frames. It is no base class: its own is compiled.
-        self._large = FrameDecoder(frame_bytes_max)
-
-    @property
-    def is_inside_frame(self) -> bool:
-        return bool(self._head) or self._large.is_inside_frame
 
     @property
     def wants_fill(self) -> bool:
         """Also within a small frame: a client that sends many of them has sent more by then."""
-        return self._large.wants_fill or (bool(self._head) and not self.frames)
+        return self._payload is not None or (bool(self._head) and not self.frames)
 
     @property
     def size(self) -> int:
-        return self._large.size if self._large.wants_fill else _READ_BYTES
+        return self._size if self._payload is not None else _READ_BYTES
 
     def fill(self, read_into: Callable[[memoryview], int]) -> int:
         """Read once, into the large frame in progress if there is one.
@@ -62,11 +49,8 @@ class JafkaDecoder:
         Returns:
             What ``read_into`` returned.
         """
-        if self._large.wants_fill:
-            count = self._large.fill(read_into)
-            self.frames += self._large.frames
-            self._large.frames.clear()
-            return count
+        if self._payload is not None:
+            return super().fill(read_into)
         buffer = memoryview(bytearray(_READ_BYTES))
         count = read_into(buffer)
         self.receive_data(bytes(buffer[:count]))
@@ -74,41 +58,40 @@ class JafkaDecoder:
 
     def receive_data(self, data: bytes) -> None:
         """Decode the next bytes of the stream; see :class:`~trionet.net.Decoder`."""
-        while data and self._large.wants_fill:
+        while data and self._payload is not None:
             data = fill_with(data, self.fill)
+        if self.error is not None:
+            return
         if self._head:
-            data = self._head + data
+            data, self._head = self._head + data, b""
         position = 0
         size: int = 0
         produced = 0  # where the requests to produce begin that nothing separates from `position`
-        while self.error is None and len(data) - position >= SIZE_BYTES:
+        while len(data) - position >= SIZE_BYTES:
             (size,) = _unpack_size(data, position)
             start = position + SIZE_BYTES
-            if not 0 < size <= self.frame_bytes_max:
-                self.error = _invalid(size, self.frame_bytes_max)
-            elif start + size > len(data):
+            if not 0 < size <= self.frame_bytes_max or start + size > len(data):
                 break
-            elif data.startswith(_PRODUCER_TYPE, start):
-                position = start + size
-            else:
-                self._add_produced(data[produced:position])
-                self.frames.append(data[start : start + size])
-                position = produced = start + size
+            position = start + size
+            if not data.startswith(_PRODUCER_TYPE, start):
+                self._add_produced(data[produced : start - SIZE_BYTES])
+                self.frames.append(data[start:position])
+                produced = position
         self._add_produced(data[produced:position])
-        self._head = b"" if self.error is not None else data[position:]
-        if len(self._head) >= SIZE_BYTES and size > _LARGE_BYTES:
-            self._large.receive_data(self._head)
-            self._head = b""
+        rest = data[position:]
+        if len(rest) < SIZE_BYTES or 0 < size <= min(_LARGE_BYTES, self.frame_bytes_max):
+            self._head = rest
+        elif size == 0:
+            self.error = InvalidReceiveError("frame size 0 is not allowed; allowed: 1 or more")
+        else:
+            self.limit_name = _LIMIT  # to which the channel gives the name that Kafka's has
+            super().receive_data(rest)
+            return
+        self.is_inside_frame = bool(self._head)
 
     def _add_produced(self, data: bytes) -> None:
         if data:
             self.frames.append(Produced(data))
-
-
-def _invalid(size: int, frame_bytes_max: int) -> InvalidReceiveError:
-    if size == 0:
-        return InvalidReceiveError("frame size 0 is not allowed; allowed: 1 or more")
-    return invalid_size(size, frame_bytes_max, _LIMIT)
 
 
 JAFKA_FRAMES: Final = Dialect(JafkaDecoder)

@@ -65,8 +65,10 @@ class Handlers:
         self._is_password = config.is_password
         self._topics = topics
         self._warns_at = -math.inf
-        # The request that `never_waits` was asked about last, and its response, if it made one.
-        self._made: tuple[Request, Response | None] | None = None
+        # The request that `never_waits` was asked about last, and its response if it is a fetch
+        # from the page cache.
+        self._asked: Request | None = None
+        self._response: Response | None = None
         self._handlers: Mapping[type[Any], Callable[[Any], Awaitable[Response]]] = {
             kinds.ProducerRequest: self._produce,
             kinds.FetchRequest: self._fetch,
@@ -77,17 +79,15 @@ class Handlers:
             kinds.DeleterRequest: self._delete,
         }
         self._times = {kind.__name__: RequestTimes(kind.__name__) for kind in self._handlers}
-        self._errors: Counter[tuple[str, int]] = Counter()
+        self._errors: Counter[tuple[str, ...]] = Counter()
 
     async def handle(self, request: Request) -> Response:  # noqa: ASYNC910 - most need not wait
         """Handle a request, and return its response. Never raises an error of the client."""
-        made = self._made
-        if made is None or made[0] is not request:
+        if self._asked is not request:
             self.never_waits(request)
-            made = self._made
-        self._made = None
-        if made is not None and made[1] is not None:
-            return made[1]
+        response, self._asked, self._response = self._response, None, None
+        if response is not None:
+            return response
         payload = request.payload
         try:
             if isinstance(payload, Produced):
@@ -115,25 +115,30 @@ class Handlers:
     def never_waits(self, request: Request) -> bool:
         """Whether a request is a fetch of what is in the page cache, so that no thread is needed.
 
-        Finding out is most of the work, so this also builds the response.
+        Finding out is most of the work, so the response is kept for :meth:`handle`.
         """
-        self._made = request, None
+        self._asked, self._response = request, self._fetch_cached(request)
+        return self._response is not None
+
+    def _fetch_cached(self, request: Request) -> Response | None:
+        """Return the response to a fetch of what is in the page cache, and None otherwise."""
         if request.payload[:2] != FETCH_TYPE or len(request.payload) > FETCH_REQUEST_BYTES_MAX:
-            return False
+            return None
         try:
             fetch = cast(kinds.FetchRequest, codec.decode_request(request.payload))
             error, found = self._find(fetch, RESPONSE_BYTES_MAX - _HEAD_BYTES)
             if found is not None and not _is_cached(found):
-                return False
-            self._note(request, "FetchRequest")
-            self._made = request, outgoing(_fetched(error, found, COPIED_BYTES_MAX))
-            self._errors["FetchRequest", error] += 1
+                return None
+            response = outgoing(_fetched(error, found, COPIED_BYTES_MAX))
         except (WireFormatError, ValueError, OSError):
-            return False  # the handler fails in the same way, and closes the connection
-        return True
+            return None  # the handler fails in the same way, and closes the connection
+        self._note(request, "FetchRequest", error)
+        return response
 
-    def _note(self, request: Request, name: str) -> None:
+    def _note(self, request: Request, name: str, error: int = codec.NO_ERROR) -> None:
         request.kind, request.times = name, self._times[name]
+        if error:
+            self._errors[name, str(error)] += 1
 
     # A source of request counts, for the metrics.
 
@@ -147,10 +152,7 @@ class Handlers:
         return {}
 
     def errors(self) -> Mapping[tuple[str, ...], int]:
-        return {
-            (name, str(code) if code else "NONE"): count
-            for (name, code), count in self._errors.items()
-        }
+        return self._errors  # those of fetches, without NONE: no other response can have one
 
     # One handler for each type of request.
 
@@ -272,7 +274,8 @@ class Handlers:
                 logger.warning("cannot read %s: %s", single_line(str(part.topic)), failure)
                 error = codec.UNKNOWN
                 chunks += _fetched(error, None, 0)
-            self._errors[name, error] += 1
+            if error:
+                self._errors[name, str(error)] += 1
             if number % PARTS_PER_STEP == 0:
                 await trio.lowlevel.checkpoint()
         return chunks
@@ -280,7 +283,7 @@ class Handlers:
     def _find(self, request: kinds.FetchRequest, bytes_max: int) -> tuple[int, FileRange | None]:
         """Return the error, and what to send if it is not empty."""
         _, partition, offset, wanted = request
-        topic = _given(request.topic)
+        topic = _not_null(request.topic)
         log = self._topics.logs.get(topic, {}).get(partition)
         if log is None:
             if not is_legal(topic):
@@ -307,16 +310,13 @@ class Handlers:
 
     async def _create(self, request: kinds.CreaterRequest) -> Response:  # noqa: ASYNC910
         topic, partitions, _ = request
-        topic = _legal(topic)
-        if partitions < 0:
-            raise ValueError(f"the number of partitions is {partitions}; allowed: 0 or more")
-        return codec.encode_count(self._topics.create(topic, partitions))
+        return codec.encode_count(self._topics.create(_legal(topic), partitions))
 
     async def _delete(self, request: kinds.DeleterRequest) -> Response:
         if not self._is_password(request.password):
             await trio.lowlevel.checkpoint()
             return codec.encode_count(-1)
-        return codec.encode_count(await self._topics.delete(_given(request.topic)))
+        return codec.encode_count(await self._topics.delete(_not_null(request.topic)))
 
 
 def _is_cached(found: FileRange) -> bool:
@@ -333,20 +333,16 @@ def _fetched(error: int, found: FileRange | None, copied_bytes_max: int) -> list
     return [codec.response_head(len(data), error) + data]
 
 
-def _given(topic: str | None) -> str:
+def _not_null(topic: str | None) -> str:
     if topic is None:
-        raise _illegal(topic)
+        raise ValueError("the name of the topic is null; allowed: 1 to 255 characters")
     return topic
 
 
 def _legal(topic: str | None) -> str:
-    if not is_legal(name := _given(topic)):
-        raise _illegal(name)
+    if not is_legal(name := _not_null(topic)):
+        raise ValueError(
+            f"the name of topic {topic!r} is illegal; allowed: 1 to 255 characters, not '.' or"
+            " '..', no '/', and no control, private or special characters"
+        )
     return name
-
-
-def _illegal(topic: str | None) -> ValueError:
-    return ValueError(
-        f"the name of topic {topic!r} is illegal; allowed: 1 to 255 characters, not '.' or '..', no"
-        " '/', and no control, private or special characters"
-    )

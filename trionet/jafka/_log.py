@@ -18,7 +18,7 @@ import mmap
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import islice
 from operator import attrgetter
@@ -115,6 +115,15 @@ class Segment:
             text = f"{self.path} ends with a part of an append, which cannot be removed: {error}"
             raise_from(OSError(error.errno, text), error)
         self._is_torn = False
+
+    def remove(self) -> None:
+        """Remove the file, which stays readable while it is open. Blocks.
+
+        Raises:
+            OSError: it cannot be removed.
+        """
+        with suppress(FileNotFoundError):
+            os.unlink(self.path)
 
     def recover(self) -> None:
         """Truncate at the first entry that is incomplete or invalid. Blocks."""
@@ -299,18 +308,15 @@ class PartitionLog:
             for segment in segments:
                 segment.has_new_name = False
 
-    def remove_old(self, oldest_ms: int, size_max: int) -> list[Segment]:
-        """Take segments off the start: those that are too old, or not needed for a size.
+    def old_segments(self, oldest_ms: int, size_max: int) -> list[Segment]:
+        """Return the segments that are too old, or not needed for a size: the first ones.
 
-        If none is left, a new one keeps the end of the log where it is; without it, the last one
-        stays.
+        If these are all, this begins a new one, which keeps the end of the log where it is; if it
+        cannot, the last one is not returned.
 
         Args:
             oldest_ms: a segment last modified before this time is too old.
             size_max: as much as this stays, or more; -1 for everything.
-
-        Returns:
-            The segments, whose files are to be removed with :func:`remove_files`.
         """
         count = 0
         for each in self.segments:
@@ -320,16 +326,9 @@ class PartitionLog:
         # A new one would have the name of an empty one.
         if count == len(self.segments) and not (self.segments[-1].size and self._roll()):
             count -= 1
-        removed, self.segments[:count] = self.segments[:count], []
-        self._dirty = [each for each in self._dirty if each not in removed]
-        return removed
+        return self.segments[:count]
 
-
-def remove_files(segments: Iterable[Segment]) -> None:
-    """Remove the files of segments, which stay readable while referenced. Blocks.
-
-    If this is interrupted, what is left must not have a gap: give them in the order in which they
-    follow each other, or the reverse of it.
-    """
-    for segment in segments:
-        os.unlink(segment.path)
+    def remove_first(self) -> None:
+        """Take the first segment, whose file was removed, off the log."""
+        removed = self.segments.pop(0)
+        self._dirty = [each for each in self._dirty if each is not removed]

@@ -25,12 +25,13 @@ from .._util._wall_clock import now_ms
 from ..errors import ConfigError, TrionetError
 from ._codec import RANDOM_PARTITION
 from ._config import JafkaConfig
-from ._log import PartitionLog, remove_files
+from ._log import PartitionLog
 
 logger = logging.getLogger("trionet.jafka")
 
-#: Where a process may have more descriptors: clients can ask for any number of partitions.
-_DESCRIPTORS_MAX: Final = 2**20
+#: The largest number of partitions that a client may give a topic, as for Kafka's clients; settings
+#: may give it more.
+PARTITIONS_MAX: Final = 10_000
 
 #: The file that Jafka writes after it has closed its logs, so that the next start need not check
 #: them. It is removed at the start.
@@ -53,6 +54,15 @@ def is_legal(topic: str) -> bool:
         and _ILLEGAL.search(topic) is None
         and (os.name != "nt" or not set('\\:<>"|?*') & set(topic))
     )
+
+
+def _check_descriptors(topic: str, partitions: int) -> None:
+    if partitions >= (limit := descriptor_limit()):
+        raise OSError(
+            errno.EMFILE,
+            f"the {partitions} partitions of topic {topic!r} need a file descriptor each, and this"
+            f" process may have {limit}; raise the limit (ulimit -n)",
+        )
 
 
 class Topics:
@@ -153,8 +163,17 @@ class Topics:
         """Raise the partition count of a topic to a number, if it is lower, and return it.
 
         The logs are created when the topic is next produced to.
+
+        Raises:
+            ValueError: the number is not allowed.
+            OSError: the process may not have a file descriptor for each log.
         """
+        if not 0 <= partitions <= PARTITIONS_MAX:
+            raise ValueError(
+                f"topic {topic!r} with {partitions} partitions; allowed: 0 to {PARTITIONS_MAX}"
+            )
         if partitions > self.partition_count(topic):
+            _check_descriptors(topic, partitions)
             self._created[topic] = partitions
         return self.partition_count(topic)
 
@@ -196,13 +215,7 @@ class Topics:
             logs = self.logs.get(topic, {})
             if partition not in logs:
                 count = self.partition_count(topic)
-                limit = min(descriptor_limit(), _DESCRIPTORS_MAX)
-                if count >= limit:
-                    raise OSError(
-                        errno.EMFILE,
-                        f"the {count} partitions of topic {topic!r} need a file descriptor each,"
-                        f" and this process may have {limit}; raise the limit (ulimit -n)",
-                    )
+                _check_descriptors(topic, count)
                 missing = [each for each in range(count) if each not in logs]
                 # What the thread makes is added here: others may be iterating over the logs.
                 made = await trio.to_thread.run_sync(self._create, topic, missing)
@@ -257,7 +270,8 @@ class Topics:
         for partition, log in sorted(logs.items()):
             del logs[partition]
             try:
-                remove_files(reversed(log.segments))
+                for segment in reversed(log.segments):  # if it is interrupted, there is no gap
+                    segment.remove()
                 shutil.rmtree(log.folder)
             except OSError:
                 # Without a log, the next request to produce tries to open it again.
@@ -279,10 +293,10 @@ class Topics:
             raise
 
     def appended(self, topic: str, log: PartitionLog) -> None:
-        """Have a log flushed in time, or soon if it has enough unflushed messages."""
+        """Have a log flushed in time: soon if many messages, or an append, wait for it."""
         if log not in self._unflushed:
             self._unflushed[log] = self._config.of_topic("topic.flush.intervals.ms", topic) / 1000
-        if log.unflushed >= self._flush_count:
+        if log.unflushed >= self._flush_count or log.needs_flush:
             self._flush_due.set()
 
     async def flush_in_time(self) -> None:
@@ -302,9 +316,8 @@ class Topics:
             now = trio.current_time()
             is_time = now >= next_at
             for log, interval in list(self._unflushed.items()):
-                if log.unflushed >= self._flush_count or (
-                    is_time and now - log.flushed_at >= interval
-                ):
+                is_due = is_time and now - log.flushed_at >= interval
+                if is_due or log.needs_flush or log.unflushed >= self._flush_count:
                     del self._unflushed[log]
                     await self.flush(log)
             if is_time:
@@ -328,12 +341,14 @@ class Topics:
             oldest = now_ms - hours * _MS_PER_HOUR
             async with self._changing:  # a deleted topic may be there again, with the same files
                 for log in self.logs.get(topic, {}).values():
-                    removed = log.remove_old(oldest, size_max)
-                    if not removed:
-                        continue
-                    name = single_line(log.folder)
+                    removed = 0
                     try:
-                        await trio.to_thread.run_sync(remove_files, removed)
-                        logger.info("removed %s of %s", counted(len(removed), "segment"), name)
-                    except OSError as error:
-                        logger.warning("cannot remove a segment of %s: %s", name, error)
+                        for segment in log.old_segments(oldest, size_max):
+                            await trio.to_thread.run_sync(segment.remove)
+                            log.remove_first()
+                            removed += 1
+                    except OSError as error:  # the next round tries again
+                        logger.warning("cannot remove a segment: %s", error)
+                    if removed:
+                        text, folder = counted(removed, "segment"), single_line(log.folder)
+                        logger.info("removed %s of %s", text, folder)

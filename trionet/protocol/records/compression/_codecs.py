@@ -54,6 +54,8 @@ _GZIP_MAGIC: Final = b"\x1f\x8b"
 # gzip is decompressed in parts of these sizes: zlib allocates twice the size of its output, and
 # copies the rest of the input with each call.
 _GZIP_IN_BYTES: Final = 64 * 1024
+#: The first part of a member is smaller, since what follows a member in its last part is copied.
+_GZIP_FIRST_BYTES: Final = 4 * 1024
 _GZIP_OUT_BYTES: Final = 256 * 1024
 
 #: The first guess of a decompressed size: twice the usual ratio, with a lower limit.
@@ -145,10 +147,12 @@ def _decompress_gzip(data: Bytes, limit: int) -> bytes:
 def _decompress_member(view: memoryview, pos: int, output: BoundedOutput) -> int:
     """Decompress the gzip member at ``pos``, and return its end."""
     stream = zlib.decompressobj(_GZIP_WINDOW)
+    part_bytes = _GZIP_FIRST_BYTES
     while True:
-        data = stream.unconsumed_tail or view[pos : pos + _GZIP_IN_BYTES]
+        data = stream.unconsumed_tail or view[pos : pos + part_bytes]
         if not stream.unconsumed_tail:
             pos += len(data)
+            part_bytes = _GZIP_IN_BYTES
         part = stream.decompress(data, min(output.left + 1, _GZIP_OUT_BYTES))
         output.add(part)
         if stream.eof:
