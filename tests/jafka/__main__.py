@@ -23,6 +23,7 @@ from support.leaks import nothing_left_behind
 from trionet.errors import WireFormatError
 from trionet.jafka import JafkaBroker, open_jafka_broker
 from trionet.jafka._codec import decode_request, encode_request, valid_bytes
+from trionet.jafka._frames import JafkaDecoder
 from trionet.jafka._requests import (
     CreaterRequest,
     DeleterRequest,
@@ -40,6 +41,7 @@ FRAMES_PER_CONNECTION = 10
 CONNECTIONS = 8
 CONNECTIONS_PER_LOOK = 100
 MESSAGE_SETS = 300
+REQUEST_BYTES_MAX = 100_000
 #: What another connection produces meanwhile, and fetches.
 FINE = messages(b"fine")
 PROGRESS_SECONDS = 10.0
@@ -95,10 +97,10 @@ def changed(frame: bytes, rng: random.Random) -> bytes:
     return struct.pack(">i", size) + bytes(body)
 
 
-def is_slow(frame: bytes) -> bool:
-    """Whether a frame asks for so many partitions that most of the time would be theirs."""
+def is_slow(frame: bytes | bytearray) -> bool:
+    """Whether a request asks for so many partitions that most of the time would be theirs."""
     try:
-        found = decode_request(frame[4:])
+        found = decode_request(frame)
     except WireFormatError:
         return False
     return isinstance(found, CreaterRequest) and 10 < found.partitions <= PARTITIONS_MAX
@@ -108,8 +110,13 @@ async def attack(
     broker: JafkaBroker, rng: random.Random, sets: list[bytes], local_host: str
 ) -> None:
     """Send changed frames until all are handled, or the broker closes the connection."""
-    found = (changed(encode_request(request(rng, sets)), rng) for _ in range(FRAMES_PER_CONNECTION))
-    frames = b"".join(frame for frame in found if not is_slow(frame))
+    frames = b"".join(
+        changed(encode_request(request(rng, sets)), rng) for _ in range(FRAMES_PER_CONNECTION)
+    )
+    decoder = JafkaDecoder(REQUEST_BYTES_MAX)
+    decoder.receive_data(frames)
+    if any(map(is_slow, decoder.frames)):
+        return
     port = int(broker.address.rpartition(":")[2])
     with await JafkaPeer.connect(port, local_host=local_host) as peer:
         async with trio.open_nursery() as nursery:
@@ -168,7 +175,11 @@ class Errors(logging.Handler):
 
 async def run(count: int, seed: str, path: Path) -> None:
     """Attack a broker whose folder is below ``path``."""
-    settings = {"log.file.size": 5_000, "max.socket.request.bytes": 100_000, "num.partitions": 2}
+    settings = {
+        "log.file.size": 5_000,
+        "max.socket.request.bytes": REQUEST_BYTES_MAX,
+        "num.partitions": 2,
+    }
     logger = logging.getLogger("trionet")
     logger.addHandler(errors := Errors())
     try:

@@ -132,15 +132,19 @@ def requests_in(decoder: JafkaDecoder) -> list[bytes]:
     return found
 
 
-LARGE = encode_request(ProducerRequest("demo", 0, messages(bytes(6000))))
+MEDIUM = encode_request(ProducerRequest("demo", 0, messages(bytes(6000))))
+#: Larger than what is read at once, so that it gets a buffer of its own if it arrives in parts.
+LARGE = encode_request(ProducerRequest("demo", 0, messages(bytes(70_000))))
 
 
 @given(st.data(), st.booleans())
 def test_any_split_gives_the_same_requests(data: st.DataObject, fills: bool) -> None:
     """11: any split of the frames into reads gives the same requests."""
-    parts = data.draw(st.lists(st.sampled_from([PRODUCE, FETCH, OFFSETS, LARGE]), max_size=9))
+    parts = data.draw(
+        st.lists(st.sampled_from([PRODUCE, FETCH, OFFSETS, MEDIUM, LARGE]), max_size=9)
+    )
     stream = b"".join(parts)
-    decoder = JAFKA_FRAMES.decoder(10_000)
+    decoder = JAFKA_FRAMES.decoder(100_000)
     assert isinstance(decoder, JafkaDecoder)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=12)))
     found = []
@@ -165,6 +169,29 @@ def test_requests_to_produce_that_arrive_together_are_one_frame() -> None:
 
     assert [Produced, bytes, Produced, bytes, Produced] == frames
     assert [PRODUCE[4:]] * 3 == requests_in(decoder)[:3]
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        (0, "frame size 0 is not allowed; allowed: 1 or more"),
+        (-1, "frame size -1 is negative"),
+        (101, "frame size 101 is larger than 100, the limit that max.socket.request.bytes sets"),
+        (100_000, "frame size 100000 is larger than 100, the limit that max.socket"),
+    ],
+)
+def test_what_precedes_an_invalid_size_is_decoded_and_nothing_after_it(
+    size: int, message: str
+) -> None:
+    decoder = JafkaDecoder(100)
+    decoder.limit_name = "socket.request.max.bytes"  # as the channel does
+    decoder.receive_data(PRODUCE + FETCH + struct.pack(">i", size)[:3])
+    decoder.receive_data(struct.pack(">i", size)[3:] + FETCH)
+    decoder.receive_data(FETCH)
+
+    assert [PRODUCE[4:], FETCH[4:]] == requests_in(decoder)
+    assert not decoder.is_inside_frame
+    assert str(decoder.error).startswith(message)
 
 
 @given(st.binary(min_size=4, max_size=40))

@@ -87,7 +87,7 @@ class JafkaDecoder(FrameDecoder):
             self.limit_name = _LIMIT  # to which the channel gives the name that Kafka's has
             super().receive_data(rest)
             return
-        self.is_inside_frame = bool(self._head)
+        self.is_inside_frame = bool(self._head) or self._payload is not None
 
     def _add_produced(self, data: bytes) -> None:
         if data:
