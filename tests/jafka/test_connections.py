@@ -11,8 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.jafka_wire import ALL, JafkaPeer, connect, messages, open_peer
+from trionet._util._descriptors import descriptor_limit
 from trionet.jafka import JafkaBroker, open_jafka_broker
+from trionet.jafka._broker import _server_config
 from trionet.jafka._codec import decode_offsets, decode_response, encode_request
+from trionet.jafka._config import JafkaConfig
 from trionet.jafka._frames import JAFKA_FRAMES, JafkaDecoder
 from trionet.jafka._requests import FetchRequest, OffsetRequest, Produced, ProducerRequest
 from trionet.net.wire._close_reason import CloseReason
@@ -263,6 +266,10 @@ async def test_too_many_connections_are_closed_at_once() -> None:
         for peer in peers:
             assert (0, b"") == await peer.fetch()
             peer.close()
+
+
+def test_connections_leave_half_of_the_descriptors_to_segments() -> None:
+    assert descriptor_limit() // 2 == _server_config(JafkaConfig({})).limits.connections_max
 
 
 async def test_idle_connections_are_closed_if_so_set() -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import trio
 
+from .._util._descriptors import descriptor_limit
 from .._util._raising import raise_single_error
 from .._util._trio_task import check_trio
 from ..metrics._log_ring import BackgroundLogRing
@@ -21,7 +22,7 @@ from ..server._server_config import ServerConfig
 from ..server._server_statistics import ServerStatistics
 from ..server._socket_server import SocketServer
 from ..server.metrics._local_listener import open_local_sockets, serve_locally
-from ..server.quotas._connection_limits import ServerLimits
+from ..server.quotas._connection_limits import UNLIMITED, ServerLimits
 from ._config import JafkaConfig
 from ._frames import JAFKA_FRAMES
 from ._handlers import Handlers
@@ -154,9 +155,12 @@ def _server_config(config: JafkaConfig) -> ServerConfig:
         socket_send_buffer_bytes=config["socket.send.buffer"],
         socket_receive_buffer_bytes=config["socket.receive.buffer"],
         connections_max_idle_ms=config["connections.max.idle.ms"],
-        # By address, because connections above this limit are closed at once. Those above a limit
-        # for all addresses would wait, as they do in Jafka.
-        limits=ServerLimits(connections_per_ip_max=config["max.connections"]),
+        # By address, because connections above that limit are closed at once, where in Jafka they
+        # wait. Half of the file descriptors are left to segments; above, connections do wait.
+        limits=ServerLimits(
+            connections_max=min(descriptor_limit() // 2, UNLIMITED),
+            connections_per_ip_max=config["max.connections"],
+        ),
     )
 
 
