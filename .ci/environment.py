@@ -95,6 +95,8 @@ def is_ready(extra: str) -> bool:
 def _make_environment(progress: Progress) -> None:
     if PYTHON.exists() and read(VENV / "python") == python_identity():
         return
+    if VENV.is_symlink():  # it is another checkout's, and would be emptied
+        raise SetupFailed(f"{VENV} is a link to {VENV.resolve()}; remove the link")
     # What another Python, another path or an interrupted start left is not worth repairing.
     for path in VENV.iterdir():
         if path.is_dir() and not path.is_symlink():

@@ -1,8 +1,8 @@
-"""`python3 tests jafka`: a million frames that something has changed, at a Jafka broker.
+"""`python3 tests jafka`: a million mutated frames for a Jafka broker.
 
-Counted are those that it handles: most connections end with the first that is invalid. Meanwhile
-the broker must respond to others, and log no unexpected error. At the end nothing lies outside its
-data folder, every segment holds whole entries only, and no descriptor is left.
+It counts the frames that are handled: most connections end with the first that is invalid.
+Meanwhile the broker must respond to others, and log no unexpected error. At the end nothing lies
+outside its data folder, every segment holds whole entries only, and no descriptor is left.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ async def attack_often(broker: JafkaBroker, count: int, seed: str, topic: str) -
     end = 0
     while broker.statistics().requests < count:
         for _ in range(CONNECTIONS_PER_LOOK):
-            # From any address: the ports of one would soon be those of connections that were.
+            # From random addresses: a single one would soon run out of ports.
             local_host = f"127.{rng.randrange(1, 255)}.{rng.randrange(255)}.{rng.randrange(1, 255)}"
             await attack(broker, rng, sets, local_host)
         with await connect(broker) as peer:

@@ -269,6 +269,16 @@ async def test_a_delete_that_fails_leaves_what_it_did_not_delete(
     assert [] == list((tmp_path / "data").glob("demo-*"))
 
 
+async def test_a_topic_whose_folders_were_removed_by_hand_can_be_deleted(tmp_path: Path) -> None:
+    async with open_jafka_broker(log_dir=tmp_path) as broker:
+        with await connect(broker) as peer:
+            await peer.produce(HELLO)
+            shutil.rmtree(tmp_path / "demo-0")
+            assert 1 == await peer.delete()
+            await peer.produce(HELLO)
+            assert (0, HELLO) == await peer.fetch()
+
+
 async def test_a_partition_that_a_failed_delete_leaves_unusable_is_not_served(
     tmp_path: Path,
 ) -> None:
@@ -430,6 +440,13 @@ async def test_a_configured_number_of_partitions_leaves_descriptors_too(
             await other.produce(HELLO)
 
     assert "raise the limit (ulimit -n)" in caplog.text
+
+
+async def test_settings_may_give_a_topic_more_partitions_than_a_client_may() -> None:
+    async with open_jafka_broker(num_partitions=10_001) as broker:
+        with await connect(broker) as peer:
+            assert [10_001] * 2 == [await peer.create(count) for count in (0, 10_001)]
+            assert await peer.is_closed_by(CreaterRequest("demo", 10_002, 1))
 
 
 async def test_a_segment_is_flushed_when_it_is_followed_by_another(tmp_path: Path) -> None:

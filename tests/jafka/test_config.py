@@ -63,6 +63,7 @@ def test_an_unknown_key_is_an_error_that_names_the_nearest() -> None:
     "settings",
     [
         {"log.dir": ""},
+        {"host": ""},
         {"num.partitions": 0},
         {"num.partitions": "many"},
         {"port": 65536},

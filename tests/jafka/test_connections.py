@@ -216,6 +216,21 @@ async def test_a_bad_one_of_requests_that_arrive_together_closes_after_those_bef
             assert (0, HELLO * 2) == await other.fetch()
 
 
+@pytest.mark.parametrize("received", [4, 10, len(PRODUCE) + 1])
+async def test_requests_before_a_large_one_that_never_completes_are_handled(received: int) -> None:
+    """6: as if each had arrived by itself; the end of the stream does not overtake them."""
+    stream = PRODUCE * 3 + LARGE[:1000]
+    async with open_jafka_broker() as broker:
+        with await connect(broker) as peer, await connect(broker) as other:
+            await peer.send(stream[:received])
+            await other.fetch()  # so the server has read it
+            await peer.send(stream[received:])
+            peer.finish()
+            assert b"" == await peer.receive_to_end()
+            assert (0, HELLO * 3) == await other.fetch()
+        assert 1 == closed(broker)[CloseReason.PEER_CLOSED_IN_FRAME]
+
+
 async def test_reading_is_off_until_the_response_has_left() -> None:
     """6: the next request's bytes are not looked at before; other connections go on."""
     big = messages(*[bytes(100_000)] * 100)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from pathlib import Path
 
 import pytest
+import trio
 
 from support.jafka_wire import entry, messages
 from support.leaks import nothing_left_behind
@@ -153,6 +155,48 @@ async def test_an_append_waits_until_the_segment_before_is_flushed(tmp_path: Pat
     await log.flush()
 
     assert (True, False, 0) == (needed, log.needs_flush, log.unflushed)
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files that were synced."""
+    found: list[str] = []
+
+    def sync(descriptor: int) -> None:
+        found.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
+
+    monkeypatch.setattr("trionet._util._log_file.sync_descriptor", sync)
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc for names of files")
+async def test_the_segment_before_an_empty_one_is_flushed_after_a_kill(
+    tmp_path: Path, synced: list[str]
+) -> None:
+    """Else, bytes in the last one would prove wrongly that it was."""
+    open_log(tmp_path, 6).append([(HELLO, 1)])
+    log = open_log(tmp_path, is_clean=False)
+    assert ([], True) == (synced, log.needs_flush)
+    await log.flush()
+
+    assert [name(0), name(SIZE)] == synced
+    assert not log.needs_flush
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc for names of files")
+async def test_who_waited_for_a_flush_does_not_flush_again(
+    tmp_path: Path, synced: list[str]
+) -> None:
+    log = open_log(tmp_path, 6)
+    log.append([(HELLO, 1)])
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(log.flush)
+    assert [name(0), name(SIZE)] == synced
+
+    log.append([(HELLO, 1)])
+    await log.flush()
+    assert [name(SIZE), name(2 * SIZE)] == synced[2:]
 
 
 def test_an_append_that_fails_leaves_nothing(tmp_path: Path) -> None:

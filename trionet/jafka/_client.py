@@ -307,7 +307,8 @@ class JafkaClient:
             is_compressed: whether to compress them into a single entry, with gzip.
         """
         messages = codec.encode_messages(payloads, codec.GZIP if is_compressed else codec.NONE)
-        await self._produce(kinds.ProducerRequest(topic, partition, messages))
+        request = kinds.ProducerRequest(topic, partition, messages)
+        await self._connection.write(request, None, confirms=True)
 
     async def multi_produce(self, parts: Iterable[tuple[str, int, Iterable[Bytes]]]) -> None:
         """Send messages to several partitions in one request; see :meth:`produce`.
@@ -321,7 +322,8 @@ class JafkaClient:
             kinds.ProducerRequest(topic, partition, codec.encode_messages(payloads))
             for topic, partition, payloads in parts
         ]
-        await self._produce(kinds.MultiProducerRequest(tuple(requests)))
+        request = kinds.MultiProducerRequest(tuple(requests))
+        await self._connection.write(request, None, confirms=True)
 
     async def flush(self) -> None:
         """Wait until the server has appended everything produced before.
@@ -432,9 +434,6 @@ class JafkaClient:
             return [_fetched(part, *each) for part, each in zip(parts, found, strict=True)]
 
         return await self._request(request, decode)
-
-    async def _produce(self, request: JafkaRequest) -> None:
-        await self._connection.write(request, None, confirms=True)
 
     async def _request(
         self,

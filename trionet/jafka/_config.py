@@ -99,6 +99,8 @@ class JafkaConfig:
         if self.log_dir == "":  # it would be the current folder
             raise ConfigError("log.dir is empty; allowed: the path of a folder")
         self.host = cast(str, self._values["host"])
+        if self.host == "":  # it would be all addresses
+            raise ConfigError("host is empty; allowed: a host name or an IP address")
         self.metrics_listener = cast("str | None", self._values["metrics.listener"])
 
     def __getitem__(self, key: str) -> int:
@@ -132,7 +134,7 @@ class JafkaConfig:
             topic, _, number = item.rpartition(":")
             if not topic.strip():
                 raise ConfigError(f"{key} = {item!r} is not allowed; allowed: TOPIC:NUMBER,…")
-            of_topic = f"{key}, {topic.strip()}"
+            of_topic = f"{key} for topic {topic.strip()}"
             found[topic.strip()] = cast(int, types.parse_value(of_topic, types.INT, rule, number))
         return found
 

@@ -1,7 +1,7 @@
 """Jafka's framing: Kafka's size prefix, whose size must be 1 or more.
 
-Requests to produce have no response, so that those that arrive together need no turn of the server
-each: they are handed out as one frame, :class:`Produced`. A client sees no difference.
+Requests to produce have no response, so those that arrive together do not each need a turn of the
+server: they are handed out as one frame, :class:`Produced`. A client sees no difference.
 """
 
 # Compiled by mypyc.
@@ -36,8 +36,12 @@ class JafkaDecoder(FrameDecoder):
 
     @property
     def wants_fill(self) -> bool:
-        """Also within a small frame: a client that sends many of them has sent more by then."""
-        return self._payload is not None or (bool(self._head) and not self.frames)
+        """Also true within a small frame: a client that sends many has sent more by now.
+
+        Not after whole frames: those must be handled first, and an end of stream that is noticed
+        here would overtake them.
+        """
+        return self.is_inside_frame and not self.frames
 
     @property
     def size(self) -> int:
@@ -66,7 +70,7 @@ class JafkaDecoder(FrameDecoder):
             data, self._head = self._head + data, b""
         position = 0
         size: int = 0
-        produced = 0  # where the requests to produce begin that nothing separates from `position`
+        produced = 0  # start of the unbroken run of requests to produce that ends at `position`
         while len(data) - position >= SIZE_BYTES:
             (size,) = _unpack_size(data, position)
             start = position + SIZE_BYTES
@@ -84,7 +88,7 @@ class JafkaDecoder(FrameDecoder):
         elif size == 0:
             self.error = InvalidReceiveError("frame size 0 is not allowed; allowed: 1 or more")
         else:
-            self.limit_name = _LIMIT  # to which the channel gives the name that Kafka's has
+            self.limit_name = _LIMIT  # the channel has set the name of Kafka's setting
             super().receive_data(rest)
             return
         self.is_inside_frame = bool(self._head) or self._payload is not None

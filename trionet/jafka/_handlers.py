@@ -34,8 +34,6 @@ from ._topics import Topics, is_legal
 logger = logging.getLogger("trionet.jafka")
 
 FETCH_TYPE: Final = b"\0\1"
-#: With the longest name that a topic may have.
-FETCH_REQUEST_BYTES_MAX: Final = 1024
 #: A set of entries up to this size is copied into its response, instead of sent from the file: two
 #: system calls less. The parts of a MultiFetch response share it, since 32,767 of them may wait for
 #: a client that does not read.
@@ -122,7 +120,7 @@ class Handlers:
 
     def _fetch_cached(self, request: Request) -> Response | None:
         """Return the response to a fetch of what is in the page cache, and None otherwise."""
-        if request.payload[:2] != FETCH_TYPE or len(request.payload) > FETCH_REQUEST_BYTES_MAX:
+        if request.payload[:2] != FETCH_TYPE:
             return None
         try:
             fetch = cast(kinds.FetchRequest, codec.decode_request(request.payload))
@@ -152,7 +150,7 @@ class Handlers:
         return {}
 
     def errors(self) -> Mapping[tuple[str, ...], int]:
-        return self._errors  # those of fetches, without NONE: no other response can have one
+        return self._errors  # of fetches, without NONE: no other response has an error
 
     # One handler for each type of request.
 

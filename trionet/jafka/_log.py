@@ -54,7 +54,7 @@ class Segment:
     Attributes:
         file: the open file.
         size: how many bytes the file has.
-        has_new_name: whether the file was created after the last flush.
+        has_new_name: whether the file may have been created after the last flush.
 
     Raises:
         OSError: the file cannot be opened or created.
@@ -167,7 +167,12 @@ class PartitionLog:
                     f"{segment.path} ends at {segment.end}, but the next segment starts at"
                     f" {following.start}; restore what is between, or move the later files away"
                 )
-        self._dirty: list[Segment] = self.segments[-1:]
+        # The one before an empty one may not have been flushed when the process died.
+        is_flushed = is_clean or self.segments[-1].size
+        self._dirty: list[Segment] = self.segments[-1:] if is_flushed else self.segments[-2:]
+        for each in self._dirty:
+            each.has_new_name = each.has_new_name or not is_clean
+        self._flushed_end: int = -1
         self.unflushed: int = 0
         self.flushed_at: float = 0.0
         self._flushing = trio.Lock()
@@ -287,7 +292,9 @@ class PartitionLog:
             OSError: what is on disk is unknown.
         """
         async with self._flushing:
-            segments = tuple(self._dirty)
+            segments, end = tuple(self._dirty), self.end
+            if end == self._flushed_end and len(segments) == 1:
+                return  # by the one that this has waited for
             messages, self.unflushed = self.unflushed, 0
             self.flushed_at = trio.current_time()
             try:
@@ -295,6 +302,7 @@ class PartitionLog:
             except BaseException:
                 self.unflushed += messages
                 raise
+            self._flushed_end = end
             self._dirty = [each for each in self._dirty if each not in segments[:-1]]
 
     def sync(self, segments: Sequence[Segment] | None = None) -> None:
@@ -309,10 +317,10 @@ class PartitionLog:
                 segment.has_new_name = False
 
     def old_segments(self, oldest_ms: int, size_max: int) -> list[Segment]:
-        """Return the segments that are too old, or not needed for a size: the first ones.
+        """Return the first segments, which exceed the limit of age or size.
 
-        If these are all, this begins a new one, which keeps the end of the log where it is; if it
-        cannot, the last one is not returned.
+        If that is all of them, begin an empty one first, so that the end of the log stays where it
+        is; if that fails, leave the last one out.
 
         Args:
             oldest_ms: a segment last modified before this time is too old.

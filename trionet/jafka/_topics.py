@@ -168,9 +168,10 @@ class Topics:
             ValueError: the number is not allowed.
             OSError: the process may not have a file descriptor for each log.
         """
-        if not 0 <= partitions <= PARTITIONS_MAX:
+        if partitions < 0 or partitions > max(PARTITIONS_MAX, self.partition_count(topic)):
             raise ValueError(
-                f"topic {topic!r} with {partitions} partitions; allowed: 0 to {PARTITIONS_MAX}"
+                f"topic {topic!r} cannot have {partitions} partitions; allowed: 0 to"
+                f" {PARTITIONS_MAX}"
             )
         if partitions > self.partition_count(topic):
             _check_descriptors(topic, partitions)
@@ -272,7 +273,8 @@ class Topics:
             try:
                 for segment in reversed(log.segments):  # if it is interrupted, there is no gap
                     segment.remove()
-                shutil.rmtree(log.folder)
+                if os.path.exists(log.folder):  # otherwise it was removed by hand
+                    shutil.rmtree(log.folder)
             except OSError:
                 # Without a log, the next request to produce tries to open it again.
                 with suppress(OSError, TrionetError):
