@@ -339,6 +339,29 @@ async def test_retention(
     topics.close()
 
 
+async def test_the_position_of_the_end_is_on_disk_before_the_last_segment_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else, a power failure could leave a log that begins at 0 again."""
+    topics = Topics(JafkaConfig({"log.retention.size": 0}), str(tmp_path))
+    topics.load()
+    log = await topics.log_of("demo", 0)
+    log.append([(HELLO, 1)])
+    await log.flush()
+    found: list[set[str]] = []
+
+    def sync(path: str) -> None:
+        found.append(set(os.listdir(path)))
+
+    monkeypatch.setattr("trionet.jafka._log.sync_folder", sync)
+    await topics.remove_old(0)
+    monkeypatch.undo()
+
+    assert [{FIRST, f"{SIZE:020}.jafka"}] == found
+    assert [f"{SIZE:020}.jafka"] == os.listdir(tmp_path / "demo-0")
+    topics.close()
+
+
 async def test_what_retention_cannot_remove_stays_until_it_can_be_removed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

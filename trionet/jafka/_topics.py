@@ -345,7 +345,10 @@ class Topics:
                 for log in self.logs.get(topic, {}).values():
                     removed = 0
                     try:
-                        for segment in log.old_segments(oldest, size_max):
+                        old = log.old_segments(oldest, size_max)
+                        if log.needs_flush:  # a new segment is to keep the position of the end
+                            await self.flush(log)
+                        for segment in old:
                             await trio.to_thread.run_sync(segment.remove)
                             log.remove_first()
                             removed += 1
