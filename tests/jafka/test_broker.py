@@ -444,7 +444,7 @@ async def test_logs_leave_descriptors_for_connections(caplog: pytest.LogCaptureF
         with await connect(broker) as peer, await connect(broker) as other:
             await other.produce(HELLO)
             with descriptor_limit(50):
-                assert await peer.is_closed_by(CreaterRequest("demo", 100, 1))
+                assert await peer.is_closed_by(CreaterRequest("demo", 10_000, 1))
             assert 1 == await other.create(0)
             await other.produce(HELLO)
             assert (0, HELLO + HELLO) == await other.fetch()
