@@ -6,6 +6,8 @@ import gzip
 import logging
 import os
 import shutil
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from trionet.errors import ConfigError, TrionetError
 from trionet.jafka import open_jafka_broker
 from trionet.jafka._codec import GZIP, encode_messages, encode_request
 from trionet.jafka._config import JafkaConfig
+from trionet.jafka._log import PartitionLog
 from trionet.jafka._requests import (
     CreaterRequest,
     DeleterRequest,
@@ -159,42 +162,46 @@ async def test_a_name_that_is_too_long_for_the_disk_closes(tmp_path: Path) -> No
             await other.produce(HELLO)
 
 
-async def test_logs_are_flushed_by_count_and_in_time(tmp_path: Path) -> None:
-    """7: `log.flush.interval` messages, or the interval of the scheduler."""
-    settings = {"log.flush.interval": 3, "log.default.flush.scheduler.interval.ms": 1}
-    config = JafkaConfig(settings)
-    topics = Topics(config, str(tmp_path))
-    topics.load()
-    log = await topics.log_of("demo", 0)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(topics.flush_in_time)
-        log.append([(HELLO, 1)])
-        topics.appended("demo", log)
-        while log.unflushed:
-            await trio.lowlevel.checkpoint()
-        nursery.cancel_scope.cancel()
-    topics.close()
-
-
 RARELY = {"log.default.flush.scheduler.interval.ms": 3_600_000}
 
 
-async def test_enough_messages_are_flushed_without_waiting_for_the_time(tmp_path: Path) -> None:
-    topics = Topics(JafkaConfig({"log.flush.interval": 3, **RARELY}), str(tmp_path))
+@asynccontextmanager
+async def flushed_log(
+    path: Path, settings: Mapping[str, object]
+) -> AsyncIterator[tuple[PartitionLog, Callable[[int], None]]]:
+    """A log that is flushed in time, and a function that appends so many messages as one set."""
+    topics = Topics(JafkaConfig(settings), str(path))
     topics.load()
     log = await topics.log_of("demo", 0)
+
+    def append(count: int) -> None:
+        log.append([(HELLO, count)])
+        topics.appended("demo", log)
+
     async with trio.open_nursery() as nursery:
         nursery.start_soon(topics.flush_in_time)
-        log.append([(HELLO, 2)])
-        topics.appended("demo", log)
-        await trio.testing.wait_all_tasks_blocked()
-        assert 2 == log.unflushed
-        log.append([(HELLO, 1)])
-        topics.appended("demo", log)
-        while log.unflushed:
-            await trio.lowlevel.checkpoint()
+        yield log, append
         nursery.cancel_scope.cancel()
     topics.close()
+
+
+async def test_logs_are_flushed_by_count_and_in_time(tmp_path: Path) -> None:
+    """7: `log.flush.interval` messages, or the interval of the scheduler."""
+    settings = {"log.flush.interval": 3, "log.default.flush.scheduler.interval.ms": 1}
+    async with flushed_log(tmp_path, settings) as (log, append):
+        append(1)
+        while log.unflushed:
+            await trio.lowlevel.checkpoint()
+
+
+async def test_enough_messages_are_flushed_without_waiting_for_the_time(tmp_path: Path) -> None:
+    async with flushed_log(tmp_path, {"log.flush.interval": 3, **RARELY}) as (log, append):
+        append(2)
+        await trio.testing.wait_all_tasks_blocked()
+        assert 2 == log.unflushed
+        append(1)
+        while log.unflushed:
+            await trio.lowlevel.checkpoint()
 
 
 async def test_a_flush_that_fails_ends_the_broker(
@@ -474,18 +481,11 @@ async def test_settings_may_give_a_topic_more_partitions_than_a_client_may() -> 
 
 async def test_a_segment_is_flushed_when_it_is_followed_by_another(tmp_path: Path) -> None:
     """The next append need not wait then for the disk."""
-    topics = Topics(JafkaConfig({"log.file.size": 6, **RARELY}), str(tmp_path))
-    topics.load()
-    log = await topics.log_of("demo", 0)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(topics.flush_in_time)
-        log.append([(HELLO, 1)])
+    async with flushed_log(tmp_path, {"log.file.size": 6, **RARELY}) as (log, append):
+        append(1)
         assert 2 == len(log.segments)
-        topics.appended("demo", log)
         while log.needs_flush:
             await trio.lowlevel.checkpoint()
-        nursery.cancel_scope.cancel()
-    topics.close()
 
 
 async def test_a_topic_may_be_deleted_and_created_again_during_retention(tmp_path: Path) -> None:

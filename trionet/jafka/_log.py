@@ -294,7 +294,7 @@ class PartitionLog:
         async with self._flushing:
             segments, end = tuple(self._dirty), self.end
             if end == self._flushed_end and len(segments) == 1:
-                return  # by the one that this has waited for
+                return  # the flush that this has waited for did it all
             messages, self.unflushed = self.unflushed, 0
             self.flushed_at = trio.current_time()
             try:

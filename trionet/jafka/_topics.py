@@ -168,15 +168,17 @@ class Topics:
             ValueError: the number is not allowed.
             OSError: the process may not have a file descriptor for each log.
         """
-        if partitions < 0 or partitions > max(PARTITIONS_MAX, self.partition_count(topic)):
+        count = self.partition_count(topic)
+        if not 0 <= partitions <= max(PARTITIONS_MAX, count):
             raise ValueError(
                 f"topic {topic!r} cannot have {partitions} partitions; allowed: 0 to"
                 f" {PARTITIONS_MAX}"
             )
-        if partitions > self.partition_count(topic):
-            _check_descriptors(topic, partitions)
-            self._created[topic] = partitions
-        return self.partition_count(topic)
+        if partitions <= count:
+            return count
+        _check_descriptors(topic, partitions)
+        self._created[topic] = partitions
+        return partitions
 
     def choose(self, topic: str, partition: int) -> int:
         """Return the partition to append to, at random for RANDOM_PARTITION.
@@ -298,8 +300,11 @@ class Topics:
         """Have a log flushed in time: soon if many messages, or an append, wait for it."""
         if log not in self._unflushed:
             self._unflushed[log] = self._config.of_topic("topic.flush.intervals.ms", topic) / 1000
-        if log.unflushed >= self._flush_count or log.needs_flush:
+        if self._is_urgent(log):
             self._flush_due.set()
+
+    def _is_urgent(self, log: PartitionLog) -> bool:
+        return log.needs_flush or log.unflushed >= self._flush_count
 
     async def flush_in_time(self) -> None:
         """Flush logs as their flush intervals say, until cancelled.
@@ -318,8 +323,7 @@ class Topics:
             now = trio.current_time()
             is_time = now >= next_at
             for log, interval in list(self._unflushed.items()):
-                is_due = is_time and now - log.flushed_at >= interval
-                if is_due or log.needs_flush or log.unflushed >= self._flush_count:
+                if self._is_urgent(log) or (is_time and now - log.flushed_at >= interval):
                     del self._unflushed[log]
                     await self.flush(log)
             if is_time:
@@ -343,17 +347,21 @@ class Topics:
             oldest = now_ms - hours * _MS_PER_HOUR
             async with self._changing:  # a deleted topic may be there again, with the same files
                 for log in self.logs.get(topic, {}).values():
-                    removed = 0
-                    try:
-                        old = log.old_segments(oldest, size_max)
-                        if log.needs_flush:  # a new segment is to keep the position of the end
-                            await self.flush(log)
-                        for segment in old:
-                            await trio.to_thread.run_sync(segment.remove)
-                            log.remove_first()
-                            removed += 1
-                    except OSError as error:  # the next round tries again
-                        logger.warning("cannot remove a segment: %s", error)
-                    if removed:
-                        text, folder = counted(removed, "segment"), single_line(log.folder)
-                        logger.info("removed %s of %s", text, folder)
+                    await self._remove_old(log, oldest, size_max)
+
+    async def _remove_old(  # noqa: ASYNC910 - most logs have nothing old
+        self, log: PartitionLog, oldest_ms: int, size_max: int
+    ) -> None:
+        removed = 0
+        try:
+            old = log.old_segments(oldest_ms, size_max)
+            if log.needs_flush:  # a new segment is to keep the position of the end
+                await self.flush(log)
+            for segment in old:
+                await trio.to_thread.run_sync(segment.remove)
+                log.remove_first()
+                removed += 1
+        except OSError as error:  # the next round tries again
+            logger.warning("cannot remove a segment: %s", error)
+        if removed:
+            logger.info("removed %s of %s", counted(removed, "segment"), single_line(log.folder))
