@@ -251,6 +251,7 @@ class _Run:
             await self._write(batch, rendered)
             if rendered.done < len(batch):  # after the write, so that no unwritten record commits
                 consumer.seek(batch.topic_partition, batch.offsets[rendered.done])
+            consumer._finish()  # noqa: SLF001 -- of this package; it may be the last
             if rendered.error is not None:
                 raise rendered.error
 

@@ -57,8 +57,10 @@ class Consumer:
     """A Kafka consumer. Use :func:`.open_consumer` to open one.
 
     ``async for record in consumer`` yields one record at a time, and ends only if :meth:`stop_at`
-    was called. A record counts as finished when the next record is requested. Only one task at a
-    time may read records; any other task that tries gets a ``trio.BusyResourceError``.
+    was called. A record is finished when the next one is requested, by whatever loop or call, or
+    when the program commits it. Until then it is not auto-committed: neither an interval nor the
+    end of a loop or a block proves that it was handled. Only one task at a time may read records;
+    any other task that tries gets a ``trio.BusyResourceError``.
 
     Like Kafka's consumer, the class has more than 25 methods, because users expect a single object.
     """
@@ -268,7 +270,7 @@ class Consumer:
         Args:
             offsets: the offset of the next record to read from each partition; by default, the
                 offset after the last record returned from each partition, including the current
-                record.
+                record. Records before these offsets are finished, even if the commit fails.
 
         Raises:
             ConfigError: there is no ``group.id``.
@@ -329,13 +331,30 @@ class Consumer:
         self._member().rejoin(reason)
 
     def group_metadata(self) -> GroupMetadata:
-        """Return this consumer's current identity in its group.
+        """Return this consumer's identity in its group, for :meth:`.Transaction.send_offsets`.
+
+        It is the identity under which the group assigned the current partitions. It does not change
+        when the membership is lost, so that brokers then reject it, but with the next assignment.
 
         Raises:
             ConfigError: there is no ``group.id``.
             trio.ClosedResourceError: the consumer is closed.
         """
         return self._member().group_metadata
+
+    def _offsets_to_send(
+        self, since: float
+    ) -> tuple[GroupMetadata, dict[TopicPartition, OffsetAndMetadata]]:
+        """Return what a transaction that began at ``since`` commits.
+
+        For :meth:`.Transaction.send_offsets`. The current record is finished then.
+
+        Raises:
+            ConfigError: there is no ``group.id``.
+            CommitFailedError: records were returned to the transaction that the consumer has lost.
+            trio.ClosedResourceError: the consumer is closed.
+        """
+        return self._member().offsets_to_send(since)
 
     @property
     def commits_automatically(self) -> bool:
@@ -577,13 +596,13 @@ class Consumer:
     def batches(self) -> AsyncIterator[ConsumerBatch]:
         """Iterate over batches, each of which holds records of one partition, as columns.
 
-        A batch has at most ``max.poll.records`` records, and counts as finished when the next batch
-        is requested. In all other respects, this is like ``async for record in consumer``.
+        A batch has at most ``max.poll.records`` records, and is finished when the next batch is
+        requested. In all other respects, this is like ``async for record in consumer``.
         """
         return BatchLoop(self.next_batch)
 
     async def next_batch(self) -> ConsumerBatch:
-        """Return the next batch, as in :meth:`batches`; the preceding one then counts as finished.
+        """Return the next batch, as in :meth:`batches`; the preceding one is finished then.
 
         This is always a full checkpoint.
 
@@ -596,21 +615,73 @@ class Consumer:
         chunk = await self._next_chunk()
         return chunk.take(self._settings.records_max)
 
+    def next_batch_nowait(self) -> ConsumerBatch:
+        """Return the next batch if it has been fetched; the preceding one is finished then.
+
+        For programs that poll, and for a last look after a time limit. It never yields to other
+        tasks, and takes no part in a rebalance: a member of a group must also call
+        :meth:`next_batch` or iterate, which join the group and call the callbacks.
+
+        Raises:
+            trio.WouldBlock: no records have been fetched, or a step of a rebalance comes first.
+            StopAsyncIteration: the offsets of :meth:`stop_at` have been reached.
+            Exception: see :meth:`__anext__`.
+        """
+        with self._single_reader():
+            self._requested()
+            self._raise_failure()
+            coordinator = self._coordinator
+            if coordinator is not None and coordinator.needs_poll:
+                raise trio.WouldBlock
+            chunk = self._fetcher.next_chunk(self._settings.records_max, self._clock())
+            if chunk is None:
+                if self._subscriptions.assignment.are_all_stopped:
+                    raise StopAsyncIteration
+                raise trio.WouldBlock
+            return self._hand_out(chunk).take(self._settings.records_max)
+
+    def put_back(self) -> None:
+        """Return the last record or batch once more, unless it is finished.
+
+        For a program that was cut short while it handled a record, as by a time limit, and goes on
+        with the same consumer. Without this call, its next request finishes that record. If the
+        partition was given up meanwhile, the record is left to the new owner.
+
+        Raises:
+            trio.BusyResourceError: a task is reading.
+            trio.ClosedResourceError: the consumer is closed.
+        """
+        self._check_open()
+        with self._single_reader():
+            if self._in_hand is not None:
+                self._in_hand.put_back()
+        self._changed()
+
     async def _next_chunk(self) -> Chunk:
         """Mark the preceding records as finished, and wait for more records."""
         with self._single_reader():
-            if self._in_hand is not None:
-                self._in_hand.finish()
+            self._requested()
             await trio.lowlevel.checkpoint()
-            coordinator = self._coordinator
-            if coordinator is not None:
-                coordinator.poll_interval.polled(self._clock())
             if self._client.reachability.was_reached:
                 chunk = await self._wait_for_chunk()
             else:
                 chunk = await self._wait_for_first_chunk()
         if chunk is None:
             raise StopAsyncIteration
+        return self._hand_out(chunk)
+
+    def _requested(self) -> None:
+        """Note a request for records, which finishes the preceding ones."""
+        self._finish()
+        if self._coordinator is not None:
+            self._coordinator.poll_interval.polled(self._clock())
+
+    def _finish(self) -> None:
+        """Mark all records that were returned as finished; no request for a record follows."""
+        if self._in_hand is not None:
+            self._in_hand.finish()
+
+    def _hand_out(self, chunk: Chunk) -> Chunk:
         self._in_hand = self._subscriptions.assignment.states[chunk.name]
         self._loop.checkpoint_at = self._clock() + CHECKPOINT_SECONDS
         return chunk
@@ -696,6 +767,11 @@ class Consumer:
         self._client.metadata.set_topics(topics)
         self._client.wakeup()
         self._parking_lot.unpark_all()  # records of resumed partitions may already be buffered
+
+    def _interrupt(self) -> None:
+        """Return no more decoded records before the next full request, which may rebalance."""
+        self._loop.records = NOTHING
+        self._parking_lot.unpark_all()
 
     # Closing.
 

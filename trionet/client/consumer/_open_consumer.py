@@ -46,10 +46,10 @@ async def open_consumer(
 ) -> AsyncIterator[Consumer]:
     """Open a consumer for use in an ``async with`` block.
 
-    If the block ends normally, all records that were returned count as finished. If it ends with an
-    error or is cancelled, the last record or batch does not. In either case, the consumer then
-    commits finished records if ``enable.auto.commit`` is set, and leaves its group, all within a
-    time limit.
+    However the block ends, the consumer then commits finished records if ``enable.auto.commit`` is
+    set, and leaves its group, all within a time limit. The last record or batch that was returned
+    is not among them, unless the program has asked for the next one or committed it, as by
+    ``await consumer.commit()``.
 
     Args:
         bootstrap_servers: ``host:port`` strings, or one comma-separated string.
@@ -120,6 +120,7 @@ class _Parts:
         )
         requests = client, subscriptions, errors, retry, rng
         reset = OffsetReset(*requests, is_read_committed=is_read_committed, now_ms=network.now_ms)
+        self.consumer = Consumer.__new__(Consumer)
         self._group = settings.group
         self._coordinator: ConsumerCoordinator | None = None
         find_offsets = subscriptions.assignment.reset_initial_positions
@@ -129,7 +130,7 @@ class _Parts:
                 settings.group,
                 subscriptions,
                 rng,
-                notify=parking_lot.unpark_all,
+                notify=self.consumer._interrupt,  # noqa: SLF001 -- of this package
                 hooks=hooks,
             )
             find_offsets = self._coordinator.positions.find_soon
@@ -141,7 +142,6 @@ class _Parts:
             find_offsets,
             parking_lot.unpark_all,
         )
-        self.consumer = Consumer.__new__(Consumer)
         self.consumer._begin(  # noqa: SLF001 -- of this package
             client,
             subscriptions,

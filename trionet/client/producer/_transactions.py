@@ -9,6 +9,7 @@ ended: what was asked for is carried out, and the next transaction begins only t
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol, final
@@ -18,6 +19,7 @@ import trio
 from ..._util._raising import again
 from ...errors import (
     CallTimedOutError,
+    CommitFailedError,
     ConfigError,
     LocalProtocolError,
     TransactionOutcomeUnknownError,
@@ -52,9 +54,9 @@ class OffsetSource(Protocol):
     @property
     def commits_automatically(self) -> bool: ...
 
-    def positions(self) -> Mapping[TopicPartition, OffsetAndMetadata]: ...
-
-    def group_metadata(self) -> GroupMetadata: ...
+    def _offsets_to_send(
+        self, since: float
+    ) -> tuple[GroupMetadata, Mapping[TopicPartition, OffsetAndMetadata]]: ...
 
 
 Offsets = OffsetSource | Mapping[TopicPartition, OffsetAndMetadata | int]
@@ -90,6 +92,7 @@ class Transactions:
         self._times = times
         self._clock = trio.lowlevel.current_clock().current_time
         self._call = ""
+        self._began_at = -math.inf
 
     @property
     def number(self) -> int:
@@ -152,6 +155,7 @@ class Transactions:
             began, initialized = self._clock(), times.txn_init
             await self._initialize()
             self._state.begin()
+            self._began_at = self._clock()
             self._accumulator.begin_transaction()
             times.txn_begin += self._clock() - began - (times.txn_init - initialized)
 
@@ -352,13 +356,29 @@ class Transactions:
         self, offsets: Offsets, group_metadata: GroupMetadata | None = None
     ) -> None:
         """See :meth:`.Transaction.send_offsets`."""
-        await trio.lowlevel.checkpoint_if_cancelled()
-        self._check()
-        pending = _pending(offsets, group_metadata)
         state = self._state
-        if pending.is_done:
+        pending: PendingOffsets | None = None
+        try:
+            await trio.lowlevel.checkpoint_if_cancelled()
+            self._check()
             if not state.is_open:
                 raise state.refusal()
+            pending = _pending(offsets, group_metadata, self._began_at)
+            await self._send_offsets(pending)
+        except CommitFailedError as error:
+            failed = abortable(error)
+            state.fail(failed)
+            raise failed from error
+        except trio.Cancelled:
+            # Without its offsets the transaction would be repeated by the next reader.
+            if pending is not None or state.is_open:
+                cut = CallTimedOutError("the call that sent offsets was cancelled")
+                self._fail_with(pending, cut)
+            raise
+
+    async def _send_offsets(self, pending: PendingOffsets) -> None:
+        state = self._state
+        if pending.is_done:
             await trio.lowlevel.checkpoint()
             return
         state.add_offsets(pending)
@@ -371,22 +391,21 @@ class Transactions:
             )
         except CallTimedOutError as error:
             self._fail_with(pending, error)
-        except trio.Cancelled:
-            self._fail_with(pending, CallTimedOutError("the call that sent offsets was cancelled"))
-            raise
         if state.error is not None:
             raise again(state.error)
         if pending.left:
             raise LocalProtocolError("the transaction was aborted before its offsets were sent")
         self._times.txn_send_offsets += self._clock() - began
 
-    def _fail_with(self, pending: PendingOffsets, error: Exception) -> None:
+    def _fail_with(self, pending: PendingOffsets | None, error: Exception) -> None:
         """Fail the transaction, unless it has these offsets or has ended in the meantime."""
         if self._state.offsets is pending:
             self._state.fail(abortable(error))
 
 
-def _pending(offsets: Offsets, group_metadata: GroupMetadata | None) -> PendingOffsets:
+def _pending(
+    offsets: Offsets, group_metadata: GroupMetadata | None, since: float
+) -> PendingOffsets:
     if isinstance(offsets, Mapping):
         if group_metadata is None:
             raise TypeError(
@@ -411,7 +430,7 @@ def _pending(offsets: Offsets, group_metadata: GroupMetadata | None) -> PendingO
             "the consumer commits its offsets by itself, those of an aborted transaction, too;"
             " open it with enable.auto.commit=false"
         )
-    return PendingOffsets(offsets.group_metadata(), offsets.positions())
+    return PendingOffsets(*offsets._offsets_to_send(since))  # noqa: SLF001 -- of this package
 
 
 @final
@@ -444,15 +463,17 @@ class Transaction:
         They become visible when the transaction is committed, and never if it is aborted.
 
         Args:
-            offsets: the consumer, whose positions after all records returned so far are committed;
-                or the offset of the next record to read from each partition.
+            offsets: the consumer, whose positions after all records returned so far are committed,
+                under the membership with which it got them; or the offset of the next record to
+                read from each partition.
             group_metadata: the group, if ``offsets`` is not a consumer; see
-                :meth:`.Consumer.group_metadata`.
+                :meth:`.Consumer.group_metadata`, which must be called when the records are
+                returned.
 
         Raises:
             TransactionAbortableError: the offsets were rejected, for example because the consumer
-                has lost its partitions to another member; or no coordinator accepted them within
-                ``max.block.ms``.
+                has lost its partitions to another member, or has given some up since the
+                transaction began; or no coordinator accepted them within ``max.block.ms``.
             LocalProtocolError: the transaction has ended, or another task is sending offsets.
             ConfigError: the consumer has no ``group.id``, or ``enable.auto.commit`` is true.
             TypeError, ValueError: an argument is of the wrong type, or an offset is negative.

@@ -50,13 +50,13 @@ class Failed(Exception):
     """What a user's block raises."""
 
 
-async def test_the_end_of_the_block_is_the_end_of_the_record_in_hand(
+async def test_the_end_of_the_block_does_not_finish_the_record_in_hand(
     autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
 ) -> None:
     async with open_member(broker, network) as member:
         await take_record(member, 6)
 
-    assert {("t", 0): 7} == kit.group("readers").offsets
+    assert {("t", 0): 6} == kit.group("readers").offsets
     assert [] == kit.group("readers").members
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from trionet.client._topic_partition import TopicPartition
-from trionet.client.consumer.records._chunk import FetchPosition
+from trionet.client.consumer.records._chunk import Chunk, FetchPosition
 from trionet.client.consumer.state._partition_state import (
     EARLIEST,
     LATEST,
@@ -14,6 +14,7 @@ from trionet.client.consumer.state._partition_state import (
 )
 from trionet.client.consumer.state._subscription_state import SubscriptionState
 from trionet.client.network._cluster import Cluster, Node, PartitionMetadata, TopicMetadata
+from trionet.protocol.records._types import Columns
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 
@@ -31,6 +32,16 @@ def cluster(leader_epoch: int, leader: int = 1) -> Cluster:
 
 def fetchable(state: PartitionState) -> bool:
     return state.is_fetchable  # what changes is not to be narrowed by the type checker
+
+
+def hand_out(state: PartitionState, *offsets: int) -> None:
+    """Hand out records with these offsets, all in the leader epoch 0."""
+    count = len(offsets)
+    columns = Columns(list(offsets), [0] * count, [None] * count, [b"a"] * count, [()] * count)
+    start, end = FetchPosition(offsets[0], 0), FetchPosition(offsets[-1] + 1, 0)
+    chunk = Chunk(A0, columns, timestamp_type=0, epoch=0, start=start, end=end)
+    state.hand_out(chunk)
+    chunk.take(count)
 
 
 # Who decides what is assigned.
@@ -57,7 +68,7 @@ def test_topics_patterns_and_own_choice_exclude_each_other(
     with pytest.raises(ValueError, match=r"unsubscribe\(\)"):
         subscriptions.subscribe(["a"])
     with pytest.raises(ValueError, match="only to a subscribed consumer"):
-        subscriptions.assign_from_group([A0])
+        subscriptions.assign_from_group([A0], now=0.0)
 
 
 def test_pattern_matches_whole_names(subscriptions: SubscriptionState) -> None:
@@ -95,9 +106,9 @@ def test_assignment_fits_the_subscription(subscriptions: SubscriptionState) -> N
 
 def test_partitions_that_stay_keep_their_positions(subscriptions: SubscriptionState) -> None:
     subscriptions.subscribe(["a"])
-    subscriptions.assign_from_group([A0, A1])
+    subscriptions.assign_from_group([A0, A1], now=0.0)
     subscriptions.assignment.seek(A0, FetchPosition(5))
-    subscriptions.assign_from_group([A0, B0])
+    subscriptions.assign_from_group([A0, B0], now=0.0)
 
     assert FetchPosition(5) == subscriptions.assignment.position(A0)
     assert subscriptions.assignment.position(B0) is None
@@ -149,7 +160,7 @@ def test_a_partition_is_fetchable_with_a_position_and_while_it_is_wanted(
     subscriptions: SubscriptionState,
 ) -> None:
     subscriptions.subscribe(["a"])
-    subscriptions.assign_from_group([A0])
+    subscriptions.assign_from_group([A0], now=0.0)
     state = subscriptions.assignment.states[A0]
 
     assert not fetchable(state)
@@ -225,12 +236,56 @@ def test_last_record_handed_out_is_finished_when_the_next_is_asked_for(
     subscriptions.assign([A0])
     subscriptions.assignment.seek(A0, FetchPosition(5))
     state = subscriptions.assignment.states[A0]
-    state.read_to(FetchPosition(6, 0))
+    hand_out(state, 5)
 
     assert {A0: FetchPosition(6, 0)} == subscriptions.assignment.positions()
-    assert {A0: FetchPosition(5)} == subscriptions.assignment.finished_positions()
+    assert {A0: FetchPosition(5, 0)} == subscriptions.assignment.finished_positions()
     state.finish()
     assert {A0: FetchPosition(6, 0)} == subscriptions.assignment.finished_positions()
+
+
+def test_invisible_offsets_are_finished_if_the_records_before_them_are(
+    subscriptions: SubscriptionState,
+) -> None:
+    """Such as the marker of a transaction at the end of the log, where a consumer waits."""
+    subscriptions.assign([A0])
+    subscriptions.assignment.seek(A0, FetchPosition(5))
+    state = subscriptions.assignment.states[A0]
+    hand_out(state, 5)
+    state.finish()
+    state.read_to(FetchPosition(8, 0))
+
+    assert {A0: FetchPosition(8, 0)} == subscriptions.assignment.finished_positions()
+
+
+def test_records_are_put_back_unless_they_are_finished(subscriptions: SubscriptionState) -> None:
+    subscriptions.assign([A0])
+    subscriptions.assignment.seek(A0, FetchPosition(5))
+    state = subscriptions.assignment.states[A0]
+    hand_out(state, 5)
+    state.put_back()
+    assert FetchPosition(5, 0) == subscriptions.assignment.position(A0)
+
+    hand_out(state, 5)
+    state.commit(6)
+    state.put_back()
+    assert FetchPosition(6, 0) == subscriptions.assignment.position(A0)
+
+
+def test_a_lower_offset_finishes_only_the_records_before_it(
+    subscriptions: SubscriptionState,
+) -> None:
+    subscriptions.assign([A0])
+    subscriptions.assignment.seek(A0, FetchPosition(5))
+    state = subscriptions.assignment.states[A0]
+    hand_out(state, 5, 6, 7)
+    state.commit(6)
+
+    assert FetchPosition(6, 0) == state.finished
+    assert state.is_uncommitted
+    state.commit(8)
+    assert FetchPosition(8, 0) == state.finished
+    assert not state.is_uncommitted
 
 
 # The replica nearby.

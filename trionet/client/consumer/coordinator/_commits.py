@@ -58,7 +58,8 @@ class Commits:
     ) -> None:
         """Commit these offsets, or if None, the positions after all records returned so far.
 
-        See :meth:`.CommittedOffsets.commit`.
+        The records before these offsets count as finished from the call on: the program says so,
+        whatever becomes of the request. See :meth:`.CommittedOffsets.commit`.
 
         Args:
             offsets: the offset to commit for each partition.
@@ -71,12 +72,26 @@ class Commits:
             await trio.lowlevel.checkpoint()
             return
         generation = self._generation()
-        # The current record may be included: no auto-commit must go back to before it.
+        self._finish(offsets)
+        # The program may also commit lower or higher offsets: no auto-commit replaces these before
+        # more records are finished.
         finished = self._finished()
         async with self._committing:
             is_gone = self._is_gone if omits_gone else never
             await self._offsets.commit(offsets, generation, is_gone=is_gone)
             self._settled.update((each, finished[each]) for each in offsets if each in finished)
+
+    def take(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Return the positions after all records returned so far, for a transaction to commit."""
+        offsets = committable(self._subscription.assignment.positions())
+        self._finish(offsets)
+        return offsets
+
+    def _finish(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        states = self._subscription.assignment.states
+        for each, (offset, _, _) in offsets.items():
+            if each in states:
+                states[each].commit(offset)
 
     async def commit_finished(self) -> None:
         """Auto-commit the offsets of newly finished records, if auto-commit is enabled.

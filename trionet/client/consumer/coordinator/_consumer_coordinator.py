@@ -22,13 +22,13 @@ from typing import Final
 import trio
 
 from ...._util._raising import again
-from ....errors import FencedInstanceIdError, TrionetError
+from ....errors import CommitFailedError, FencedInstanceIdError, TrionetError
 from ..._topic_partition import OffsetAndMetadata, TopicPartition
 from ...network._kafka_client import KafkaClient
 from ..offsets._position_requests import is_gone
 from ..records._hooks import NO_HOOKS, ConsumerHooks
-from ..state._subscription_state import SubscriptionState
-from ._classic_member import ClassicMember, GroupMetadata, GroupSettings
+from ..state._subscription_state import SubscriptionState, SubscriptionType
+from ._classic_member import ClassicMember, Generation, GroupMetadata, GroupSettings
 from ._commits import Commits
 from ._committed_offsets import CommittedOffsets
 from ._coordinator_finder import CoordinatorFinder
@@ -155,10 +155,31 @@ class ConsumerCoordinator:
 
     @property
     def group_metadata(self) -> GroupMetadata:
-        """This consumer's current identity in its group."""
-        generation, member_id, _ = self._member.generation
+        """The identity under which the group assigned this consumer's partitions."""
+        is_member = self._subscription.type is not SubscriptionType.USER
+        generation, member_id, _ = self._steps.generation if is_member else Generation()
         settings = self._settings
         return GroupMetadata(settings.group_id, generation, member_id, settings.instance_id)
+
+    def offsets_to_send(
+        self, since: float
+    ) -> tuple[GroupMetadata, dict[TopicPartition, OffsetAndMetadata]]:
+        """Return what a transaction commits: the positions, which include the current record.
+
+        Args:
+            since: when the transaction began, on the event loop's clock.
+
+        Raises:
+            CommitFailedError: meanwhile, the group has taken partitions away whose records are in
+                the transaction; their offsets can no longer be part of it.
+        """
+        if self._subscription.lost_at > since:
+            raise CommitFailedError(
+                f"group {self._settings.group_id}: since the transaction began, partitions were"
+                " given up whose records had been returned, so other members read these records"
+                " again. End the transaction in on_revoked, before partitions are given up"
+            )
+        return self.group_metadata, self._commits.take()
 
     def rejoin(self, reason: str) -> None:
         """Request a rejoin, which triggers a rebalance (Kafka: enforceRebalance, KIP-568)."""
@@ -260,19 +281,19 @@ class ConsumerCoordinator:
     async def close(self, *, is_normal: bool) -> None:
         """Commit finished records, call ``on_revoked`` or ``on_lost``, and leave the group.
 
+        That the block has ended says nothing about the current record, which may have been cut
+        short inside of it; it is not committed.
+
         The time limit is ``close_timeout_seconds``, or ``cancelled_close_timeout_seconds`` if the
         block did not end normally or the caller is cancelled in the meantime. The commit waits at
         most :data:`UNREACHED_SECONDS` for brokers none of which can be reached.
 
         Args:
-            is_normal: whether the user's block ended normally, in which case the current record
-                counts as finished.
+            is_normal: whether the user's block ended normally.
         """
         seconds = self._settings.cancelled_close_timeout_seconds
         self._is_leaving = True
         if is_normal:
-            for state in self._subscription.assignment.states.values():
-                state.finish()
             try:
                 with trio.move_on_after(self._settings.close_timeout_seconds) as limit:
                     await self._give_up_and_leave(_CLOSED, limit)
@@ -352,4 +373,4 @@ class ConsumerCoordinator:
         await self.listeners.given_up(assigned, are_lost=are_lost)
         # Another task may have unsubscribed while the callback ran.
         if self._subscription.is_group_managed:
-            self._subscription.assign_from_group(())
+            self._subscription.assign_from_group((), trio.current_time())

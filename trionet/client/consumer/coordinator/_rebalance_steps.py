@@ -155,6 +155,9 @@ class RebalanceSteps:
 
     Attributes:
         queue: the remaining steps.
+        generation: the generation that last assigned partitions to the user's task. It stays when
+            the membership is lost, so that whatever is committed for records of that generation is
+            rejected (Kafka: ConsumerCoordinator.groupMetadata, which is set by onJoinComplete).
     """
 
     def __init__(
@@ -170,6 +173,7 @@ class RebalanceSteps:
         on_assigned: Callable[[], object],
     ) -> None:
         self.queue: deque[Step] = deque()
+        self.generation = Generation()
         self._settings = settings
         self._subscription = subscription
         self._member = member
@@ -258,6 +262,7 @@ class RebalanceSteps:
         if not self._subscription.fits_subscription(given):
             self._member.request_rejoin("the subscription changed during the rebalance")
             return
+        self.generation = joined
         before = self._subscription.assignment.partitions
         given_up = before - frozenset(given)
         added = frozenset(given) - before
@@ -282,7 +287,7 @@ class RebalanceSteps:
     def _assign_step(self, partitions: Iterable[TopicPartition]) -> Step:
         async def assign() -> None:
             await trio.lowlevel.checkpoint_if_cancelled()
-            self._subscription.assign_from_group(partitions)
+            self._subscription.assign_from_group(partitions, trio.current_time())
             self._on_assigned()
 
         return assign

@@ -15,6 +15,7 @@ less than a record.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from itertools import repeat
@@ -135,6 +136,11 @@ class Chunk:
         """Record that the user has finished all records that were handed out."""
         self._finished = self.taken
         self._in_hand = 1
+
+    def finish_to(self, offset: int) -> None:
+        """Record that the user has finished the records that were handed out before an offset."""
+        number = min(self.taken, bisect_left(self._columns.offsets, offset))
+        self._finished = max(self._finished, number)
 
     def stop(self) -> None:
         """Stop handing out records, by exhausting the iterators."""

@@ -148,6 +148,7 @@ class PartitionState:
         self._handing_out: Chunk | None = None
         self._position: FetchPosition | None = None
         self._finished: FetchPosition | None = None
+        self._committed: FetchPosition | None = None
         self._preferred_replica: int | None = None
         self._preferred_until = -math.inf
 
@@ -162,9 +163,14 @@ class PartitionState:
     def finished(self) -> FetchPosition | None:
         """The position after the finished records, which is safe to commit; None if unknown.
 
-        A record is finished when the user's loop requests the next record.
+        A record is finished when the user requests the next one, or commits it.
         """
         return self._finished if self._handing_out is None else self._handing_out.finished()
+
+    @property
+    def is_uncommitted(self) -> bool:
+        """Whether records were handed out since the program last committed the position."""
+        return self.position != self._committed
 
     @property
     def is_fetchable(self) -> bool:
@@ -201,9 +207,29 @@ class PartitionState:
         else:
             self._finished = self._position
 
+    def commit(self, offset: int) -> None:
+        """Record that the program commits an offset, and so has finished the records before it."""
+        position = self.position
+        if position is not None and offset >= position.offset:
+            self.finish()
+            self._committed = position
+        elif self._handing_out is not None:
+            self._handing_out.finish_to(offset)
+
+    def put_back(self) -> None:
+        """Hand out unfinished records once more; they will be fetched again."""
+        if self.finished != self.position:
+            finished = self.finished
+            self._forget_fetched()
+            self._position = self._finished = finished
+
     def read_to(self, position: FetchPosition) -> None:
         """Move the position past records that were handed out or are invisible."""
-        self._finished = self.finished
+        # Invisible records after finished ones are finished, too: no request for a record follows
+        # while a consumer waits at the end of the log, and its lag would stay.
+        before, finished = self.position, self.finished
+        self._finished = position if finished == before else finished
+        self._committed = position if self._committed == before else self._committed
         self._handing_out = None
         self._position = position
 
@@ -215,14 +241,14 @@ class PartitionState:
             is_valid: whether the leader need not validate the position.
         """
         self._forget_fetched()
-        self._position = self._finished = position
+        self._position = self._finished = self._committed = position
         self.state = FetchState.FETCHING if is_valid else FetchState.AWAIT_VALIDATION
         self.strategy = None
 
     def request_reset(self, strategy: ResetStrategy) -> None:
         """Start a reset, for which an offset must be looked up."""
         self._forget_fetched()
-        self._position = self._finished = None
+        self._position = self._finished = self._committed = None
         self.state = FetchState.AWAIT_RESET
         self.strategy = strategy
 

@@ -43,6 +43,8 @@ class SubscriptionState:
             match the pattern.
         pattern: the topic pattern; None if there is none.
         assignment: the assigned partitions, with their positions.
+        lost_at: when the group last took a partition away whose records had been handed out, and
+            not been committed by the program since; minus infinity if that has not happened.
     """
 
     def __init__(self, default_reset: ResetStrategy) -> None:
@@ -50,6 +52,7 @@ class SubscriptionState:
         self.topics: frozenset[str] = frozenset()
         self.pattern: re.Pattern[str] | None = None
         self.assignment = AssignedPartitions(default_reset)
+        self.lost_at = -math.inf
         self._group_topics: frozenset[str] = frozenset()
 
     # The user's subscription.
@@ -150,7 +153,7 @@ class SubscriptionState:
         """Include only this member's topics in metadata requests, since it is not the leader."""
         self._group_topics = self.topics
 
-    def assign_from_group(self, partitions: Iterable[TopicPartition]) -> None:
+    def assign_from_group(self, partitions: Iterable[TopicPartition], now: float) -> None:
         """Assign the partitions that the group assigned; see :meth:`.AssignedPartitions.replace`.
 
         Raises:
@@ -158,6 +161,10 @@ class SubscriptionState:
         """
         if not self.is_group_managed:
             raise ValueError("a group can assign partitions only to a subscribed consumer")
+        wanted = set(partitions)
+        states = self.assignment.states
+        if any(state.is_uncommitted for each, state in states.items() if each not in wanted):
+            self.lost_at = now
         self.assignment.replace(partitions)
 
     def fits_subscription(self, partitions: Iterable[TopicPartition]) -> bool:

@@ -362,6 +362,10 @@ class TransactionRequests:
         if error is not None:
             self._fail(step, key, error)
             return
+        missing = _requested(step, response.request) - _results(step, response.body).keys()
+        if missing:  # not known to be done
+            self._try_later(f"the response to {step.value} lacks {min(missing)}")
+            return
         self._failures = 0
         self.problem = ""
         self._succeeded(step, response.request, response.body)
@@ -386,14 +390,7 @@ class TransactionRequests:
             self._manager.take_id(given.producer_id, given.producer_epoch)
             state.initialized(is_v2=self.speaks_v2)
         elif step is Step.ADD_PARTITIONS:
-            sent: AddPartitionsToTxnRequest = request
-            state.partitions_added(
-                [
-                    TopicPartition(topic.name, each)
-                    for topic in sent.v3_and_below_topics
-                    for each in topic.partitions
-                ]
-            )
+            state.partitions_added(list(_requested(step, request)))
         elif step is Step.ADD_OFFSETS:
             state.offsets_added(request.group_id)
         elif step is Step.END:
@@ -450,6 +447,25 @@ class TransactionRequests:
                 state.ended()
             else:
                 state.fail(_abortable(error, state, step))
+
+
+def _requested(step: Step, request: Any) -> set[TopicPartition]:
+    """Return the partitions in a request; none if it is about the transaction as a whole."""
+    if step is Step.ADD_PARTITIONS:
+        added: AddPartitionsToTxnRequest = request
+        return {
+            TopicPartition(topic.name, each)
+            for topic in added.v3_and_below_topics
+            for each in topic.partitions
+        }
+    if step is Step.COMMIT_OFFSETS:
+        committed: TxnOffsetCommitRequest = request
+        return {
+            TopicPartition(topic.name, each.partition_index)
+            for topic in committed.topics
+            for each in topic.partitions
+        }
+    return set()
 
 
 def _results(step: Step, body: Any) -> dict[TopicPartition | None, int]:
