@@ -1,4 +1,4 @@
-"""Offsets of a consumer that has lost its partitions: the transaction that sends them is aborted."""
+"""A transaction that sends offsets of a consumer without its partitions is aborted."""
 
 from __future__ import annotations
 
