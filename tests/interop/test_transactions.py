@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from subprocess import Popen
 from typing import Literal, NamedTuple
@@ -17,6 +18,7 @@ import trio
 
 import trionet
 from support.cache import Unavailable
+from support.eventually import eventually
 from support.kafka_node import kafka_folder, kafka_node
 from support.ports import free_ports
 from support.protocol_level import finalize
@@ -244,6 +246,49 @@ async def test_offsets_of_a_lost_member_abort_the_transaction(target: Target, na
     assert isinstance(caught.value.__cause__, trionet.CommitFailedError)
     assert [b"b"] == await read(servers, name)
     assert OffsetAndMetadata(1) == await committed(servers, name, name)
+
+
+async def test_member_that_was_too_slow_does_not_move_its_successors_offsets(
+    target: Target, name: str
+) -> None:
+    """Its membership is that with which it got the record, not the one that it has lost since."""
+    servers, source = target.bootstrap_servers, f"{name}-in"
+    settings = {
+        "group.id": name,
+        "enable.auto.commit": "false",
+        "auto.offset.reset": "earliest",
+        "max.poll.interval.ms": "1000",
+        "session.timeout.ms": "6000",
+    }
+
+    async def copy(transactional_id: str, meanwhile: Callable[[], Awaitable[object]]) -> None:
+        async with (
+            trionet.open_consumer(servers, settings, topics=source) as consumer,
+            trionet.open_producer(servers, transactional_id=transactional_id) as producer,
+        ):
+            batch = await consumer.next_batch()
+            async with producer.transaction() as tx:
+                await producer.send_batch(name, batch.values)
+                await meanwhile()
+                await tx.send_offsets(consumer)
+
+    async def lose_the_partition() -> None:
+        async with trionet.open_admin(servers) as admin:
+            await eventually(
+                partial(admin.groups.describe, [name]),
+                lambda found: not found.checked()[name].members,
+            )
+        await copy(f"{name}-2", trio.lowlevel.checkpoint)
+
+    async with trionet.open_producer(servers) as producer:
+        await producer.send_batch(source, [b"1", b"2", b"3"])
+    with trio.fail_after(SECONDS):
+        with pytest.raises(trionet.TransactionAbortableError) as caught:
+            await copy(f"{name}-1", lose_the_partition)
+
+    assert isinstance(caught.value.__cause__, trionet.CommitFailedError)
+    assert OffsetAndMetadata(3, "", 0) == await committed(servers, name, source)
+    assert [b"1", b"2", b"3"] == await read(servers, name)
 
 
 async def test_newer_producer_fences_the_older_one(target: Target, name: str) -> None:

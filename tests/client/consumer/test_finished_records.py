@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -10,91 +10,14 @@ import trio
 from trio.testing import MockClock
 
 import trionet
-from trionet import Broker, Consumer, TopicPartition, open_broker
+from support.cut_short import CUT, CUTS, Cut, Reading, break_in_the_middle
+from trionet import Broker, TopicPartition, open_broker
 from trionet.testing import BrokerControl, MemoryNetwork, control
 
 T0 = TopicPartition("t", 0)
 COUNT = 10
-#: The record whose handler is cut short.
-CUT = 4
 #: Longer than ``auto.commit.interval.ms``.
 SECONDS = 12.0
-
-
-class Failed(Exception):
-    """Raised by a user's handler."""
-
-
-class Reading:
-    """A program that handles records, and is cut short in the middle of one.
-
-    Attributes:
-        finished: the offsets of the records that it has handled.
-    """
-
-    def __init__(self, consumer: Consumer) -> None:
-        self.consumer = consumer
-        self.finished: list[int] = []
-
-    async def handle(self, record: trionet.ConsumerRecord) -> None:
-        if record.offset == CUT and CUT - 1 in self.finished and CUT not in self.finished:
-            await trio.sleep_forever()
-        self.finished.append(record.offset)
-
-    async def read(self) -> None:
-        async for record in self.consumer:
-            await self.handle(record)
-
-    async def read_batches(self) -> None:
-        """Batches of one record, so that the same record is cut short."""
-        async for batch in self.consumer.batches():
-            for record in batch:
-                await self.handle(record)
-
-
-async def time_limit_around_the_loop(reading: Reading) -> None:
-    with trio.move_on_after(1):
-        await reading.read()
-
-
-async def time_limit_around_batches(reading: Reading) -> None:
-    with trio.move_on_after(1):
-        await reading.read_batches()
-
-
-async def cancelled_child(reading: Reading) -> None:
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(reading.read)
-        await trio.sleep(1)
-        nursery.cancel_scope.cancel()
-
-
-async def error_caught_outside_the_loop(reading: Reading) -> None:
-    try:
-        async for record in reading.consumer:
-            if record.offset == CUT:
-                raise Failed
-            await reading.handle(record)
-    except Failed:
-        pass
-
-
-async def break_in_the_middle(reading: Reading) -> None:
-    async for record in reading.consumer:
-        if record.offset == CUT:
-            break
-        await reading.handle(record)
-
-
-CUTS = [
-    time_limit_around_the_loop,
-    time_limit_around_batches,
-    cancelled_child,
-    error_caught_outside_the_loop,
-    break_in_the_middle,
-]
-
-Cut = Callable[[Reading], Awaitable[None]]
 
 
 @pytest.fixture
@@ -187,11 +110,10 @@ async def test_what_was_put_back_is_the_next_record(
         await cut(reading)
         reading.consumer.put_back()
         assert CUT == reading.consumer.position(T0)
-        reading.finished.append(CUT)  # so that it is not cut short again
         with trio.move_on_after(1):
             await reading.read()
 
-    assert [*range(CUT), CUT, *range(CUT, COUNT)] == reading.finished
+    assert list(range(COUNT)) == reading.finished
     assert COUNT == committed(kit)
 
 
@@ -249,7 +171,7 @@ async def test_what_was_put_back_is_not_lost_with_the_membership(
         with trio.move_on_after(0.1):
             await break_in_the_middle(reading)
         reading.consumer.put_back()
-        reading.finished.append(CUT)  # so that it is not cut short again
+        reading.was_cut = True
         with trio.move_on_after(SECONDS):
             await reading.read()
 
@@ -289,7 +211,7 @@ async def test_the_marker_of_an_aborted_transaction_is_committed_while_the_consu
         ) as consumer,
     ):
         reading = Reading(consumer)
-        reading.finished.append(CUT)
+        reading.was_cut = True
         nursery.start_soon(reading.read)
         await trio.sleep(1)
         await producer.begin_transaction()
