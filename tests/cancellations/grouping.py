@@ -140,8 +140,7 @@ class Member:
             on_revoked=self.revoked,
             on_lost=self.lost,
         ) as consumer:
-            await use(consumer)
-            self.finish()  # with the normal end of the block
+            await use(consumer)  # what is in hand at the end of the block is not finished
 
     async def read(self, consumer: Consumer) -> None:
         """Read until everything is finished by somebody; calls may be cut."""

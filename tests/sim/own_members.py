@@ -80,7 +80,7 @@ class OwnGroup:
             await world.pause()
 
     async def _live(self, name: str, consumer: Consumer) -> None:
-        """Handle records for a while; what was asked after is finished."""
+        """Handle records for a while; those are finished after which another was requested."""
         world, rng = self._world, self._world.rng
         in_hand: list[tuple[Place, int]] = []
         for _ in range(rng.randint(5, 200)):
@@ -97,7 +97,6 @@ class OwnGroup:
                 await self._between_records(name, consumer, in_hand)
         if rng.random() < 0.3 and not world.is_over:
             raise Stop
-        self._finish(in_hand)  # with the normal end of the block
 
     async def _between_records(
         self, name: str, consumer: Consumer, in_hand: list[tuple[Place, int]]
