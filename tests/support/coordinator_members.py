@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 import attrs
 import trio
 
-from trionet._util._raising import raise_single_error
 from trionet.broker import Broker
 from trionet.client._backoff import ExponentialBackoff
 from trionet.client._topic_partition import TopicPartition
@@ -21,7 +20,11 @@ from trionet.client.consumer.coordinator._rebalance_steps import RebalanceCallba
 from trionet.client.consumer.state._partition_state import EARLIEST
 from trionet.client.consumer.state._subscription_state import SubscriptionState
 from trionet.client.network._kafka_client import KafkaClient
-from trionet.client.network._open_client import ClientSettings, open_kafka_client
+from trionet.client.network._open_client import (
+    ClientSettings,
+    keep_polling,
+    open_kafka_client,
+)
 from trionet.net._network import SYSTEM, Network
 from trionet.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -126,42 +129,20 @@ async def open_member(
     """
     settings = attrs.evolve(settings, **changes)  # type: ignore[arg-type]
     address = broker if isinstance(broker, str) else broker.bootstrap_servers
-    with raise_single_error() as caller:
-        async with (
-            open_kafka_client(address, client_settings, network=network) as client,
-            trio.open_nursery() as nursery,
-        ):
-            # As a consumer does: responses are read until the group is left.
-            polling = _Polling(client)
-            nursery.start_soon(polling.go_on)
-            member = GroupMember(client, settings)
-            if wanted := list(topics):
-                member.subscription.subscribe(wanted)
-            nursery.start_soon(member.coordinator.run)
-            try:
-                with caller.block():
-                    yield member
-            except BaseException:
-                with trio.move_on_after(2 * settings.cancelled_close_timeout_seconds, shield=True):
-                    await member.coordinator.close(is_normal=False)
-                raise
-            else:
-                await member.coordinator.close(is_normal=True)
-            finally:
-                polling.scope.cancel()
-                nursery.cancel_scope.cancel()
-
-
-class _Polling:
-    """Polls until its scope is cancelled, whatever else is."""
-
-    def __init__(self, client: KafkaClient) -> None:
-        self._client = client
-        self.scope = trio.CancelScope(shield=True)
-
-    async def go_on(self) -> None:
-        with self.scope:
-            await self._client.run()
+    async with open_kafka_client(address, client_settings, network=network) as client:
+        client.background.start_soon(keep_polling, client)
+        member = GroupMember(client, settings)
+        if wanted := list(topics):
+            member.subscription.subscribe(wanted)
+        client.background.start_soon(member.coordinator.run)
+        try:
+            yield member
+        except BaseException:
+            with trio.move_on_after(2 * settings.cancelled_close_timeout_seconds, shield=True):
+                await member.coordinator.close(is_normal=False)
+            raise
+        else:
+            await member.coordinator.close(is_normal=True)
 
 
 async def make_topic(broker: Broker, name: str, partitions: int, network: Network = SYSTEM) -> None:
@@ -186,15 +167,7 @@ async def add_partitions(broker: Broker, name: str, count: int, network: Network
 
 @asynccontextmanager
 async def _asker(broker: Broker, network: Network) -> AsyncIterator[KafkaClient]:
-    async with (
-        open_kafka_client(broker.bootstrap_servers, network=network) as client,
-        trio.open_nursery() as nursery,
-    ):
-        nursery.start_soon(_poll, client)
+    async with open_kafka_client(broker.bootstrap_servers, network=network) as client:
+        client.background.start_soon(keep_polling, client)
         await client.until_updated()
         yield client
-        nursery.cancel_scope.cancel()
-
-
-async def _poll(client: KafkaClient) -> None:
-    await client.run()

@@ -287,7 +287,8 @@ async def open_admin(
         AuthenticationError, DisconnectedError: a token endpoint returned no token.
         Exception: the token provider raised it.
 
-    Cancellation: at the end of the block all connections are closed immediately.
+    Cancellation: calls that shield themselves work until the block ends, even if it is cancelled.
+    At its end all connections are closed immediately.
     """
     settings = admin_settings(config, keywords, token_provider)
     async with open_calls(bootstrap_servers, settings, network=network) as calls:

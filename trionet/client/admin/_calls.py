@@ -168,14 +168,8 @@ async def open_calls(
         kind="admin-client",
         of_controllers=bootstrap_servers is None,
     ) as client:
-        with raise_single_error() as caller:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(keep_polling, client)
-                try:
-                    with caller.block():
-                        yield Calls(client, settings, network.rng)
-                finally:
-                    nursery.cancel_scope.cancel(reason="the admin client is closed")
+        client.background.start_soon(keep_polling, client)
+        yield Calls(client, settings, network.rng)
 
 
 class Results(dict[K, V | TrionetError]):

@@ -32,9 +32,6 @@ _FINAL = frozenset({error_codes.TOPIC_AUTHORIZATION_FAILED, error_codes.INVALID_
 class NetworkTask:
     """A loop that has each worker send the requests that are due, and then polls the client.
 
-    The loop is shielded from the cancellation of the user's block: a cancelled consumer still
-    leaves its group, and until then responses have to be read.
-
     Args:
         client: polled only by this task.
         subscriptions: holds the assigned partitions.
@@ -42,9 +39,6 @@ class NetworkTask:
         workers: the parts of the consumer that send requests between polls.
         find_offsets: called while any partition still lacks an initial position.
         notify: called after each update of the metadata.
-
-    Attributes:
-        scope: cancelled soon after the user's block ends.
     """
 
     def __init__(
@@ -56,7 +50,6 @@ class NetworkTask:
         find_offsets: Callable[[], None],
         notify: Callable[[], object],
     ) -> None:
-        self.scope = trio.CancelScope(shield=True)
         self._client = client
         self._subscriptions = subscriptions
         self._errors = errors
@@ -67,11 +60,10 @@ class NetworkTask:
         self._error: TrionetError | None = None
 
     async def run(self) -> None:
-        """Send requests and poll the client until :attr:`scope` is cancelled."""
-        with self.scope:
-            while True:
-                seconds = self._work(trio.current_time())
-                await self._client.poll(seconds)
+        """Send requests and poll the client until it is closed."""
+        while not self._client.is_closed:
+            seconds = self._work(trio.current_time())
+            await self._client.poll(seconds)
 
     def _work(self, now: float) -> float:
         """Send the requests that are due, and return the seconds until more are due."""

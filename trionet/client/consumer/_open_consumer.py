@@ -9,7 +9,7 @@ from typing import Unpack
 
 import trio
 
-from ..._util._raising import raise_single_error
+from ..._util._background import call_at_end
 from ...net._network import SYSTEM, Network
 from ..config._keywords import ConsumerKeywords
 from ..network._kafka_client import KafkaClient
@@ -49,7 +49,8 @@ async def open_consumer(
     However the block ends, the consumer then commits finished records if ``enable.auto.commit`` is
     set, and leaves its group, all within a time limit. The last record or batch that was returned
     is not among them, unless the program has asked for the next one or committed it, as by
-    ``await consumer.commit()``.
+    ``await consumer.commit()``. Until the block ends, the consumer works even if the block is
+    cancelled, for calls that shield themselves.
 
     Args:
         bootstrap_servers: ``host:port`` strings, or one comma-separated string.
@@ -121,6 +122,7 @@ class _Parts:
         requests = client, subscriptions, errors, retry, rng
         reset = OffsetReset(*requests, is_read_committed=is_read_committed, now_ms=network.now_ms)
         self.consumer = Consumer.__new__(Consumer)
+        self._client = client
         self._group = settings.group
         self._coordinator: ConsumerCoordinator | None = None
         find_offsets = subscriptions.assignment.reset_initial_positions
@@ -173,26 +175,23 @@ class _Parts:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run the background tasks until the block ends, then close the consumer."""
-        with raise_single_error() as caller:
-            async with trio.open_nursery() as nursery:
-                # Nothing has to wait for their start: the consumer's methods queue what they need.
-                nursery.start_soon(self._network_task.run)  # noqa: ASYNC113
-                if self._coordinator is not None:
-                    nursery.start_soon(self._coordinator.run)  # noqa: ASYNC113
-                try:
-                    with caller.block():
-                        yield
-                except BaseException:
-                    with trio.move_on_after(self._cancelled_close_seconds, shield=True):
-                        await self._close(is_normal=False)
-                    raise
-                else:
-                    await self._close(is_normal=True)
-                finally:
-                    self.consumer._end()  # noqa: SLF001 -- of this package
-                    self._network_task.scope.cancel(reason="the consumer is closed")
-                    nursery.cancel_scope.cancel(reason="the consumer is closed")
+        """Start the background tasks, and close the consumer when the block ends."""
+        # Nothing has to wait for their start: the consumer's methods queue what they need.
+        background = self._client.background
+        background.start_soon(self._network_task.run)
+        if self._coordinator is not None:
+            background.start_soon(self._coordinator.run)
+        background.start_soon(call_at_end, self.consumer._end)  # noqa: SLF001 -- of this package
+        try:
+            yield
+        except BaseException:
+            with trio.move_on_after(self._cancelled_close_seconds, shield=True):
+                await self._close(is_normal=False)
+            raise
+        else:
+            await self._close(is_normal=True)
+        finally:
+            self.consumer._end()  # noqa: SLF001 -- of this package
 
     @property
     def _cancelled_close_seconds(self) -> float:

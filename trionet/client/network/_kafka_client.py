@@ -78,9 +78,12 @@ class KafkaClient:
         settings: the request settings.
         rng: chooses the node at which the search for the least loaded one starts.
         metrics: the client's metrics.
+        background: runs the tasks of the client, and of what is built on it, until its block ends.
         telemetry: pushes the metrics to brokers that request them; None if that is disabled.
 
     Attributes:
+        background: see the argument.
+        is_closed: whether the client's block has ended, or one of its tasks has failed.
         metadata: the client's view of the cluster.
         metrics: the client's metrics.
         reachability: tracks which nodes have been reached, and why others cannot be reached.
@@ -96,8 +99,10 @@ class KafkaClient:
         settings: RequestSettings,
         rng: random.Random,
         metrics: ClientMetrics,
+        background: trio.Nursery,
         telemetry: Telemetry | None = None,
     ) -> None:
+        self.background = background
         self.metadata: Metadata = updater.metadata
         self.metrics = metrics
         self.telemetry = telemetry
@@ -117,7 +122,8 @@ class KafkaClient:
         self._poll_seconds_max = settings.timeout_seconds
         self._polled: trio.Event | None = None  # created by the first waiting task
         self._poll_ends_at = -math.inf  # while no poll is in progress
-        self._is_polling = self._is_closed = False
+        self._is_polling = False
+        self.is_closed = False
 
     # Connections.
 
@@ -370,7 +376,8 @@ class KafkaClient:
             # wake the poll.
             self._poll_ends_at = now + seconds
             result = await self._selector.poll(seconds_max=seconds)
-            self._check_open()  # the client may have been closed during the poll
+            if self.is_closed:  # meanwhile; the next poll raises
+                return []
             now = self._clock()
             # No checkpoint before the callbacks, so that a cancelled poll loses no outcome.
             exchange.handle_poll(result, now)
@@ -398,12 +405,16 @@ class KafkaClient:
     # Closing.
 
     def _check_open(self) -> None:
-        if self._is_closed:
+        if self.is_closed:
             raise trio.ClosedResourceError("this client is closed")
 
     def shut_down(self) -> None:
         """Close all connections and wake all waiting tasks, which raise ClosedResourceError."""
-        self._is_closed = True
+        if self.is_closed:
+            return
+        if self.telemetry is not None:
+            self.telemetry.end(self)
+        self.is_closed = True
         self._connections.give_up_all()
         self._selector.close_all(CloseReason.LOCAL_CLOSE)
         self._exchange.fail_all(DisconnectedError("the client is closed"), self._clock())

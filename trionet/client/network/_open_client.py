@@ -16,7 +16,8 @@ from typing import Final
 import attrs
 import trio
 
-from ..._util._raising import again, raise_single_error
+from ..._util._background import call_at_end, open_background_nursery
+from ..._util._raising import again
 from ..._util._trio_task import check_trio
 from ...errors import AuthenticationError, ConfigError, DisconnectedError
 from ...net._network import SYSTEM, Network
@@ -94,8 +95,9 @@ async def open_network_client(
         AuthenticationError, DisconnectedError: a token endpoint returned no token.
         Exception: a token provider raised it.
 
-    Cancellation: at the end of the block all connections are closed immediately, and tasks waiting
-    for a response raise :class:`.DisconnectedError`.
+    Cancellation: calls that shield themselves work until the block ends, if the task that polls
+    is shielded, too. At the end of the block all connections are closed immediately, and tasks
+    waiting for a response raise :class:`.DisconnectedError`.
     """
     if settings is not None and not isinstance(settings, ClientSettings):
         raise TypeError(f"settings must be ClientSettings or None, not {settings!r}")
@@ -122,7 +124,8 @@ async def open_kafka_client(
 ) -> AsyncIterator[KafkaClient]:
     """Open the compiled client on which the producer, consumer and admin client are built.
 
-    See :func:`open_network_client` for the arguments.
+    See :func:`open_network_client` for the arguments. The tasks of these clients run in the
+    client's background nursery.
     """
     check_trio("clients")
     settings = settings or ClientSettings()
@@ -139,46 +142,45 @@ async def open_kafka_client(
     else:
         updater = metadata_updater
     security = await prepare_security(settings.security, settings.requests.client_id, network)
-    with raise_single_error() as caller:
-        async with network.open_readiness(None) as readiness, trio.open_nursery() as nursery:
-            selector = Selector(
-                readiness, idle_seconds_max=settings.idle_seconds_max, parks_at_once=True
-            )
-            nursery.start_soon(selector.alarm.keep_time)
-            nursery.start_soon(security.keep_token_fresh)
-            connections = Connections(selector, network, settings.connections, security, nursery)
-            metrics = ClientMetrics(kind, settings.metrics, selector, trio.current_time())
-            telemetry = None
-            if settings.telemetry.is_enabled and updater.is_automatic:
-                telemetry = Telemetry(metrics, settings.telemetry.labels, network)
-            client = KafkaClient(
-                selector,
-                connections,
-                ClusterConnectionStates(settings.times, network.rng),
-                updater,
-                settings.requests,
-                network.rng,
-                metrics,
-                telemetry,
-            )
-            if telemetry is not None:
-                nursery.start_soon(telemetry.push_periodically, client)
-            try:
-                with caller.block():
-                    yield client
-            finally:
-                if telemetry is not None:
-                    telemetry.end(client)
-                client.shut_down()
-                nursery.cancel_scope.cancel(reason="the client is closed")
+    async with network.open_readiness(None) as readiness, open_background_nursery() as nursery:
+        selector = Selector(
+            readiness, idle_seconds_max=settings.idle_seconds_max, parks_at_once=True
+        )
+        nursery.start_soon(selector.alarm.keep_time)
+        nursery.start_soon(security.keep_token_fresh)
+        metrics = ClientMetrics(kind, settings.metrics, selector, trio.current_time())
+        telemetry = None
+        if settings.telemetry.is_enabled and updater.is_automatic:
+            telemetry = Telemetry(metrics, settings.telemetry.labels, network)
+        client = KafkaClient(
+            selector,
+            Connections(selector, network, settings.connections, security, nursery),
+            ClusterConnectionStates(settings.times, network.rng),
+            updater,
+            settings.requests,
+            network.rng,
+            metrics,
+            nursery,
+            telemetry,
+        )
+        if telemetry is not None:
+            nursery.start_soon(telemetry.push_periodically, client)
+        nursery.start_soon(call_at_end, client.shut_down)
+        try:
+            yield client
+        finally:
+            # First, so that no task notices the closed client before it is cancelled.
+            nursery.cancel_scope.cancel(reason="the client is closed")
+            client.shut_down()
 
 
 async def keep_polling(client: KafkaClient) -> None:
-    """Poll in a background task; see :meth:`.NetworkClient.run`.
+    """Poll in a background task until the client is closed.
 
     Requests may be made before the task has started; the first poll sends them.
     """
-    await client.run()
+    while not client.is_closed:
+        await client.poll()
 
 
 # The maximum delay until a node that becomes usable only through the passage of time is noticed.

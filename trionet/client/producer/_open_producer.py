@@ -9,7 +9,7 @@ from typing import Unpack
 
 import trio
 
-from ..._util._raising import raise_single_error
+from ..._util._background import open_background_nursery
 from ...net._network import SYSTEM, Network
 from ..config._keywords import ProducerKeywords
 from ..network._kafka_client import KafkaClient
@@ -48,7 +48,8 @@ async def open_producer(
     ``delivery.timeout.ms`` for the results. When the block exits with an exception, including
     cancellation, the producer does not wait. It drops the records that have not been sent yet;
     records that have been sent may still be written. In both cases every delivery is done
-    afterwards.
+    afterwards. Until the block exits, the producer works even if the block is cancelled, for calls
+    that shield themselves.
 
     If a transaction is still open when the block exits, it is aborted, which takes at most five
     seconds.
@@ -88,13 +89,14 @@ async def open_producer(
         bootstrap_servers, settings.client, network=network, kind="producer"
     ) as client:
         parts = _Parts(client, settings, network, on_send, on_acknowledgement)
-        with parts.reporting_failures(), raise_single_error() as caller:
-            async with trio.open_nursery() as nursery:
+        with parts.reporting_failures():
+            # Not in the client's nursery: while this one ends, tasks that await deliveries see the
+            # outcomes, which are then not reported as unseen.
+            async with open_background_nursery() as nursery:
                 # The start is not awaited, since records stay in the accumulator until then.
                 nursery.start_soon(parts.sender.run)  # noqa: ASYNC113
                 try:
-                    with caller.block():
-                        yield parts.producer
+                    yield parts.producer
                     parts.close()
                     await parts.abort_transaction()
                     await parts.producer._drain()  # noqa: SLF001 -- of this package
@@ -103,7 +105,6 @@ async def open_producer(
                     with trio.move_on_after(END_SECONDS, shield=True):
                         await parts.abort_transaction()
                     parts.sender.end()
-                    nursery.cancel_scope.cancel(reason="the producer is closed")
 
 
 class _Parts:

@@ -43,10 +43,6 @@ logger = logging.getLogger("trionet.client")
 #: to stop. After that, the sending task goes on alone.
 END_SECONDS: Final = 5.0
 
-# The client's own timers are cancelled together with the task if the producer's whole block is.
-# Backoffs then pass unnoticed, so that the sender is run again after this time.
-_TURN_SECONDS: Final = 0.05
-
 
 class OffsetSource(Protocol):
     """What :meth:`Transaction.send_offsets` needs of a :class:`.Consumer`."""
@@ -222,7 +218,7 @@ class Transactions:
                 self._state.abort()  # unless its commit has been sent
                 self._state.is_in_doubt = self._state.state is not State.ABORTING
                 with trio.move_on_after(END_SECONDS, shield=True):
-                    await self._until_ended_without_timers()
+                    await self._sender.run_until(lambda: not self._state.is_ending)
                 self._report_unended()
                 raise
             self._times.txn_commit += self._clock() - began
@@ -293,16 +289,10 @@ class Transactions:
             state.abort()
             began = self._clock()
             with trio.move_on_after(END_SECONDS, shield=True):
-                await self._until_ended_without_timers()
+                await self._sender.run_until(lambda: not state.is_ending)
             self._report_unended()
             if state.state is State.READY:
                 self._times.txn_abort += self._clock() - began
-
-    async def _until_ended_without_timers(self) -> None:  # noqa: ASYNC910 -- as above
-        state, sender = self._state, self._sender
-        while state.is_ending and sender.error is None and not sender.has_ended:
-            with trio.move_on_after(_TURN_SECONDS):
-                await sender.run_until(lambda: not state.is_ending)
 
     def _report_unended(self) -> None:
         if self._state.is_ending and self._sender.error is None:

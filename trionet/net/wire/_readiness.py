@@ -19,6 +19,8 @@ from typing import Final, Literal, Protocol
 import attrs
 import trio
 
+from ..._util._background import open_background_nursery
+
 READ: Final = 1
 WRITE: Final = 4
 # The connection has failed or is closed on both sides. Reported even with an empty interest.
@@ -199,9 +201,8 @@ async def open_readiness(kind: ReadinessKind | None = None) -> AsyncIterator[Rea
         with closing(PollerReadiness()) as poller:
             yield poller
     elif kind == "socket":
-        async with trio.open_nursery() as nursery:
+        async with open_background_nursery() as nursery:
             yield SocketReadiness(nursery)
-            nursery.cancel_scope.cancel()
     else:
         raise ValueError(
             f"readiness {kind!r} is not available on {sys.platform}; "

@@ -17,7 +17,6 @@ from typing import Final, TypeVar, TypeVarTuple
 import attrs
 import trio
 
-from ..._util._raising import raise_single_error
 from ...client._api_errors import STALE_METADATA, api_error, is_retriable
 from ...client._topic_partition import TopicPartition
 from ...client.admin._calls import AdminSettings, Calls
@@ -153,21 +152,11 @@ async def open_source_client(settings: Mapping[str, str]) -> AsyncIterator[Sourc
         retry=settings_of_consumer.client.metadata.retry,
         unknown_topic_seconds=UNKNOWN_TOPIC_SECONDS,
     )
-    with raise_single_error() as caller:
-        async with (
-            open_kafka_client(servers, settings_of_consumer.client, kind="consumer") as client,
-            trio.open_nursery() as nursery,
-        ):
-            client.metadata.allow_auto_topic_creation = False
-            nursery.start_soon(keep_polling, client)
-            calls = Calls(client, of_admin, SYSTEM.rng)
-            try:
-                with caller.block():
-                    yield SourceClient(
-                        client, TopicCalls(calls), PartitionCalls(calls), settings_of_consumer
-                    )
-            finally:
-                nursery.cancel_scope.cancel(reason="the source's client is closing")
+    async with open_kafka_client(servers, settings_of_consumer.client, kind="consumer") as client:
+        client.metadata.allow_auto_topic_creation = False
+        client.background.start_soon(keep_polling, client)
+        calls = Calls(client, of_admin, SYSTEM.rng)
+        yield SourceClient(client, TopicCalls(calls), PartitionCalls(calls), settings_of_consumer)
 
 
 logger = logging.getLogger("trionet.spark")

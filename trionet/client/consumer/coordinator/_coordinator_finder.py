@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from typing import Any, Final
 
+import attrs
 import trio
 
 from ....errors import DisconnectedError
@@ -146,7 +147,13 @@ class CoordinatorFinder:
         self.node = None
         self.client.disconnect(node)
 
-    def drop_connection(self) -> None:
-        """Close the connection to the coordinator, so that its in-flight requests fail."""
+    def replace_connection(self) -> None:
+        """Close the connection to the coordinator; the next request opens another at once.
+
+        Requests in flight fail. As this client has closed the connection itself, there is no reason
+        to wait for the reconnect backoff, which may be longer than a member has to leave its group.
+        """
         if self.node is not None:
-            self.client.disconnect(self.node)
+            self.client.close(self.node)
+            # A different object, so that the failed requests do not forget the coordinator.
+            self.node = attrs.evolve(self.node)

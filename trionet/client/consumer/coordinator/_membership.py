@@ -341,16 +341,12 @@ class Membership:
         self.is_joining = False
         self.joined = None
         try:
-            if not self._member.is_static:
-                is_known = self._finder.node is not None
+            if not self._member.is_static and self._finder.node is not None:
                 if was_joining:
                     # A broker handles the requests of a connection one after the other, and a
-                    # JoinGroup waits there for as long as a rebalance takes. Another request on
-                    # that connection, such as one for committed offsets, now fails and forgets the
-                    # coordinator, which is then found again.
-                    self._finder.drop_connection()
-                if is_known:
-                    await self._send_leave(reason)
+                    # JoinGroup waits there for as long as a rebalance takes.
+                    self._finder.replace_connection()
+                await self._send_leave(reason)
         finally:
             self._member.reset(reason)
 
