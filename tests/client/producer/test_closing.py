@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -183,10 +184,10 @@ class BreakingNetwork(MemoryNetwork):
     """Its readiness fails when it is told to.
 
     Attributes:
-        is_broken: from now on.
+        failures: so many of its polls fail from now on.
     """
 
-    is_broken = False
+    failures = 0.0
 
     @asynccontextmanager
     async def open_readiness(self, kind: ReadinessKind | None) -> AsyncIterator[MemoryReadiness]:
@@ -194,12 +195,30 @@ class BreakingNetwork(MemoryNetwork):
             poll = readiness.poll
 
             def maybe_poll(events_max: int = EVENTS_MAX) -> list[tuple[int, int]]:
-                if self.is_broken:
+                if self.failures > 0:
+                    self.failures -= 1
                     raise OSError("the poller has failed")
                 return poll(events_max)
 
             readiness.poll = maybe_poll  # type: ignore[method-assign]
             yield readiness
+
+
+async def test_poll_that_fails_is_tried_again(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    network = BreakingNetwork()
+    leaders = Leaders(network)
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, AT_ONCE, network=network) as producer,
+    ):
+        for number in range(3):
+            network.failures = number
+            await producer.send("t", b"%d" % number)
+
+    assert [b"0", b"1", b"2"] == leaders.values()
+    assert 3 == caplog.text.count("OSError: the poller has failed")
 
 
 async def test_fault_of_the_sending_task_reaches_the_next_call(autojump_clock: MockClock) -> None:
@@ -211,7 +230,7 @@ async def test_fault_of_the_sending_task_reaches_the_next_call(autojump_clock: M
             async with open_producer(leaders.address, AT_ONCE, network=network) as producer:
                 await producer.send("t", b"0")
                 leaders.answers = [say_nothing]
-                network.is_broken = True
+                network.failures = math.inf
                 delivery = producer.send_nowait("t", b"a")
                 await trio.sleep(60)
                 assert delivery.is_done

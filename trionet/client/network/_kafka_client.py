@@ -34,9 +34,10 @@ each poll wakes all of them, and an event per node would be cheaper.
 
 from __future__ import annotations
 
+import logging
 import math
 import random
-from typing import Any
+from typing import Any, Final
 
 import trio
 
@@ -46,6 +47,7 @@ from ...errors import (
     LocalProtocolError,
     UnsupportedVersionError,
 )
+from ...net._channels import PollResult
 from ...net._selector import Selector
 from ...net.wire._close_reason import CloseReason
 from ...protocol._wire import Message
@@ -62,6 +64,12 @@ from ._metadata_updater import MetadataUpdater
 from ._reachability import Reachability
 from ._responses import Callback, ClientResponse, PendingResponse
 from ._telemetry import Telemetry
+
+logger = logging.getLogger("trionet.client")
+
+#: A poll that fails is tried again, in case its error was a passing one, but not for ever.
+_FAILED_POLLS_MAX: Final = 10
+_FAILED_POLL_SECONDS: Final = 0.1
 
 
 class KafkaClient:
@@ -123,6 +131,7 @@ class KafkaClient:
         self._polled: trio.Event | None = None  # created by the first waiting task
         self._poll_ends_at = -math.inf  # while no poll is in progress
         self._is_polling = False
+        self._failed_polls = 0
         self.is_closed = False
 
     # Connections.
@@ -375,7 +384,11 @@ class KafkaClient:
             # Other tasks now run, and compare their deadlines with this one to decide whether to
             # wake the poll.
             self._poll_ends_at = now + seconds
-            result = await self._selector.poll(seconds_max=seconds)
+            try:
+                result = await self._selector.poll(seconds_max=seconds)
+                self._failed_polls = 0
+            except OSError as error:
+                result = await self._result_of_failed_poll(error)
             if self.is_closed:  # meanwhile; the next poll raises
                 return []
             now = self._clock()
@@ -390,6 +403,22 @@ class KafkaClient:
             self._poll_ends_at = -math.inf
             # Also after a failed or cancelled poll, so that waiting tasks notice a closed client.
             self._wake_waiting()
+
+    async def _result_of_failed_poll(self, error: OSError) -> PollResult:
+        """Log the error, and return what the poll has achieved nevertheless, after a moment.
+
+        (Kafka: NetworkClient.poll logs "Unexpected error during I/O" and goes on.)
+
+        Raises:
+            OSError: the last :data:`_FAILED_POLLS_MAX` polls have all failed.
+        """
+        self._failed_polls += 1
+        if self._failed_polls >= _FAILED_POLLS_MAX:
+            raise error
+        seconds = _FAILED_POLL_SECONDS
+        logger.error("a poll has failed; polling again in %g s", seconds, exc_info=error)
+        await trio.sleep(seconds)
+        return self._selector.take_result()
 
     def _wake_waiting(self) -> None:
         """Wake the tasks in :meth:`until_polled`, so that they check their conditions again."""
