@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import trio
+from trio.lowlevel import current_task
 
-from trionet._util._cancellation import Checkpoint, is_cancelled
+from trionet._util._cancellation import Checkpoint, is_task_cancelled
 
 
 async def test_checkpoint_lets_the_other_tasks_run() -> None:
@@ -28,7 +29,7 @@ async def test_checkpoint_of_a_cancelled_task_ends_it() -> None:
     with trio.CancelScope() as scope:
         await checkpoint
         scope.cancel()
-        assert is_cancelled()
+        assert is_task_cancelled(current_task())
         await checkpoint
         raise AssertionError("not reached")
     assert scope.cancelled_caught
@@ -41,4 +42,4 @@ async def test_checkpoint_in_a_shielded_scope_goes_on() -> None:
         with trio.CancelScope(shield=True):
             outer.cancel()
             await checkpoint
-        assert is_cancelled()
+        assert is_task_cancelled(current_task())

@@ -27,15 +27,11 @@ def _schedule_message() -> object:
 _SCHEDULE: Final = _schedule_message()
 
 
-def is_cancelled() -> bool:
-    """Return whether the next checkpoint of the current task raises :exc:`trio.Cancelled`."""
-    return is_task_cancelled(current_task())
-
-
 def is_task_cancelled(task: Any) -> bool:
-    """Like :func:`is_cancelled`, for a caller that already has the current task.
+    """Return whether the next checkpoint of the current task raises :exc:`trio.Cancelled`.
 
-    Also true for a task that has ended.
+    Args:
+        task: the current task. The result is also true for a task that has ended.
     """
     if _HAS_STATUS:
         status = task._cancel_status  # noqa: SLF001 -- see above

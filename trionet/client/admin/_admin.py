@@ -18,6 +18,7 @@ import trio
 from ...net._network import SYSTEM, Network
 from ...protocol._wire import Message
 from .._client_metrics import ClientStatistics
+from .._not_copied import NotCopied
 from ..config._keywords import AdminKeywords
 from ..network._cluster import Node
 from ..network._open_client import until_connected
@@ -53,7 +54,7 @@ def _flat(
 
 
 @final
-class Admin:
+class Admin(NotCopied):
     """An admin client, opened by :func:`._admin.open_admin`.
 
     Any number of tasks may use an admin client concurrently. A call retries until it succeeds or

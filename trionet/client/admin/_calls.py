@@ -33,6 +33,7 @@ from ...protocol import error_codes
 from ...protocol._wire import Message
 from .._api_errors import api_error
 from .._backoff import ExponentialBackoff
+from .._not_copied import NotCopied
 from ..config._client_config import ClientConfig, check_nothing_beside, read_config
 from ..config._client_settings import client_settings, retry_backoff
 from ..config._keys import ADMIN_KEYS
@@ -427,7 +428,7 @@ class Calls:
         return await self.retry(ask_all, COORDINATOR_CODES)
 
 
-class AdminCalls:
+class AdminCalls(NotCopied):
     """A group of admin calls.
 
     Args:

@@ -24,6 +24,7 @@ from .._argument_checks import (
     topic_partitions,
 )
 from .._client_metrics import ClientStatistics
+from .._not_copied import NotCopied
 from .._topic_partition import OffsetAndMetadata, TopicPartition, offset_lag
 from ..network._kafka_client import KafkaClient
 from ..network._open_client import until_connected
@@ -53,7 +54,7 @@ CHECKPOINT_SECONDS: Final = 0.001
 
 
 @final
-class Consumer:
+class Consumer(NotCopied):
     """A Kafka consumer. Use :func:`.open_consumer` to open one.
 
     ``async for record in consumer`` yields one record at a time, and ends only if :meth:`stop_at`
@@ -173,6 +174,7 @@ class Consumer:
 
         Cancellation: the consumer may still be subscribed.
         """
+        self._client.check_thread()
         await trio.lowlevel.checkpoint()
         try:
             if self._coordinator is not None and self._subscriptions.is_group_managed:
@@ -659,6 +661,7 @@ class Consumer:
 
     async def _next_chunk(self) -> Chunk:
         """Mark the preceding records as finished, and wait for more records."""
+        self._client.check_thread()
         with self._single_reader():
             self._requested()
             await trio.lowlevel.checkpoint()
@@ -754,6 +757,7 @@ class Consumer:
             raise ValueError("nothing to read: call subscribe() or assign() first")
 
     def _check_open(self) -> None:
+        self._client.check_thread()
         if self._is_closed:
             raise trio.ClosedResourceError("this consumer is closed")
 

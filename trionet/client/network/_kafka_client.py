@@ -37,6 +37,7 @@ from __future__ import annotations
 import logging
 import math
 import random
+from threading import get_ident
 from typing import Any, Final
 
 import trio
@@ -132,6 +133,7 @@ class KafkaClient:
         self._poll_ends_at = -math.inf  # while no poll is in progress
         self._is_polling = False
         self._failed_polls = 0
+        self._thread_id = get_ident()
         self.is_closed = False
 
     # Connections.
@@ -315,6 +317,7 @@ class KafkaClient:
     # Waits.
 
     async def until_ready(self, node: Node) -> None:
+        self.check_thread()
         await trio.lowlevel.checkpoint()
         if self.ready(node):
             return
@@ -333,6 +336,7 @@ class KafkaClient:
             self._states.remove_waiting(node.id)
 
     async def until_updated(self, updates: int = 0) -> None:
+        self.check_thread()
         await trio.lowlevel.checkpoint()
         if not self._updater.is_automatic:
             raise LocalProtocolError(
@@ -427,13 +431,27 @@ class KafkaClient:
             self._polled = None
 
     async def until_polled(self) -> None:
+        self.check_thread()
         if self._polled is None:
             self._polled = trio.Event()
         await self._polled.wait()
 
     # Closing.
 
+    def check_thread(self) -> None:
+        """Check that the caller is in the thread in which the client was opened.
+
+        Raises:
+            RuntimeError: it is in another one.
+        """
+        if get_ident() != self._thread_id:
+            raise RuntimeError(
+                "this client belongs to the trio run of another thread, whose events do not reach"
+                " this one; call it there, for example with trio.from_thread.run()"
+            )
+
     def _check_open(self) -> None:
+        self.check_thread()
         if self.is_closed:
             raise trio.ClosedResourceError("this client is closed")
 

@@ -15,6 +15,7 @@ import trio
 from ...errors import AuthenticationError
 from ...protocol._wire import Message
 from .._client_metrics import ClientMetrics, ClientStatistics
+from .._not_copied import NotCopied
 from ._api_versions import NodeApiVersions
 from ._cluster import Node
 from ._kafka_client import KafkaClient
@@ -25,7 +26,7 @@ from ._telemetry import Telemetry
 
 
 @final
-class NetworkClient:
+class NetworkClient(NotCopied):
     """Connections to the nodes of a cluster; opened by :func:`.open_network_client`.
 
     One task polls; any number of other tasks send requests, or await :meth:`request`.

@@ -198,6 +198,7 @@ async def until_any_ready(client: KafkaClient) -> Node:
         AuthenticationError: a node rejected this client during the wait.
         trio.ClosedResourceError: the client is closed.
     """
+    client.check_thread()
     await trio.lowlevel.checkpoint()
     client.wakeup()  # the current poll may sleep beyond the end of a node's backoff
     before = _authentication_errors(client)

@@ -21,6 +21,7 @@ from ...errors import (
 )
 from ...protocol.records._types import EncodedRecords, Headers
 from .._client_metrics import ClientStatistics
+from .._not_copied import NotCopied
 from ._deliveries import Deliveries
 from ._delivery import Delivery, RecordMetadata
 from ._hooks import SendHook
@@ -43,7 +44,7 @@ _SLICE_RECORDS: Final = 2000
 
 
 @final
-class Producer:
+class Producer(NotCopied):
     """Sends records to the partition leaders; opened by :func:`.open_producer`.
 
     Any number of tasks may share a producer, but only one transaction is open at a time. Records
@@ -317,6 +318,7 @@ class Producer:
         Cancellation: withdraws the records that have not been sent yet; the others may still be
         written.
         """
+        self._sender.check_thread()
         await trio.lowlevel.checkpoint()
         columns = self._columns(topic, partition, values, keys, headers, timestamps)
         deliveries = Deliveries(columns.timestamps)
@@ -377,6 +379,7 @@ class Producer:
         Cancellation: withdraws the records that have not been sent yet; the others may still be
         written.
         """
+        self._sender.check_thread()
         await trio.lowlevel.checkpoint()
         columns = self._columns(topic, partition, values, keys, headers, timestamps)
         deliveries = Deliveries(columns.timestamps)
@@ -527,6 +530,7 @@ class Producer:
 
     async def _when_possible(self, topic: str, partition: int | None, take: Callable[[], T]) -> T:
         """Wait until the partition is known and ``take`` succeeds, and return the result."""
+        self._sender.check_thread()
         self._appender.is_awaited = False  # other tasks may append while this one waits
         self._sender.wake()
         updates = self._topics.updates
@@ -599,6 +603,7 @@ class Producer:
 
         Cancellation: stops the wait; the records are still sent.
         """
+        self._sender.check_thread()
         began = self._clock()
         try:
             await self._flush()
@@ -766,4 +771,5 @@ class Producer:
     def _checked_transactions(self) -> Transactions:
         if self._transactions is None:
             raise ConfigError("this producer has no transactions; set transactional.id")
+        self._sender.check_thread()
         return self._transactions

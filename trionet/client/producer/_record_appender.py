@@ -19,8 +19,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import trio
+from trio.lowlevel import current_task
 
-from ..._util._cancellation import is_cancelled
+from ..._util._cancellation import is_task_cancelled
 from ...protocol.records._batch import Bytes
 from ...protocol.records._types import Headers
 from ._delivery import Delivery
@@ -64,6 +65,7 @@ class RecordAppender:
         self._topics = topics
         self._now_ms = now_ms
         self._clock = trio.lowlevel.current_clock().current_time
+        self._task = current_task()
         self.is_pause_due: bool = False
         self.is_awaited: bool = False
 
@@ -144,7 +146,7 @@ class RecordAppender:
         record would cost too much.
         """
         # is_promised: other records wait for memory and come first.
-        if self.is_pause_due or is_cancelled() or self._accumulator.pool.is_promised:
+        if self._is_cancelled() or self.is_pause_due or self._accumulator.pool.is_promised:
             return None
         try:
             return self.append(topic, value, key, headers, partition, timestamp)
@@ -153,7 +155,14 @@ class RecordAppender:
 
     def needs_checkpoint(self) -> bool:
         """Return whether the task must yield or is cancelled; if so, reset both flags."""
-        if not self.is_pause_due and not is_cancelled():
+        if not self.is_pause_due and not self._is_cancelled():
             return False
         self.is_pause_due = self.is_awaited = False
         return True
+
+    def _is_cancelled(self) -> bool:
+        task = current_task()
+        if task is not self._task:  # checked once per task rather than once per record
+            self._sender.check_thread()
+            self._task = task
+        return is_task_cancelled(task)

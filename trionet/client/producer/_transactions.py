@@ -25,6 +25,7 @@ from ...errors import (
     TransactionOutcomeUnknownError,
 )
 from .._argument_checks import offsets_to_commit
+from .._not_copied import NotCopied
 from .._prepared_transaction import PreparedTransaction
 from .._topic_partition import OffsetAndMetadata, TopicPartition
 from ._metrics import CallTimes
@@ -97,6 +98,7 @@ class Transactions:
 
     def _check(self) -> None:
         """Raise the error that has ended the producer, or that it is closed."""
+        self._sender.check_thread()
         self._sender.check()
         if self._accumulator.is_closed:
             raise trio.ClosedResourceError("the producer is closed")
@@ -424,7 +426,7 @@ def _pending(
 
 
 @final
-class Transaction:
+class Transaction(NotCopied):
     """One transaction; the result of ``async with`` :meth:`.Producer.transaction`."""
 
     _transactions: Transactions

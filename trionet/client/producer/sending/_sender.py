@@ -344,6 +344,10 @@ class Sender:
             self._next_run_at = at
             self._client.wakeup()
 
+    def check_thread(self) -> None:
+        """See :meth:`.KafkaClient.check_thread`."""
+        self._client.check_thread()
+
     def check(self) -> None:
         """Raise the error that has ended the producer, if any.
 
