@@ -102,3 +102,114 @@ def test_an_installed_trionet_brings_the_fixture_along(program: pytest.Pytester)
     result = program.runpytest_subprocess("-k", "sync and not asyncio")
 
     result.assert_outcomes(passed=1, deselected=3)
+
+
+# Tests of a project that has nothing to do with Kafka. Nothing of trionet's is imported for them.
+FOREIGN = {
+    "doctested.py": """
+def three():
+    \"\"\"Return 3.
+
+    >>> three()
+    3
+    \"\"\"
+    return 3
+""",
+    "test_sums.txt": """
+>>> 1 + 1
+2
+""",
+    "test_unit.py": """
+import unittest
+
+
+class Sums(unittest.TestCase):
+    def test_sum(self):
+        self.assertEqual(2, 1 + 1)
+
+    @unittest.skip("not today")
+    def test_difference(self):
+        pass
+
+
+class Awaited(unittest.IsolatedAsyncioTestCase):
+    async def test_sum(self):
+        self.assertEqual(2, 1 + 1)
+""",
+    "test_calls.py": """
+import functools
+import sys
+
+import pytest
+
+
+class Tests:
+    @pytest.mark.parametrize("number", [1, 2])
+    def test_number(self, number):
+        assert number
+
+    @staticmethod
+    def test_static():
+        pass
+
+
+test_partial = functools.partial(lambda number: None, 1)
+
+
+def test_nothing_is_imported():
+    assert "trio" not in sys.modules
+    assert "trionet.testing._threaded" not in sys.modules
+""",
+    "sums.yaml": "1 + 1: 2",
+    "conftest.py": """
+import pytest
+
+
+class Sum(pytest.Item):
+    funcargs = None  # as it likes
+
+    def runtest(self):
+        left, right = self.name.split(":")
+        assert eval(left) == int(right)
+
+
+class Sums(pytest.File):
+    def collect(self):
+        for line in self.path.read_text().splitlines():
+            yield Sum.from_parent(self, name=line)
+
+
+def pytest_collect_file(file_path, parent):
+    return Sums.from_parent(parent, path=file_path) if file_path.suffix == ".yaml" else None
+""",
+}
+
+
+@pytest.fixture
+def foreign(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A program whose tests do not use trionet, which is installed."""
+    monkeypatch.setenv("PYTHONPATH", SAME_TRIONET["PYTHONPATH"])
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    for name, text in FOREIGN.items():
+        pytester.path.joinpath(name).write_text(text)
+    return pytester
+
+
+def test_tests_of_every_kind_that_do_not_name_it_are_left_alone(foreign: pytest.Pytester) -> None:
+    options = ["--doctest-modules", "-p", "pytester", "-W", "error"]
+
+    result = foreign.runpytest_subprocess("-p", "trionet.testing.plugin", *options)
+
+    result.assert_outcomes(passed=10, skipped=1)
+
+
+def test_failures_of_every_kind_are_reported_as_they_are(foreign: pytest.Pytester) -> None:
+    foreign.path.joinpath("sums.yaml").write_text("1 + 1: 3")
+    foreign.path.joinpath("test_sums.txt").write_text(">>> 1 + 1\n3\n")
+
+    result = foreign.runpytest_subprocess(
+        "-p", "trionet.testing.plugin", "sums.yaml", "test_sums.txt"
+    )
+
+    result.assert_outcomes(failed=2)
+    result.stdout.no_fnmatch_line("*broker log*")

@@ -142,15 +142,20 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
     item.stash[_began_at] = time.time_ns() // 1_000_000
     yield
     is_marked = any(marker.name == "trionet" for marker in item.own_markers)
-    # A test that takes `request` may request a fixture later.
-    may_ask = "request" in inspect.signature(getattr(item, "obj", int)).parameters
-    if is_marked and not may_ask and not item.stash.get(_was_read, False):
+    if is_marked and not item.stash.get(_was_read, False) and not _may_ask_later(item):
         raise pytest.UsageError(
             f"{item.nodeid}: pytest.mark.trionet has no effect here: it applies to the fixtures"
             " trionet_broker, trionet_tls_broker and trionet_sasl_broker, and this test uses none"
             " of them; for other fixtures, use trionet_session_settings or the arguments of"
             " trionet_broker_factory"
         )
+
+
+def _may_ask_later(item: pytest.Item) -> bool:
+    """Return whether a test may request a fixture while it runs."""
+    if not isinstance(item, pytest.Function):
+        return True  # as doctests may, with `getfixture`
+    return "request" in inspect.signature(item.obj).parameters
 
 
 @pytest.hookimpl(wrapper=True)
@@ -172,7 +177,7 @@ def pytest_runtest_makereport(
     report = yield
     if report.failed:
         for running in _brokers(item):
-            log = running.log(since_ms=item.stash[_began_at]) or "no requests"
+            log = running.log(since_ms=item.stash.get(_began_at, 0)) or "no requests"
             report.sections.append((f"{_LOG_SECTION} {running.bootstrap_servers}", log))
     return report
 
@@ -180,7 +185,8 @@ def pytest_runtest_makereport(
 def _brokers(item: pytest.Item) -> list[ThreadedBroker]:
     """Return the brokers that a test got from the plugin's fixtures, or from derived fixtures."""
     found: list[ThreadedBroker] = [*item.stash.get(_brokers_of, [])]
-    values = getattr(item, "funcargs", {}).values()
+    # Other kinds of items have no `funcargs`, or their own.
+    values = item.funcargs.values() if isinstance(item, pytest.Function) else ()
     if any(type(value).__name__ == "ThreadedBroker" for value in values):
         from ._threaded import ThreadedBroker
 
