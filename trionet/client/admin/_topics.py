@@ -52,6 +52,9 @@ class NewTopic:
         configs: the topic's configuration, under Kafka's keys.
         assignments: the broker ids of each partition's replicas, with the preferred leader first,
             in place of ``partitions`` and ``replication_factor``.
+
+    Raises:
+        ValueError: ``assignments`` is given beside one of the numbers that it determines.
     """
 
     name: str
@@ -59,6 +62,16 @@ class NewTopic:
     replication_factor: int = DEFAULT
     configs: Mapping[str, Setting] = attrs.field(factory=dict)
     assignments: Mapping[int, Sequence[int]] | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if self.assignments is None:
+            return
+        for number in ("partitions", "replication_factor"):
+            if getattr(self, number) != DEFAULT:
+                raise ValueError(
+                    f"topic {self.name}: {number}={getattr(self, number)} and assignments cannot"
+                    f" be combined, since the assignments determine {number}; give one of the two"
+                )
 
 
 @attrs.frozen
@@ -396,8 +409,8 @@ class TopicCalls(AdminCalls):
 def _creatable(topic: NewTopic) -> create_topics.CreatableTopic:
     return create_topics.CreatableTopic(
         name=topic.name,
-        num_partitions=DEFAULT if topic.assignments is not None else topic.partitions,
-        replication_factor=DEFAULT if topic.assignments is not None else topic.replication_factor,
+        num_partitions=topic.partitions,
+        replication_factor=topic.replication_factor,
         assignments=[
             create_topics.CreatableReplicaAssignment(
                 partition_index=partition, broker_ids=list(brokers)

@@ -32,6 +32,14 @@ async def test_topics_are_made_and_their_errors_are_reported_one_by_one(admin: A
     assert {"plain", "full", "placed"} == set(await admin.list_topics())
 
 
+@pytest.mark.parametrize("number", ["partitions", "replication_factor"])
+def test_replicas_are_placed_or_counted_but_not_both(number: str) -> None:
+    given: dict[str, Any] = {"assignments": {0: [1]}, number: 5}
+
+    with pytest.raises(ValueError, match=f"topic placed: {number}=5 and assignments cannot be"):
+        NewTopic("placed", **given)
+
+
 async def test_topic_is_not_made_twice_and_checked_raises_that(admin: Admin) -> None:
     await admin.create_topics(["orders"])
     again = await admin.create_topics(["orders"])
