@@ -83,6 +83,8 @@ def test_a_marker_sets_up_the_broker(program: pytest.Pytester) -> None:
         ("topics={'orders': 0}", "*partition count 0 is not allowed*"),
         ("topics={'orders': {'retention.mss': 1}}", "*retention.mss*"),
         ("sasl='GSSAPI'", "*invalid sasl='GSSAPI'; allowed: PLAIN, SCRAM-SHA-256*"),
+        ("tls='no'", "*invalid tls='no'; allowed: True, False"),
+        ("brokers='3'", "*brokers = '3' is not allowed; allowed: 1 to 100"),
         ("{'orders': 3}", "*takes only keyword arguments*, not {'orders': 3}"),
     ],
 )

@@ -143,8 +143,10 @@ def security_of(*, tls: bool, sasl: str | None) -> Security:
     """Return the security configuration of a broker with one listener.
 
     Raises:
-        ConfigError: the mechanism is unknown, or the ``trustme`` package is not installed.
+        ConfigError: an argument is invalid, or the ``trustme`` package is not installed.
     """
+    if not isinstance(tls, bool):  # of a marker, which no type checker sees
+        raise ConfigError(f"invalid tls={tls!r}; allowed: True, False")
     if sasl is not None and sasl not in MECHANISMS:
         raise ConfigError(f"invalid sasl={sasl!r}; allowed: {', '.join(MECHANISMS)}")
     pem = _certificates() if tls else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from trionet.broker.config._broker_config import BrokerConfig
@@ -52,10 +54,20 @@ def test_what_is_advertised_counts_with_them_and_so_do_the_metrics_listeners() -
     assert [[9092], [9093]] == ports(found)
 
 
-@pytest.mark.parametrize("brokers", [0, -1, BROKERS_MAX + 1])
-def test_there_is_a_number_of_brokers_that_can_be(brokers: int) -> None:
-    with pytest.raises(ConfigError, match=f"brokers = {brokers} is not allowed; allowed: 1 to"):
+@pytest.mark.parametrize("brokers", [0, -1, BROKERS_MAX + 1, "3", 2.0, None, True])
+def test_there_is_a_number_of_brokers_that_can_be(brokers: Any) -> None:
+    with pytest.raises(ConfigError, match=f"brokers = {brokers!r} is not allowed; allowed: 1 to"):
         configs(brokers)
+
+
+def test_several_brokers_have_replicas_as_in_production() -> None:
+    def replicas(config: BrokerConfig) -> int:
+        return config.integer("default.replication.factor")
+
+    assert [1] == [replicas(config) for config in configs(1)]
+    assert [2, 2] == [replicas(config) for config in configs(2)]
+    assert {3} == {replicas(config) for config in configs(5)}
+    assert {1} == {replicas(config) for config in configs(5, default_replication_factor=1)}
 
 
 PORT = "PLAINTEXT://127.0.0.1:"

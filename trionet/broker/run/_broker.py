@@ -73,8 +73,6 @@ _WITHOUT_TRIO = (
 )
 # How long a graceful stop waits for pending responses to be sent.
 STOP_GRACE_SECONDS = 5.0
-# The maximum of the default replication factor.
-REPLICATION_FACTOR_MAX = 3
 
 
 @attrs.frozen
@@ -495,8 +493,8 @@ async def open_broker(
     new_topics = parse_topics(topics)
     check_settings(settings)
     given = {**_DEFAULTS, **(settings or {}), **keywords}
-    config = _with_replicas(BrokerConfig.from_settings(given, _ARGUMENTS), brokers)
-    configs = node_configs(config, brokers)
+    configs = node_configs(BrokerConfig.from_settings(given, _ARGUMENTS), brokers)
+    config = configs[0]
     for each in configs:
         _check_metrics(each)
         request_log_settings(each)
@@ -530,14 +528,6 @@ async def open_broker(
             stack.push_async_callback(_stop, cluster, nodes)
             with caller.block():
                 yield Broker._create(cluster, nodes, monitor)  # noqa: SLF001
-
-
-def _with_replicas(config: BrokerConfig, brokers: int) -> BrokerConfig:
-    """Set ``default.replication.factor`` to that of a production cluster, unless it is set."""
-    key = "default.replication.factor"
-    if brokers == 1 or key in config.originals:
-        return config
-    return BrokerConfig({**config.originals, key: min(brokers, REPLICATION_FACTOR_MAX)})
 
 
 def _serves_metrics(config: BrokerConfig, network: Network) -> bool:

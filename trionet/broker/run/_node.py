@@ -306,6 +306,8 @@ def log_failed_authentication(connection: ClosedConnection) -> None:
 BROKERS_MAX = 100
 """The maximum number of nodes; each node has its own listeners, processors and handlers."""
 
+# The maximum of the default replication factor.
+_REPLICATION_FACTOR_MAX = 3
 # The keys for lists of addresses and for a single address, which nodes cannot share.
 _LISTS = ("listeners", "advertised.listeners")
 _SINGLE = "metrics.listener"
@@ -325,11 +327,21 @@ def node_configs(config: BrokerConfig, brokers: int) -> list[BrokerConfig]:
         ConfigError: the number of nodes is not allowed, two nodes would have the same port, or a
             port would be too high.
     """
-    if not 1 <= brokers <= BROKERS_MAX:
-        raise ConfigError(f"brokers = {brokers} is not allowed; allowed: 1 to {BROKERS_MAX}")
+    # `True` is a number to Python, and not to whoever writes `brokers=True`.
+    if type(brokers) is not int or not 1 <= brokers <= BROKERS_MAX:
+        raise ConfigError(f"brokers = {brokers!r} is not allowed; allowed: 1 to {BROKERS_MAX}")
+    config = _with_replicas(config, brokers)
     configs = [config, *(_shifted(config, number) for number in range(1, brokers))]
     _check_ports(configs)
     return configs
+
+
+def _with_replicas(config: BrokerConfig, brokers: int) -> BrokerConfig:
+    """Set ``default.replication.factor`` to that of a production cluster, unless it is set."""
+    key = "default.replication.factor"
+    if brokers == 1 or key in config.originals:
+        return config
+    return BrokerConfig({**config.originals, key: min(brokers, _REPLICATION_FACTOR_MAX)})
 
 
 def _shifted(config: BrokerConfig, number: int) -> BrokerConfig:
