@@ -274,6 +274,22 @@ def test_a_fault_that_is_removed_as_it_takes_a_request_does_not_hold_it(
     assert 1 == fault.hits
 
 
+def test_held_requests_outlive_their_connections(broker: ThreadedBroker) -> None:
+    # As if there were so many delayed requests that those without a client are let go.
+    broker._call(lambda: setattr(broker._broker._state.purgatory, "_sweep_at", 1))
+    fault = broker.faults.hold("Produce", times=None)
+    for number in range(3):
+        with raw_peer(broker.bootstrap_servers) as leaving:
+            leaving.send(produce_request("t", batch(b"%d" % number)), 12)
+            broker.wait_for_requests("Produce", number + 1)
+            broker.faults.reset_connections()
+    before = broker.values("t")
+    fault.remove()
+
+    assert {b"0", b"1", b"2"} == {record.value for record in broker.wait_for_records("t", 3)}
+    assert [] == before
+
+
 def test_held_requests_hold_no_handler(broker: ThreadedBroker) -> None:
     fault = broker.faults.hold("Metadata", times=None)
     handlers = 8  # num.io.threads

@@ -114,25 +114,31 @@ def bytes_of(chunk: Chunk) -> bytes:
 class DelayedExchange:
     """A call held in the broker's purgatory until its deadline, its completion or broker shutdown.
 
-    See :class:`trionet.broker.model._purgatory.DelayedOperation`.
+    See :class:`trionet.broker.model._purgatory.DelayedOperation`. By default, the call is held
+    although its client may disconnect: like a broker that hangs, it handles what it has read.
+
+    Args:
+        exchange: the call.
+        proceed: continues with the call.
+        only_responds: whether ``proceed`` does nothing but respond, so that the call need not be
+            held without its client.
     """
 
-    def __init__(self, exchange: Exchange, proceed: Callable[[], None]) -> None:
+    def __init__(
+        self, exchange: Exchange, proceed: Callable[[], None], *, only_responds: bool = False
+    ) -> None:
         self._exchange = exchange
         self._proceed = proceed
+        self._only_responds = only_responds
 
-    @classmethod
-    def add(
-        cls, exchange: Exchange, key: object, proceed: Callable[[], None], seconds: float
-    ) -> None:
-        """Call ``proceed`` after ``seconds``, or as soon as ``key`` is completed."""
-        exchange.node.state.purgatory.add(
-            cls(exchange, proceed), [key], trio.current_time() + seconds
-        )
+    def hold(self, key: object, seconds: float) -> None:
+        """Proceed after ``seconds``, or as soon as ``key`` is completed."""
+        deadline = trio.current_time() + seconds
+        self._exchange.node.state.purgatory.add(self, [key], deadline)
 
     @property
     def is_abandoned(self) -> bool:
-        return not self._exchange.call.request.channel.is_open
+        return self._only_responds and not self._exchange.call.request.channel.is_open
 
     def is_satisfied_by(self, amount: int) -> bool:  # noqa: ARG002  # of the interface
         return False

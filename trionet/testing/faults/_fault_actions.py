@@ -7,6 +7,7 @@ nursery. Actions do not wait, so they do not tie up the request handler that run
 from __future__ import annotations
 
 import copy
+import math
 import os
 import socket
 import struct
@@ -259,7 +260,7 @@ class Swallow:
     async def act(self, exchange: Exchange, which: Which) -> None:  # noqa: ARG002
         def keep(_: Any = None) -> None:
             # A stopping broker waits for pending responses; this ends the wait.
-            DelayedExchange.add(exchange, exchange, end, float("inf"))
+            DelayedExchange(exchange, end, only_responds=True).hold(exchange, math.inf)
 
         def end() -> None:
             if exchange.call.request.channel.is_open:

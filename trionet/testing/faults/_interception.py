@@ -81,7 +81,7 @@ class FaultRule:
         def proceed() -> None:
             exchange.start(lambda: self.action.act(exchange, which))
 
-        DelayedExchange.add(exchange, self.fault, proceed, self.delay)
+        DelayedExchange(exchange, proceed).hold(self.fault, self.delay)
 
 
 def check_timing(times: int | None, skip: int, delay: float) -> None:
