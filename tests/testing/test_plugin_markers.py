@@ -241,6 +241,47 @@ def test_faults_on_a_shared_broker_end_with_the_test_that_adds_them(
     result.stdout.no_fnmatch_line("* from early on *")
 
 
+NODES = """
+import pytest
+
+
+@pytest.fixture(scope="session")
+def trionet_session_settings():
+    return {"brokers": 3, "topics": ["shared"]}
+
+
+@pytest.fixture(scope="module")
+def without_3(trionet_session_broker):
+    trionet_session_broker.stop(3)
+
+
+def test_that_stops_nodes(trionet_session_broker, without_3):
+    trionet_session_broker.stop(1)
+    trionet_session_broker.stop(2)
+    assert trionet_session_broker.running_nodes == []
+
+
+def test_that_stops_one_and_fails(trionet_session_broker):
+    assert trionet_session_broker.running_nodes == [1, 2]
+    trionet_session_broker.stop(2)
+    assert False
+
+
+def test_other(trionet_session_broker):
+    assert trionet_session_broker.running_nodes == [1, 2]
+    trionet_session_broker.seed("shared", ["a"])
+"""
+
+
+def test_nodes_that_a_test_stops_run_again_for_the_next(program: pytest.Pytester) -> None:
+    program.makepyfile(NODES)
+
+    result = program.runpytest_inprocess(*PLUGIN, "-p", "no:randomly")
+
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["E *assert False"])
+
+
 @pytest.mark.parametrize("argument", ["trionet_session_broker", "trionet_broker_factory", ""])
 def test_a_marker_that_nothing_reads_is_an_error(program: pytest.Pytester, argument: str) -> None:
     program.makepyfile(f"""

@@ -160,13 +160,20 @@ def _may_ask_later(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Remove the faults that a test added to brokers shared with other tests."""
+    """Undo what a test did to brokers shared with other tests: its faults, and stopped nodes."""
     own = item.stash.get(_brokers_of, [])
     with ExitStack() as stack:
         for running in _brokers(item):
             if running not in own:
                 stack.enter_context(running.faults.block())
+                stack.callback(_start_nodes, running, running.running_nodes)
         yield
+
+
+def _start_nodes(running: ThreadedBroker, nodes: list[int]) -> None:
+    """Start those of the nodes that are stopped; their partitions stay where they are led now."""
+    for node in set(nodes) - set(running.running_nodes):
+        running.start(node)
 
 
 @pytest.hookimpl(wrapper=True)
