@@ -20,7 +20,13 @@ from support.scripted_leaders import (
     say_nothing,
 )
 from support.scripted_node import Hangup
-from trionet import ApiError, DeliveryTimeoutError, TrionetError
+from trionet import (
+    ApiError,
+    DeliveryTimeoutError,
+    RecordTooLargeError,
+    SendBatchError,
+    TrionetError,
+)
 from trionet.client.producer._settings import ProducerSettings
 from trionet.client.producer.transactions._sequences import KNOWN_SECONDS
 from trionet.protocol import error_codes
@@ -180,6 +186,42 @@ async def test_first_batch_that_is_split_stays_before_the_next_one(
 
     assert values == leaders.values()
     assert list(range(5)) == offsets
+
+
+async def test_too_large_batch_that_may_be_written_is_not_written_again_in_parts(
+    autojump_clock: MockClock, leaders: Leaders
+) -> None:
+    """The leader would not recognise the parts as what it has: it knows whole batches only."""
+    too_large = refusal(error_codes.MESSAGE_TOO_LARGE)
+    together = attrs.evolve(AT_ONCE, linger_seconds=0.01)
+    async with leaders.producer(together) as producer:
+        await producer.send("t", b"0")
+        leaders.answers = [leaders.write_and(hang_up), too_large]
+        with pytest.raises(SendBatchError) as raised:
+            await producer.send_batch("t", [b"1", b"2"])
+        after = await producer.send("t", b"3")
+
+    assert [RecordTooLargeError] * 2 == [type(error) for _, error in raised.value.failures]
+    assert raised.value.may_have_been_written
+    assert [b"0", b"1", b"2", b"3"] == leaders.values()
+    assert 3 == after.offset
+
+
+@pytest.mark.parametrize("code", [error_codes.MESSAGE_TOO_LARGE, error_codes.INVALID_RECORD])
+async def test_refused_batch_that_a_later_one_proves_written_has_succeeded(
+    code: int, autojump_clock: MockClock, leaders: Leaders
+) -> None:
+    """A leader that has the second batch has the first, whose response came as an error."""
+    late = leaders.write_and(refusal(error_codes.REQUEST_TIMED_OUT))
+    two_each = attrs.evolve(AT_ONCE, batch_bytes=200)
+    async with leaders.producer(two_each) as producer:
+        await producer.send("t", b"0")
+        leaders.answers = [late, leaders.write, refusal(code)]
+        deliveries = await producer.send_batch("t", [bytes([each]) * 50 for each in range(4)])
+        offsets = [each.result().offset for each in deliveries]
+
+    assert 5 == len(leaders.values())
+    assert [-1, -1, 3, 4] == offsets
 
 
 REFUSED_BEFORE_APPEND = (

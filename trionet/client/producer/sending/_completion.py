@@ -214,12 +214,12 @@ class Completion:
             batch.may_be_written = True
         if batch.outcome.is_done:
             self._queues.deallocate(batch)  # it has expired or was aborted in the meantime
-        elif code == error_codes.MESSAGE_TOO_LARGE and batch.record_count > 1:
-            self._split(batch, now)
         elif self._transaction_manager is not None and self._transaction_manager.is_written(
             batch, code
         ):
             self._written(batch, WRITTEN, now)
+        elif code == error_codes.MESSAGE_TOO_LARGE and self._may_split(batch):
+            self._split(batch, now)
         elif self._can_retry(batch, response, now):
             self._retry(batch, response, now)
         else:
@@ -240,6 +240,12 @@ class Completion:
         if batch.outcome.complete(base_offset, log_append_time_ms):
             self._hook.written(batch, base_offset)
         self._queues.deallocate(batch)
+
+    def _may_split(self, batch: ProducerBatch) -> bool:
+        # A leader recognises a numbered batch as a duplicate only if it is whole, so it would
+        # append the parts beside the batch.
+        is_numbered = self._transaction_manager is not None
+        return batch.record_count > 1 and not (is_numbered and batch.may_be_written)
 
     def _split(self, batch: ProducerBatch, now: float) -> None:
         logger.warning(
@@ -321,9 +327,14 @@ def _error(batch: ProducerBatch, response: PartitionResponse) -> TrionetError:
     if response.error is not None:
         return response.error
     if response.error_code == error_codes.MESSAGE_TOO_LARGE:
+        if batch.record_count > 1:
+            what = f"the batch of {batch.record_count} records, which an earlier attempt sent, is"
+            advice = "raise the topic's max.message.bytes"
+        else:
+            what = "the record is"
+            advice = "raise the topic's max.message.bytes, or send a smaller record"
         return RecordTooLargeError(
-            f"the record is larger than {batch.topic_partition} accepts; raise the topic's"
-            f" max.message.bytes, or send a smaller record: {_text(response)}"
+            f"{what} larger than {batch.topic_partition} accepts; {advice}: {_text(response)}"
         )
     return api_error(response.error_code, str(batch.topic_partition), response.message)
 

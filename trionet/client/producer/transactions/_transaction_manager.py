@@ -223,10 +223,13 @@ class TransactionManager:
         return written
 
     def is_written(self, batch: SequencedBatch, error_code: int) -> bool:
-        """Return whether a batch rejected as out of order is nevertheless known to be written."""
+        """Return whether a batch that was rejected for good is nevertheless known to be written.
+
+        After a retriable error the retry also finds the offset.
+        """
         sequences = self._partitions.get(batch.topic_partition)
         return (
-            error_code == error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER
+            error_code not in error_codes.RETRIABLE
             and sequences is not None
             and sequences.is_shown_written(batch)
         )
