@@ -65,8 +65,11 @@ def names(value: Iterable[str]) -> list[str]:
 
 
 def _check(value: object, kinds: tuple[type, ...]) -> None:
-    if not isinstance(value, kinds):
+    is_wrong_int = int in kinds and isinstance(value, bool) and bool not in kinds
+    if not isinstance(value, kinds) or is_wrong_int:
         raise TypeError(f"expected {_names(kinds)}, not {value!r}")
+    if isinstance(value, TopicPartition):
+        integer(f"the number in {tuple(value)!r}", value.partition)
 
 
 def _names(kinds: tuple[type, ...]) -> str:
@@ -172,7 +175,7 @@ def topic_name(topic: str) -> str:
 
 
 def integer(what: str, value: int) -> int:
-    """Return a whole number, of any type that stands for one.
+    """Return a whole number, of any type that stands for one, except bool.
 
     Args:
         what: the subject of the error message.
@@ -182,9 +185,11 @@ def integer(what: str, value: int) -> int:
         TypeError: the value is not an integer.
     """
     try:
-        return index(value)
+        if not isinstance(value, bool):
+            return index(value)
     except TypeError:
-        raise TypeError(f"{what} must be int, not {type(value).__name__}: {value!r}") from None
+        pass
+    raise TypeError(f"{what} must be int, not {type(value).__name__}: {value!r}")
 
 
 def checked_offset(offset: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .._util._text import counted
 from ..broker.log import Log
+from ..client._argument_checks import integer
 from ._internals import BrokerInternals
 from ._names import group_state, transaction_state
 from ._operations import Condition, GroupView, TransactionView, group_view, transaction_view
@@ -17,7 +18,10 @@ def logs_of(inside: BrokerInternals, topic: str, partition: int | None) -> list[
 
     Raises:
         LookupError: the topic or partition does not exist.
+        TypeError: the partition is neither an int nor None.
     """
+    if partition is not None:
+        integer("partition", partition)
     state = inside.nodes[0].state
     known = state.topics.get(topic)
     if known is None:

@@ -57,7 +57,7 @@ def api_key(api: ApiName) -> int:
         ValueError: the API is unknown.
     """
     if isinstance(api, int):
-        if api in APIS:
+        if api in APIS and not isinstance(api, bool):
             return api
         raise ValueError(f"unknown API key {api}; allowed: {min(APIS)} to {max(APIS)}, with gaps")
     if api not in KEYS:
@@ -72,7 +72,7 @@ def error_code(error: ErrorName) -> int:
         ValueError: the error is unknown, or is NONE.
     """
     if isinstance(error, int):
-        if error in ERRORS.values():
+        if error in ERRORS.values() and not isinstance(error, bool):
             return error
         raise ValueError(f"unknown error code {error}")
     error = _OLDER_NAMES.get(error, error)

@@ -18,6 +18,7 @@ import trio
 
 from .._util._text import printable
 from ..broker.api._call import Call
+from ..client._argument_checks import integer
 from ..protocol._wire import Message
 from ._internals import BrokerInternals, InLoop, NodeInternals
 from ._names import (
@@ -198,6 +199,9 @@ class Which:
     when: Callable[[SeenRequest], bool] | None = None
 
     def __attrs_post_init__(self) -> None:
+        for name, number in (("partition", self.partition), ("node", self.node)):
+            if number is not None:
+                integer(name, number)
         if self.partition is not None and self.topic is None:
             raise ValueError(f"partition={self.partition} requires a topic")
 

@@ -21,6 +21,7 @@ def test_items_are_of_the_kinds_that_are_wanted() -> None:
         ("ab", r"expected an iterable such as \['ab'\], not a single str"),
         (5, "expected an iterable of int or str, such as a list, not 5"),
         ([None], "expected int or str, not None"),
+        ([True], "expected int or str, not True"),
     ]:
         wrong: Any = given
         with pytest.raises(TypeError, match=said):
@@ -38,10 +39,20 @@ def test_a_mapping_is_of_the_kinds_that_are_wanted() -> None:
         (["a"], "expected a mapping of str to int or None, not"),
         ({1: 1}, "expected str, not 1"),
         ({"a": "b"}, "expected int or None, not 'b'"),
+        ({"a": True}, "expected int or None, not True"),
     ]:
         wrong: Any = other
         with pytest.raises(TypeError, match=said):
             mapping(wrong, str, int, type(None))
+
+
+@pytest.mark.parametrize("number", ["0", True])
+def test_number_of_a_partition_is_an_int(number: Any) -> None:
+    given = TopicPartition("t", number)
+    with pytest.raises(TypeError, match=r"the number in \('t', .*\) must be int"):
+        items([given], TopicPartition)
+    with pytest.raises(TypeError, match=r"the number in \('t', .*\) must be int"):
+        mapping({given: 1}, TopicPartition, int)
 
 
 def calls_with_wrong_arguments() -> list[tuple[str, dict[str, object]]]:

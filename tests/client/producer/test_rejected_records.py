@@ -23,6 +23,7 @@ FIELDS: list[Case] = [
     ({"topic": "\ud800"}, ValueError, r"'\\ud800', cannot be encoded as UTF-8"),
     ({"partition": "0"}, TypeError, "partition must be int or None, not str"),
     ({"partition": 0.0}, TypeError, "partition must be int or None, not float"),
+    ({"partition": False}, TypeError, "partition must be int or None, not bool"),
     ({"partition": -1}, ValueError, "partition must be 0 or more, or None, not -1"),
 ]
 HEADERS: list[Case] = [
@@ -48,6 +49,7 @@ OF_ONE: list[Case] = [
     ({"key": 7}, TypeError, "the key must be bytes or None, not int"),
     ({"timestamp": "1"}, TypeError, "the timestamp must be int, .* not str"),
     ({"timestamp": 1.5}, TypeError, "the timestamp must be int, .* not float"),
+    ({"timestamp": True}, TypeError, "the timestamp must be int, .* not bool"),
     ({"timestamp": -1}, ValueError, "the timestamp must be 0 or more, .* not -1"),
 ]
 OF_MANY: list[Case] = [
@@ -62,6 +64,7 @@ OF_MANY: list[Case] = [
     ({"timestamps": 1.5}, TypeError, "timestamps must be a sequence .* not float"),
     ({"timestamps": -1}, ValueError, "timestamps must be 0 or more, .* not -1"),
     ({"timestamps": [1, 1.5]}, TypeError, "timestamp 1 must be int, .* not float"),
+    ({"timestamps": [1, True]}, TypeError, "timestamp 1 must be int, .* not bool"),
     ({"timestamps": [1, None]}, TypeError, "timestamp 1 must be int, .* not NoneType"),
     ({"timestamps": [1, -5]}, ValueError, "timestamp 1 must be 0 or more, .* not -5"),
 ]

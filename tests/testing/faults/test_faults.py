@@ -194,6 +194,11 @@ def test_all_faults_can_be_removed(broker: ThreadedBroker, peer: BlockingRawPeer
     [
         (lambda f: f.fail("Prduce", 7), ValueError, "the closest match is Produce"),
         (lambda f: f.fail(99, 7), ValueError, "unknown API key 99"),
+        (lambda f: f.fail(True, 7), ValueError, "unknown API key True"),
+        (lambda f: f.fail("Produce", True), ValueError, "unknown error code True"),
+        (lambda f: f.fail("Produce", 7, topic="t", partition=True), TypeError, "must be int"),
+        (lambda f: f.fail("Produce", 7, node=True), TypeError, "node must be int, not bool"),
+        (lambda f: f.cut("Produce", at=True), ValueError, "invalid at=True"),
         (lambda f: f.fail("Produce", "NOT_LEADER"), ValueError, "the closest match is NOT_LEADER_"),
         (lambda f: f.fail("Produce", 0), ValueError, "unknown error code 0"),
         (lambda f: f.fail(NOT_SERVED, 7), ValueError, "not supported by this broker"),

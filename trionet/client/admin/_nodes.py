@@ -29,6 +29,7 @@ from ...protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from .._api_errors import api_error
+from .._argument_checks import integer
 from .._topic_partition import TopicPartition, by_topic
 from ..network._cluster import Node
 from ..network._kafka_client import KafkaClient
@@ -142,8 +143,7 @@ class Nodes:
             ApiError: BROKER_NOT_AVAILABLE if there is currently no such broker.
             TypeError: the id is not an int.
         """
-        if not isinstance(node_id, int):
-            raise TypeError(f"a broker id must be an int, not {node_id!r}")
+        node_id = integer("a broker id", node_id)
         nodes = await self.known()
         if node_id not in nodes:
             raise api_error(

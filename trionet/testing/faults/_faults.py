@@ -265,7 +265,7 @@ class Faults:
             ValueError: the API is unknown or unsupported, or ``at`` is negative or a fraction
                 above 1.
         """
-        if at < 0 or (not isinstance(at, int) and at > 1):
+        if isinstance(at, bool) or at < 0 or (not isinstance(at, int) and at > 1):
             raise ValueError(
                 f"invalid at={at!r}; expected a number of bytes, or a fraction from 0.0 to 1.0"
             )

@@ -101,6 +101,7 @@ new: Any = NewTopic
     [
         ({"orders": 3}, r"a list of names and NewTopics, such as \[NewTopic\('orders', 3\)\], not"),
         ([new("t", "3")], "the number of partitions of topic t must be int, not str: '3'"),
+        ([new("t", True)], "the number of partitions of topic t must be int, not bool: True"),
         ([new("t", 3, 1.0)], "the replication factor of topic t must be int, not float"),
         ([new(3)], "the name of a topic must be str, not 3"),
     ],

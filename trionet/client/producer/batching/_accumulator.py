@@ -180,6 +180,8 @@ class RecordAccumulator:
         if found is None or self.is_blocked:
             return None
         if partition is not None:
+            if type(partition) is not int:
+                return None  # perhaps a bool, which is checked before a new batch begins
             queue = found.queue(partition)
             batch = None if queue is None else queue.filling
         elif key is None or self._ignores_keys:

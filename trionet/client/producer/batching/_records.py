@@ -47,7 +47,7 @@ def check_partition(partition: object) -> None:
     """
     if partition is None:
         return
-    if not isinstance(partition, int):
+    if not isinstance(partition, int) or isinstance(partition, bool):
         raise TypeError(f"partition must be int or None, not {_kind(partition)}")
     if partition < 0:
         raise ValueError(f"partition must be 0 or more, or None, not {partition}")
@@ -64,7 +64,7 @@ def check_timestamp(what: str, timestamp: object) -> None:
         TypeError: the timestamp is not an int.
         ValueError: the timestamp is negative.
     """
-    if not isinstance(timestamp, int):
+    if not isinstance(timestamp, int) or isinstance(timestamp, bool):
         raise TypeError(
             f"{what} must be int, in milliseconds since the epoch, not {_kind(timestamp)}"
         )
@@ -260,7 +260,7 @@ def _check_timestamps(column: Sequence[object], start: int, stop: int) -> None:
     number = start
     while number < stop:
         each = column[number]
-        if not isinstance(each, int) or each < 0:
+        if isinstance(each, bool) or not isinstance(each, int) or each < 0:
             check_timestamp(f"timestamp {number}", each)
         number += 1
 
