@@ -37,8 +37,6 @@ from trionet.protocol.messages.offset_for_leader_epoch import (
 )
 from trionet.testing import MemoryNetwork
 
-ID = b"t".ljust(16, b"\0")
-
 
 class Logs:
     """A cluster with one partition of a topic ``t``.
@@ -51,6 +49,7 @@ class Logs:
 
     Attributes:
         nodes: by id.
+        topic_id: the id of the topic.
         leader: the leader's node id and the leader epoch.
         end: the offset after the last record.
         epoch_ends: the end offset of each leader epoch.
@@ -67,6 +66,7 @@ class Logs:
     def __init__(self, network: MemoryNetwork, nodes: int = 1) -> None:
         hosts = [(number, f"10.0.0.{number}") for number in range(1, nodes + 1)]
         self.nodes = {id: ScriptedNode(network, id, host, hosts) for id, host in hosts}
+        self.topic_id = b"t".ljust(16, b"\0")
         self.leader = 1, 1
         self.end = 0
         self.epoch_ends: dict[int, int] = {}
@@ -103,6 +103,13 @@ class Logs:
             self._batches.append((self.end, records))
             self.end += 1
 
+    def create_anew(self, leader: tuple[int, int]) -> None:
+        """Delete the topic with its records, and create it again, with this leader."""
+        self.topic_id = b"anew".ljust(16, b"\0")
+        self.leader = leader
+        self.end = 0
+        self._batches.clear()
+
     def asked(self, name: str) -> int:
         """How often an API was asked for, of all nodes."""
         return sum(node.names().count(name) for node in self.nodes.values())
@@ -114,7 +121,7 @@ class Logs:
         partition = MetadataResponsePartition(
             leader_id=leader, leader_epoch=epoch, replica_nodes=list(self.nodes)
         )
-        topic = MetadataResponseTopic(name="t", topic_id=ID, partitions=[partition])
+        topic = MetadataResponseTopic(name="t", topic_id=self.topic_id, partitions=[partition])
         return MetadataResponse(
             brokers=[
                 MetadataResponseBroker(node_id=each.node_id, host=each.host, port=PORT)
@@ -139,7 +146,7 @@ class Logs:
         self.epoch_times.append(trio.current_time())
         code = self.epoch_errors.pop(0) if self.epoch_errors else 0
         epoch = topic.partitions[0].leader_epoch
-        offset = self.epoch_ends.get(epoch, self.end)
+        offset = self.epoch_ends.get(epoch, self.end if epoch <= self.leader[1] else -1)
         end = EpochEndOffset(error_code=code, leader_epoch=epoch, end_offset=offset)
         return OffsetForLeaderEpochResponse(
             topics=[OffsetForLeaderTopicResult(topic="t", partitions=[end])]
@@ -164,7 +171,7 @@ class Logs:
             )
             host = self.nodes[self.leader[0]].host
             endpoints = [NodeEndpoint(node_id=self.leader[0], host=host, port=PORT)]
-        topics = [FetchableTopicResponse(topic_id=ID, partitions=[answer])]
+        topics = [FetchableTopicResponse(topic_id=topic.topic_id, partitions=[answer])]
         return FetchResponse(responses=topics, node_endpoints=endpoints)
 
     def _data(self, node_id: int, partition: FetchPartition) -> PartitionData | None:

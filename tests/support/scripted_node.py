@@ -36,6 +36,10 @@ class Seen(NamedTuple):
     body: Any
     stream: MemoryStream
 
+    async def respond(self, body: Message) -> None:
+        """Respond to a request that was met with silence."""
+        await self.stream.send_all(encoded(self.name, self.version, self.correlation_id, body))
+
 
 class Answer(NamedTuple):
     """A response in another version than that of the question, or to another question."""

@@ -185,6 +185,44 @@ async def test_seek_wants_an_offset_and_an_assigned_partition() -> None:
             consumer.seek(T1, 0)
 
 
+class Topic(str):
+    """A topic's name that counts how often a set or dict looks at it."""
+
+    __slots__ = ()
+    looks = 0
+
+    def __hash__(self) -> int:
+        Topic.looks += 1
+        return super().__hash__()
+
+
+async def test_a_seek_does_not_look_at_the_other_partitions() -> None:
+    async with reading() as (consumer, _, _):
+        consumer.assign(TopicPartition(Topic("t"), number) for number in range(1000))
+        Topic.looks = 0
+        consumer.seek(T0, 1)
+        consumer.pause(T0)
+        consumer.resume(T0)
+        consumer.stop_at({T0: 5})
+        consumer.seek_to_end(T0)
+
+        assert Topic.looks < 100
+
+
+@pytest.mark.parametrize("call", ["pause", "resume", "seek_to_beginning", "seek_to_end"])
+async def test_a_call_for_partitions_one_of_which_is_not_assigned_changes_none(call: str) -> None:
+    async with reading() as (consumer, _, _):
+        consumer.seek(T0, 5)
+        if call == "resume":
+            consumer.pause(T0)
+        paused = consumer.paused
+        with pytest.raises(ValueError, match="t-7 is not assigned"):
+            getattr(consumer, call)(T0, TopicPartition("t", 7))
+
+        assert paused == consumer.paused
+        assert 5 == consumer.position(T0)
+
+
 async def test_nothing_of_a_paused_partition_is_handed_out() -> None:
     async with reading(partitions=2) as (consumer, writer, _):
         await append(writer, b"a", b"b", b"c", partition=0)

@@ -105,7 +105,7 @@ class Consumer(NotCopied):
         self._in_hand: PartitionState | None = None
         self._is_reading = self._is_closed = False
         self._updates = -1  # of the metadata, for _check_stops
-        subscriptions.assignment.on_change = self._changed
+        subscriptions.assignment.on_change = self._position_changed
 
     # Subscription and assignment.
 
@@ -164,7 +164,8 @@ class Consumer(NotCopied):
             trio.ClosedResourceError: the consumer is closed.
         """
         self._check_open()
-        self._subscriptions.assign(topic_partitions(partitions))
+        if self._subscriptions.assign(topic_partitions(partitions)):
+            self._changed()
 
     async def unsubscribe(self) -> None:
         """Commit finished records, leave the group, and drop the subscription or assignment.
@@ -208,7 +209,9 @@ class Consumer(NotCopied):
             TypeError: an argument is not a :class:`.TopicPartition`.
             ValueError: a partition is not assigned.
         """
-        for each in each_partition(partitions):
+        checked = each_partition(partitions)
+        self._subscriptions.assignment.require(checked)
+        for each in checked:
             self._subscriptions.assignment.pause(each)
 
     def resume(self, *partitions: TopicPartition) -> None:
@@ -221,7 +224,9 @@ class Consumer(NotCopied):
             TypeError: an argument is not a :class:`.TopicPartition`.
             ValueError: a partition is not assigned.
         """
-        for each in each_partition(partitions):
+        checked = each_partition(partitions)
+        self._subscriptions.assignment.require(checked)
+        for each in checked:
             self._subscriptions.assignment.resume(each)
 
     @property
@@ -250,8 +255,7 @@ class Consumer(NotCopied):
             ValueError: an offset is out of range, or a partition is not assigned.
         """
         checked = {topic_partition(each): checked_offset(at) for each, at in offsets.items()}
-        for each in checked:
-            self._subscriptions.assignment.position(each)  # before anything is changed
+        self._subscriptions.assignment.require(checked)
         for each, offset in checked.items():
             self._subscriptions.assignment.stop_at(each, offset)
         self._updates = -1
@@ -414,7 +418,9 @@ class Consumer(NotCopied):
         self._reset(partitions, LATEST)
 
     def _reset(self, partitions: tuple[TopicPartition, ...], strategy: ResetStrategy) -> None:
-        for each in each_partition(partitions) or list(self._subscriptions.assignment.states):
+        checked = each_partition(partitions)
+        self._subscriptions.assignment.require(checked)
+        for each in checked or list(self._subscriptions.assignment.states):
             self._subscriptions.assignment.request_reset(each, strategy)
 
     def position(self, partition: TopicPartition) -> int | None:
@@ -762,13 +768,17 @@ class Consumer(NotCopied):
             raise trio.ClosedResourceError("this consumer is closed")
 
     def _changed(self) -> None:
-        """React to a change in the subscription, the assignment or a position."""
-        if self._in_hand is not None and not self._in_hand.is_fetchable:
-            self._loop.records = NOTHING
+        """React to a change of the topics whose metadata is needed, and of what follows."""
         topics = self._subscriptions.metadata_topics
         if topics is not None:
             topics |= frozenset(self._offset_fetcher.topics)
         self._client.metadata.set_topics(topics)
+        self._position_changed()
+
+    def _position_changed(self) -> None:
+        """React to a change of positions or of what is assigned; visits no partitions or topics."""
+        if self._in_hand is not None and not self._in_hand.is_fetchable:
+            self._loop.records = NOTHING
         self._client.wakeup()
         self._parking_lot.unpark_all()  # records of resumed partitions may already be buffered
 

@@ -12,7 +12,7 @@ from trio.testing import MockClock
 
 from support.coordinator_members import make_topic
 from support.scripted_logs import Logs
-from support.scripted_node import Hangup
+from support.scripted_node import Hangup, Seen
 from trionet import open_broker
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer._consumer import Consumer
@@ -20,9 +20,20 @@ from trionet.client.consumer._open_consumer import open_consumer
 from trionet.client.consumer._settings import ConsumerSettings
 from trionet.client.consumer.fetch._completed_fetch import FetchSettings
 from trionet.client.consumer.state._partition_state import EARLIEST, NONE, ResetStrategy
+from trionet.client.network._metadata import MetadataTimes
 from trionet.errors import ApiError, LogTruncationError
 from trionet.protocol import error_codes
 from trionet.protocol.messages.fetch import PartitionData
+from trionet.protocol.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from trionet.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
 from trionet.testing import MemoryNetwork, control
 
 T0 = TopicPartition("t", 0)
@@ -41,8 +52,15 @@ async def reading(
         yield consumer
 
 
+async def update_metadata(consumer: Consumer) -> None:
+    """Have the consumer ask for metadata, as it does for a topic that is new to it."""
+    with trio.move_on_after(1):
+        await consumer.partitions_of(f"new at {trio.current_time()}")
+
+
 async def values(consumer: Consumer, count: int) -> list[bytes | None]:
-    return [(await anext(consumer)).value for _ in range(count)]
+    with trio.fail_after(20):  # less than the time after which a silent node is given up
+        return [(await anext(consumer)).value for _ in range(count)]
 
 
 def refused(error_code: int) -> PartitionData:
@@ -107,6 +125,65 @@ async def test_with_none_a_log_that_was_cut_is_an_error(
         consumer.seek(T0, 1)
 
         assert [b"b"] == await values(consumer, 1)
+
+
+async def test_a_leader_that_follows_during_a_validation_is_asked_itself(
+    network: MemoryNetwork, autojump_clock: MockClock
+) -> None:
+    """What the leader before it responds later counts for nothing."""
+    logs = Logs(network, nodes=3)
+    logs.write(b"a", b"b", b"c")
+    held: list[Seen] = []
+    logs.nodes[2].replies["OffsetForLeaderEpoch"] = held.append
+    async with reading(network, logs) as consumer:
+        assert [b"a", b"b", b"c"] == await values(consumer, 3)
+        logs.leader = 2, 2
+        await update_metadata(consumer)
+        [asked] = held
+        logs.leader, logs.epoch_ends = (3, 3), {1: 1}
+        await update_metadata(consumer)
+        has_all = EpochEndOffset(leader_epoch=1, end_offset=3)
+        topic = OffsetForLeaderTopicResult(topic="t", partitions=[has_all])
+        await asked.respond(OffsetForLeaderEpochResponse(topics=[topic]))
+
+        assert [b"b", b"c"] == await values(consumer, 2)
+
+
+async def test_offsets_are_asked_of_the_leader_that_follows(
+    network: MemoryNetwork, autojump_clock: MockClock
+) -> None:
+    logs = Logs(network, nodes=2)
+    logs.write(b"a", b"b")
+    held: list[Seen] = []
+    logs.nodes[1].replies["ListOffsets"] = held.append
+    async with reading(network, logs) as consumer:
+        await update_metadata(consumer)
+        [asked] = held
+        logs.leader = 2, 2
+        await update_metadata(consumer)
+        end = ListOffsetsPartitionResponse(offset=2, leader_epoch=1)
+        topic = ListOffsetsTopicResponse(name="t", partitions=[end])
+        await asked.respond(ListOffsetsResponse(topics=[topic]))
+
+        assert [b"a", b"b"] == await values(consumer, 2)
+
+
+async def test_a_topic_that_was_created_anew_is_read_from_its_start(
+    network: MemoryNetwork, autojump_clock: MockClock
+) -> None:
+    """Its epochs count from the start, too, so the new leader's is lower."""
+    logs = Logs(network)
+    logs.leader = 1, 5
+    logs.write(*[b"old"] * 3)
+    async with reading(network, logs) as consumer:
+        await values(consumer, 3)
+        consumer.pause(T0)
+        logs.create_anew(leader=(1, 0))
+        logs.write(*[b"new"] * 6)
+        await trio.sleep(MetadataTimes().max_age_seconds + 1)
+        consumer.resume(T0)
+
+        assert [b"new"] * 6 == await values(consumer, 6)
 
 
 async def test_replica_nearby_is_read_until_it_is_old_news(

@@ -27,7 +27,8 @@ def subscriptions() -> SubscriptionState:
 def cluster(leader_epoch: int, leader: int = 1) -> Cluster:
     partition = PartitionMetadata(index=0, leader=leader, leader_epoch=leader_epoch)
     topic = TopicMetadata(name="a", partitions={0: partition})
-    return Cluster(nodes={1: Node(1, "h", 9092)}, topics={"a": topic})
+    nodes = {1: Node(1, "h", 9092), 2: Node(2, "i", 9092)}
+    return Cluster(nodes=nodes, topics={"a": topic})
 
 
 def fetchable(state: PartitionState) -> bool:
@@ -200,12 +201,26 @@ def test_new_leader_has_the_position_validated(subscriptions: SubscriptionState)
 
     assert [A0] == subscriptions.assignment.to_validate(0.0)
     assert not fetchable(state)
-    state.validated(2)
+    state.validated()
     assert fetchable(state)
     subscriptions.assignment.validate_positions_of_new_leaders(cluster(2))
     assert fetchable(state)
     subscriptions.assignment.validate_positions_of_new_leaders(cluster(3, leader=7))
     assert fetchable(state), "nobody knows where the new leader is"
+
+
+@pytest.mark.parametrize(("leader", "leader_epoch"), [(1, 3), (1, 0), (2, 2)])
+def test_a_leader_or_epoch_that_differs_has_the_position_validated(
+    subscriptions: SubscriptionState, leader: int, leader_epoch: int
+) -> None:
+    """A lower epoch, or another leader in the same, is that of a topic that was created anew."""
+    subscriptions.assign([A0])
+    subscriptions.assignment.seek(A0, FetchPosition(5))
+    subscriptions.assignment.validate_positions_of_new_leaders(cluster(2))
+    subscriptions.assignment.states[A0].read_to(FetchPosition(6, epoch=1))
+    subscriptions.assignment.validate_positions_of_new_leaders(cluster(leader_epoch, leader))
+
+    assert [A0] == subscriptions.assignment.to_validate(0.0)
 
 
 @pytest.mark.parametrize(("epoch", "leader_epoch"), [(-1, 2), (1, -1)])

@@ -206,6 +206,7 @@ class GroupLeader:
         self._assigned_from = None
         if response.leader != response.member_id:
             self._subscription.reset_group_subscription()
+            self._client.metadata.set_topics(self._subscription.metadata_topics)
             return {}
         name = response.protocol_name
         assignor = None if name is None else self._assignment.by_name.get(name)

@@ -41,7 +41,7 @@ from ...network._cluster import Cluster, Node
 from ...network._kafka_client import KafkaClient
 from ...network._responses import ClientResponse
 from ..records._chunk import FetchPosition
-from ..state._partition_state import LATEST, NONE, PartitionState
+from ..state._partition_state import LATEST, NONE, PartitionLeader, PartitionState
 from ..state._pending_errors import PendingErrors
 from ..state._subscription_state import SubscriptionState
 
@@ -92,7 +92,7 @@ class InFlight(NamedTuple):
 
     state: PartitionState
     jumps: int
-    leader_epoch: int
+    leader: PartitionLeader
     position: FetchPosition | None
 
 
@@ -148,17 +148,19 @@ class PositionRequests(ABC, Generic[P]):
         seconds = math.inf
         for node, names in leaders.items():
             if self._client.ready(node):
-                self._request(node, {each: self._in_flight(each) for each in names})
+                self._request(node, {each: self._in_flight(each, node) for each in names})
             else:
                 connection = self._client.connection(node)
                 seconds = min(seconds, connection.poll_delay(now) or math.inf)
                 self._errors.add_if_final(connection.authentication_error)
         return min(seconds, self._assignment.seconds_to_retry(now))
 
-    def _in_flight(self, name: TopicPartition) -> InFlight:
+    def _in_flight(self, name: TopicPartition, node: Node) -> InFlight:
         state = self._assignment.states[name]
         epoch = leader_epoch(self._client.metadata.cluster, name)
-        return InFlight(state, state.jumps, epoch, state.position)
+        # From now on, a change of the leader makes the response obsolete.
+        state.leader = leader = PartitionLeader(node.id, epoch)
+        return InFlight(state, state.jumps, leader, state.position)
 
     def _handle_response(
         self,
@@ -189,11 +191,6 @@ class PositionRequests(ABC, Generic[P]):
         error = api_error(error_code, f"the position in {name}")
         if not is_retriable(error):
             self._errors.add_partition(name, state, error)
-
-    def _seek(self, name: TopicPartition, in_flight: InFlight, found: FetchPosition) -> None:
-        """Continue at a position that the leader reported, and which is therefore valid for it."""
-        in_flight.state.leader_epoch = max(in_flight.state.leader_epoch, in_flight.leader_epoch)
-        self._assignment.seek(name, found)
 
 
 class OffsetReset(PositionRequests[ListOffsetsPartitionResponse]):
@@ -257,7 +254,7 @@ class OffsetReset(PositionRequests[ListOffsetsPartitionResponse]):
         strategy = in_flight.state.strategy
         assert strategy is not None
         logger.info("resetting %s to offset %d (%s)", name, partition.offset, strategy.name)
-        self._seek(name, in_flight, FetchPosition(partition.offset, partition.leader_epoch))
+        self._assignment.seek(name, FetchPosition(partition.offset, partition.leader_epoch))
 
 
 def _offsets(body: ListOffsetsResponse) -> dict[TopicPartition, ListOffsetsPartitionResponse]:
@@ -318,7 +315,7 @@ class PositionValidator(PositionRequests[EpochEndOffset]):
             api_keys.OFFSET_FOR_LEADER_EPOCH
         ):
             for each in in_flight.values():  # the node is too old to check it
-                each.state.validated(each.leader_epoch)
+                each.state.validated()
             return
         topics: dict[str, OffsetForLeaderTopic] = {}
         for name, each in in_flight.items():
@@ -328,7 +325,7 @@ class PositionValidator(PositionRequests[EpochEndOffset]):
             topic.partitions.append(
                 OffsetForLeaderPartition(
                     partition=name.partition,
-                    current_leader_epoch=each.leader_epoch,
+                    current_leader_epoch=each.leader.epoch,
                     leader_epoch=each.position.epoch,
                 )
             )
@@ -347,7 +344,7 @@ class PositionValidator(PositionRequests[EpochEndOffset]):
         assert position is not None
         is_unknown = _UNDEFINED in {end, partition.leader_epoch}
         if not is_unknown and end >= position.offset:
-            in_flight.state.validated(in_flight.leader_epoch)
+            in_flight.state.validated()
             self._assignment.on_change()
         elif self._assignment.default_reset == NONE:
             error = _truncated(name, position, None if is_unknown else end)
@@ -364,7 +361,7 @@ class PositionValidator(PositionRequests[EpochEndOffset]):
                 end,
                 position.offset,
             )
-            self._seek(name, in_flight, FetchPosition(end, partition.leader_epoch))
+            self._assignment.seek(name, FetchPosition(end, partition.leader_epoch))
 
 
 def _ends(body: OffsetForLeaderEpochResponse) -> dict[TopicPartition, EpochEndOffset]:

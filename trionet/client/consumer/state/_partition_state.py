@@ -12,7 +12,7 @@ import enum
 import math
 import random
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
 import attrs
 
@@ -103,6 +103,18 @@ class FetchState(enum.Enum):
     """The position is valid."""
 
 
+class PartitionLeader(NamedTuple):
+    """A partition's leader (Kafka: Metadata.LeaderAndEpoch).
+
+    Attributes:
+        node_id: the node id of the leader.
+        epoch: the leader epoch; -1 if it is unknown.
+    """
+
+    node_id: int
+    epoch: int
+
+
 class PartitionState:
     """The state of one assigned partition.
 
@@ -116,7 +128,8 @@ class PartitionState:
         stop_topic: the id of the topic to which the offset belongs; None if not known yet.
         jumps: how many times the fetched records were invalidated, for example by a seek, a reset
             or a validation.
-        leader_epoch: the newest leader epoch for which the position is valid; -1 for none.
+        leader: the leader for which the position is valid, or which has been asked about it; None
+            for none.
         retry_at: the time at which the backoff before a reset, validation or fetch ends.
         failures: the number of consecutive failures of resets, validations or fetches.
         is_request_in_flight: whether a request to reset or validate the position is in flight.
@@ -137,7 +150,7 @@ class PartitionState:
         self.stop_offset: int | None = None
         self.stop_topic: bytes | None = None
         self.jumps = 0
-        self.leader_epoch = NO_EPOCH
+        self.leader: PartitionLeader | None = None
         self.retry_at = -math.inf
         self.failures = 0
         self.is_request_in_flight = False
@@ -279,30 +292,30 @@ class PartitionState:
 
     # Validation (KIP-320).
 
-    def validate_for_leader(self, leader_epoch: int) -> None:
-        """Mark the position for validation if the leader epoch is new.
+    def validate_for_leader(self, leader: PartitionLeader) -> None:
+        """Mark the position for validation if the leader or its epoch differs.
+
+        A lower epoch is no older leader: a topic that was deleted and created again counts its
+        epochs from the start. Any response of the former leader is ignored.
 
         Args:
-            leader_epoch: the leader epoch in the metadata; -1 if it is unknown.
+            leader: the leader in the metadata.
         """
+        if leader == self.leader:
+            return
+        self.leader = leader
+        self._preferred_replica = None
         position = self.position
-        if position is None:
-            return
-        if self.state is FetchState.FETCHING:
-            if leader_epoch <= self.leader_epoch:
-                return
-            self._preferred_replica = None
-        elif self.state is not FetchState.AWAIT_VALIDATION:
-            return
-        if NO_EPOCH in {leader_epoch, position.epoch}:
-            self.validated(leader_epoch)
-        elif self.state is FetchState.FETCHING:
+        must_ask = position is not None and NO_EPOCH not in {leader.epoch, position.epoch}
+        if must_ask or self.state is not FetchState.FETCHING:
             self.refetch()
+        if must_ask:
             self.state = FetchState.AWAIT_VALIDATION
+        elif position is not None:
+            self.validated()
 
-    def validated(self, leader_epoch: int) -> None:
-        """Mark the position as valid for a leader epoch."""
-        self.leader_epoch = max(self.leader_epoch, leader_epoch)
+    def validated(self) -> None:
+        """Mark the position as valid for :attr:`leader`."""
         self.retry_at = -math.inf
         self.failures = 0
         self.state = FetchState.FETCHING

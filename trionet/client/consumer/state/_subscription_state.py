@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ..._topic_partition import TopicPartition
 from ...network._cluster import Cluster
 from ..records._chunk import FetchPosition
-from ._partition_state import FetchState, PartitionState, ResetStrategy
+from ._partition_state import FetchState, PartitionLeader, PartitionState, ResetStrategy
 
 
 class SubscriptionType(enum.Enum):
@@ -53,7 +53,7 @@ class SubscriptionState:
         self.pattern: re.Pattern[str] | None = None
         self.assignment = AssignedPartitions(default_reset)
         self.lost_at = -math.inf
-        self._group_topics: frozenset[str] = frozenset()
+        self._group_topics: frozenset[str] = frozenset()  # includes this member's topics
 
     # The user's subscription.
 
@@ -180,7 +180,7 @@ class SubscriptionState:
             return None
         if self.type is SubscriptionType.USER:
             return frozenset(each.topic for each in self.assignment.states)
-        return self._group_topics | self.topics
+        return self._group_topics
 
 
 class AssignedPartitions:
@@ -198,6 +198,9 @@ class AssignedPartitions:
         self.default_reset = default_reset
         self.on_change: Callable[[], None] = _do_nothing
         self._states: dict[TopicPartition, PartitionState] = {}
+        # The partitions that may lack a valid position, so that the network task, which looks for
+        # them in each turn, need not visit all partitions.
+        self._without_position: dict[TopicPartition, PartitionState] = {}
 
     @property
     def partitions(self) -> frozenset[TopicPartition]:
@@ -225,6 +228,15 @@ class AssignedPartitions:
             raise ValueError(f"{partition} is not assigned to this consumer")
         return state
 
+    def require(self, partitions: Iterable[TopicPartition]) -> None:
+        """Check that all these partitions are assigned, before any of them is changed.
+
+        Raises:
+            ValueError: a partition is not assigned.
+        """
+        for each in partitions:
+            self._state(each)
+
     # Changes.
 
     def replace(self, partitions: Iterable[TopicPartition]) -> bool:
@@ -241,6 +253,11 @@ class AssignedPartitions:
         self._states = {
             each: self._states[each] if each in self._states else PartitionState()
             for each in wanted
+        }
+        self._without_position = {
+            each: state
+            for each, state in self._states.items()
+            if state.state is not FetchState.FETCHING
         }
         self.on_change()
         return True
@@ -285,14 +302,19 @@ class AssignedPartitions:
             is_valid: whether the leader need not validate the position. A committed offset with a
                 leader epoch must be validated.
         """
-        self._state(partition).seek(position, is_valid=is_valid)
+        state = self._state(partition)
+        state.seek(position, is_valid=is_valid)
+        if not is_valid:
+            self._without_position[partition] = state
         self.on_change()
 
     def request_reset(
         self, partition: TopicPartition, strategy: ResetStrategy | None = None
     ) -> None:
         """Start resetting a position, by default with the default strategy."""
-        self._state(partition).request_reset(strategy or self.default_reset)
+        state = self._state(partition)
+        state.request_reset(strategy or self.default_reset)
+        self._without_position[partition] = state
         self.on_change()
 
     def pause(self, partition: TopicPartition) -> None:
@@ -339,8 +361,8 @@ class AssignedPartitions:
         return self._due(FetchState.AWAIT_VALIDATION, now)
 
     def seconds_to_retry(self, now: float) -> float:
-        """Return the seconds until the first backoff of any partition ends."""
-        waits = (state.retry_at - now for state in self._states.values())
+        """Return the seconds until the first backoff of a reset or validation ends."""
+        waits = (state.retry_at - now for state in self._without_position.values())
         return min((each for each in waits if each > 0), default=math.inf)
 
     def validate_positions_of_new_leaders(self, cluster: Cluster) -> None:
@@ -349,7 +371,9 @@ class AssignedPartitions:
             topic = cluster.topics.get(partition.topic)
             known = topic.partitions.get(partition.partition) if topic is not None else None
             if known is not None and known.leader in cluster.nodes:
-                state.validate_for_leader(known.leader_epoch)
+                state.validate_for_leader(PartitionLeader(known.leader, known.leader_epoch))
+                if state.state is FetchState.AWAIT_VALIDATION:
+                    self._without_position[partition] = state
 
     def _due(self, wanted: FetchState, now: float) -> list[TopicPartition]:
         return [
@@ -359,7 +383,10 @@ class AssignedPartitions:
         ]
 
     def _in_state(self, wanted: FetchState) -> list[TopicPartition]:
-        return [each for each, state in self._states.items() if state.state is wanted]
+        states = self._without_position
+        for found in [each for each, s in states.items() if s.state is FetchState.FETCHING]:
+            del states[found]
+        return [each for each, state in states.items() if state.state is wanted]
 
 
 def _do_nothing() -> None:
