@@ -213,6 +213,53 @@ async def test_a_pattern_matches_whole_names() -> None:
             assert frozenset({"t", "tea"}) == consumer.subscription
 
 
+async def test_a_pattern_that_replaces_another_is_followed_at_once() -> None:
+    async with writing() as (broker, writer):
+        await create_topic(writer, "u", 1)
+        await append(writer, b"a")
+        await append(writer, b"b", topic="u")
+        async with open_consumer(
+            broker.bootstrap_servers, SETTINGS, topics=re.compile("t.*")
+        ) as consumer:
+            assert [b"a"] == await values(consumer, 1)
+            consumer.subscribe(re.compile("u.*"))
+
+            with trio.fail_after(30):
+                assert [b"b"] == await values(consumer, 1)
+            assert frozenset({"u"}) == consumer.subscription
+
+
+@pytest.mark.parametrize("before", ["t", re.compile("t")])
+async def test_a_pattern_after_another_subscription_joins_with_its_topics(
+    before: str | re.Pattern[str],
+) -> None:
+    async with writing() as (broker, writer):
+        await create_topic(writer, "u", 1)
+        await append(writer, b"a")
+        await append(writer, b"b", topic="u")
+        assigned: list[list[TopicPartition]] = []
+        async with open_consumer(broker.bootstrap_servers, SETTINGS, topics=before) as consumer:
+            assert [b"a"] == await values(consumer, 1)
+            await consumer.unsubscribe()
+            consumer.subscribe(re.compile("u.*"), on_assigned=assigned.append)
+
+            with trio.fail_after(30):
+                assert [b"b"] == await values(consumer, 1)
+            assert [[TopicPartition("u", 0)]] == assigned
+
+
+async def test_a_topic_that_does_not_exist_has_no_partitions_under_a_pattern_either() -> None:
+    async with (
+        writing() as (broker, writer),
+        open_consumer(broker.bootstrap_servers, SETTINGS, topics=re.compile("t")) as consumer,
+    ):
+        with trio.fail_after(30):
+            assert [] == await consumer.partitions_of("nope")
+        await create_topic(writer, "new", 2)
+        with trio.fail_after(30):
+            assert [0, 1] == await consumer.partitions_of("new")
+
+
 async def test_who_unsubscribes_leaves_and_may_subscribe_to_something_else() -> None:
     async with writing() as (broker, writer):
         await create_topic(writer, "u", 1)

@@ -142,6 +142,7 @@ class Consumer(NotCopied):
         coordinator = self._member()
         if isinstance(topics, re.Pattern):
             self._subscriptions.subscribe_pattern(topics)
+            coordinator.pattern_changed()
         else:
             self._subscriptions.subscribe(topic_names(topics))
         coordinator.listeners.callbacks = RebalanceCallbacks(

@@ -86,6 +86,8 @@ class Metadata:
         topics: the topics to request; None for all. Only :meth:`set_topics` may change it.
         allow_auto_topic_creation: see the argument.
         updates: the number of successful updates.
+        has_all_topics: whether the last successful update requested all topics, so that a topic
+            that is not in the snapshot does not exist.
         error: why the last update failed; None if it succeeded.
         errors: the number of failed updates.
     """
@@ -102,6 +104,7 @@ class Metadata:
         self.topics: frozenset[str] | None = frozenset()
         self.allow_auto_topic_creation = allow_auto_topic_creation
         self.updates: int = 0
+        self.has_all_topics = False
         self.error: TrionetError | None = None
         self.errors: int = 0
         self._servers = servers
@@ -192,6 +195,7 @@ class Metadata:
             return
         self.cluster = described(response, self.cluster)
         self.updates += 1
+        self.has_all_topics = self._asked_topics is None
         self.error = None
         self._gaps = self._gaps + 1 if _has_gaps(response) else 0
         self._wanted = self._gaps > 0 or not _covers(self._asked_topics, self.topics)

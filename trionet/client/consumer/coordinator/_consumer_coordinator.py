@@ -107,10 +107,11 @@ class ConsumerCoordinator:
             join=lambda: self._membership.join(),  # noqa: PLW0108 -- created below
             on_assigned=self.positions.find_soon,
         )
+        self._leader = GroupLeader(client, subscription, self._member, assignment, settings)
         self._membership = Membership(
             self._finder,
             self._member,
-            GroupLeader(client, subscription, self._member, assignment, settings),
+            self._leader,
             settings,
             rng,
             protocols=self._steps.protocols,
@@ -180,6 +181,11 @@ class ConsumerCoordinator:
                 " again. End the transaction in on_revoked, before partitions are given up"
             )
         return self.group_metadata, self._commits.take()
+
+    def pattern_changed(self) -> None:
+        """Subscribe to the known topics that match a new pattern, and ask for the newest topics."""
+        self._leader.match_pattern()
+        self._client.metadata.request_update()
 
     def rejoin(self, reason: str) -> None:
         """Request a rejoin, which triggers a rebalance (Kafka: enforceRebalance, KIP-568)."""

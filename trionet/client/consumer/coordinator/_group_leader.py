@@ -154,7 +154,7 @@ class GroupLeader:
         self._member = member
         self._assignment = assignment
         self._settings = settings
-        self._assigned_from: PartitionsByTopic | None = None
+        self._assigned_from: PartitionsByTopic | None = None  # see _assignable
         self._topics: frozenset[str] = frozenset()
         self._updates_seen = 0
 
@@ -166,9 +166,23 @@ class GroupLeader:
         metadata = self._client.metadata
         metadata.set_topics(self._subscription.metadata_topics)
         if self._subscription.type is SubscriptionType.PATTERN:
-            while metadata.cluster.is_bootstrap or not metadata.updates:
-                await self._client.until_updated(metadata.updates)
+            while not metadata.has_all_topics:
+                await self._client.until_updated(metadata.request_update())
+        self.match_pattern()
         self.check_metadata()
+
+    def match_pattern(self) -> None:
+        """Make the member rejoin if other topics match the pattern, as far as all are known."""
+        metadata = self._client.metadata
+        if self._subscription.type is SubscriptionType.PATTERN and metadata.has_all_topics:
+            excludes = self._settings.exclude_internal_topics
+            is_new = self._subscription.subscribe_matching(
+                name
+                for name, topic in metadata.cluster.topics.items()
+                if topic.partitions and not (topic.is_internal and excludes)
+            )
+            if is_new:
+                self._member.request_rejoin("the topics that match the pattern have changed")
 
     def check_metadata(self) -> None:
         """Make the member rejoin if the topics or partitions to assign have changed."""
@@ -176,19 +190,22 @@ class GroupLeader:
         if metadata.updates == self._updates_seen:
             return
         self._updates_seen = metadata.updates
-        cluster = metadata.cluster
-        if self._subscription.type is SubscriptionType.PATTERN:
-            excludes = self._settings.exclude_internal_topics
-            is_new = self._subscription.subscribe_matching(
-                name
-                for name, topic in cluster.topics.items()
-                if topic.partitions and not (topic.is_internal and excludes)
-            )
-            if is_new:
-                self._member.request_rejoin("the topics that match the pattern have changed")
+        self.match_pattern()
         before = self._assigned_from
-        if before is not None and partitions_by_topic(cluster, self._topics) != before:
-            self._member.request_rejoin("the partitions of subscribed topics have changed")
+        if before is not None:
+            now = self._assignable(partitions_by_topic(metadata.cluster, self._topics))
+            if now != before:
+                self._member.request_rejoin("the partitions of subscribed topics have changed")
+
+    def _assignable(self, partitions: PartitionsByTopic) -> PartitionsByTopic:
+        """Return that part of an assignor's input whose change calls for a new assignment.
+
+        A broker that is down has no rack in the metadata. That is no reason for a rebalance unless
+        ``client.rack`` is set (Kafka: ConsumerCoordinator.PartitionRackInfo).
+        """
+        if self._settings.rack_id:
+            return partitions
+        return {topic: dict.fromkeys(found, frozenset()) for topic, found in partitions.items()}
 
     # Assignments.
 
@@ -219,7 +236,7 @@ class GroupLeader:
         await self._until_described(topics)
         self._topics = topics
         partitions = partitions_by_topic(self._client.metadata.cluster, topics)
-        self._assigned_from = partitions
+        self._assigned_from = self._assignable(partitions)
         # KIP-814: a static leader has returned, and all members keep their assignments.
         if response.skip_assignment:
             return {}

@@ -126,11 +126,13 @@ class OffsetFetcher:
         """
         await trio.lowlevel.checkpoint()
         with self._with_metadata_of([TopicPartition(topic, 0)]):
-            with trio.move_on_after(self._timeout_seconds):
+            with trio.move_on_after(self._timeout_seconds) as limit:
                 await self._until_known({topic})
             known = self._client.metadata.cluster.topics.get(topic)
         if known is None:
-            raise self._timed_out(f"topic {topic}", None)
+            if limit.cancelled_caught:
+                raise self._timed_out(f"topic {topic}", None)
+            return []  # noqa: ASYNC910 -- a checkpoint was made above
         if known.error_code not in STALE_METADATA | {0}:
             raise api_error(known.error_code, f"topic {topic}")
         return sorted(known.partitions)
@@ -165,12 +167,21 @@ class OffsetFetcher:
             self._client.wakeup()
 
     async def _until_known(self, topics: set[str]) -> None:
-        """Wait for the metadata of these topics, which may report that a topic does not exist."""
+        """Wait for the metadata of these topics, which may report that a topic does not exist.
+
+        Where all topics are requested, to match a pattern, a topic does not exist if it is missing
+        from two updates; the first may have been requested earlier.
+        """
         metadata = self._client.metadata
         await trio.lowlevel.checkpoint()
-        while not topics <= metadata.cluster.topics.keys():
+        missing = 0
+        while not topics <= metadata.cluster.topics.keys() and missing < 2:
             self._request_metadata()
+            if metadata.topics is None:
+                metadata.request_update()
             await self._client.until_updated(metadata.updates)
+            if metadata.has_all_topics:
+                missing += 1
 
     # Requests.
 
