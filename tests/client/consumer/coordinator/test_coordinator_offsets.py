@@ -8,8 +8,10 @@ import trio
 from trio.testing import MockClock
 
 from support.coordinator_members import GROUP, GroupMember, open_member
+from support.group_calls import COMMIT_BY_NAME, commit_request
 from trionet import Broker
 from trionet.client._topic_partition import OffsetAndMetadata, TopicPartition
+from trionet.client.consumer.coordinator._commits import REPEAT_SECONDS
 from trionet.client.consumer.coordinator._rebalance_steps import RebalanceCallbacks
 from trionet.client.consumer.records._chunk import FetchPosition
 from trionet.client.consumer.state._partition_state import FetchState
@@ -19,6 +21,8 @@ from trionet.errors import (
     DisconnectedError,
     RebalanceInProgressError,
 )
+from trionet.protocol.messages.join_group import JoinGroupResponse
+from trionet.protocol.messages.offset_commit import OffsetCommitRequest
 from trionet.testing import BrokerControl, MemoryNetwork
 
 T0 = TopicPartition("t", 0)
@@ -117,10 +121,49 @@ async def test_what_has_not_changed_is_not_committed_again(
     async with open_member(broker, network, auto_commit_seconds=5) as member:
         await member.read(lambda: bool(member.has))
         read_to(member, T0, 3)
-        await trio.sleep(30)
+        await trio.sleep(20)
         seen = [each for each in kit.requests() if each.api == "OffsetCommit"]
 
         assert 1 == len(seen)
+
+
+@pytest.mark.parametrize("progress", ["read", "committed", "found"])
+async def test_an_offset_that_a_delayed_commit_set_back_is_committed_again(
+    autojump_clock: MockClock,
+    network: MemoryNetwork,
+    broker: Broker,
+    kit: BrokerControl,
+    progress: str,
+) -> None:
+    """With its metadata. As that of a lost connection, the late commit is of the same member."""
+    right = OffsetAndMetadata(111, "" if progress == "read" else "note", 0)
+    if progress == "found":
+        async with open_member(broker, network) as member:
+            await member.read(lambda: bool(member.has))
+            await member.coordinator.commit({T0: right})
+    async with open_member(broker, network, auto_commit_seconds=5) as member:
+        await member.read(
+            lambda: bool(member.has and not member.subscription.assignment.initializing())
+        )
+        if progress != "found":
+            read_to(member, T0, 111)
+        if progress == "committed":
+            await member.coordinator.commit({T0: right})
+        await trio.sleep(6)
+        late = commit_request(
+            {"t": {0: 83}},
+            group="readers",
+            joined=JoinGroupResponse(
+                generation_id=member.coordinator.group_metadata.generation,
+                member_id=member.coordinator.group_metadata.member_id,
+            ),
+        )
+        finder = member.coordinator._finder
+        await finder.request(OffsetCommitRequest, lambda _: late, version_max=COMMIT_BY_NAME)
+        assert 83 == committed(kit)["t", 0]
+        await trio.sleep(REPEAT_SECONDS + 6)
+
+        assert {T0: right} == await member.coordinator.committed([T0])
 
 
 async def test_what_another_has_committed_meanwhile_does_not_keep_from_committing_again(

@@ -21,6 +21,11 @@ from ._committed_offsets import CommittedOffsets, never
 
 LOGGER: Final = logging.getLogger(__name__)
 
+#: How often unchanged offsets are committed again. A commit that was delayed on a lost connection
+#: may arrive after later ones and set the group back. Kafka's consumer repeats them at each
+#: ``auto.commit.interval.ms``, which costs a request every five seconds while nothing is read.
+REPEAT_SECONDS: Final = 30.0
+
 
 class Commits:
     """One consumer's commits, which run one at a time.
@@ -49,6 +54,8 @@ class Commits:
         self._is_gone = is_gone
         self._committing = trio.Lock()
         self._settled: dict[TopicPartition, tuple[PartitionState, OffsetAndMetadata]] = {}
+        # The group's offsets, as this consumer has found or committed them.
+        self._stored: dict[TopicPartition, OffsetAndMetadata] = {}
 
     async def commit(
         self,
@@ -80,6 +87,7 @@ class Commits:
             is_gone = self._is_gone if omits_gone else never
             await self._offsets.commit(offsets, generation, is_gone=is_gone)
             self._settled.update((each, finished[each]) for each in offsets if each in finished)
+            self._stored.update(offsets)
 
     def take(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the positions after all records returned so far, for a transaction to commit."""
@@ -93,45 +101,74 @@ class Commits:
             if each in states:
                 states[each].commit(offset)
 
-    async def commit_finished(self) -> None:
+    async def commit_finished(self, *, repeats: bool = False) -> None:
         """Auto-commit the offsets of newly finished records, if auto-commit is enabled.
 
         Errors are logged, not raised.
+
+        Args:
+            repeats: whether to commit unchanged offsets of assigned partitions again, too.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
-        if self._settings.auto_commit_seconds is None:
+        if self._settings.auto_commit_seconds is None or not (repeats or self._new()):
             return
         async with self._committing:
-            # A partition that belonged to another member in between has a new state, and so is
-            # committed again.
-            settled = self._settled
-            new = {each: at for each, at in self._finished().items() if settled.get(each) != at}
-            if not new:
-                return
+            new = self._new()
             offsets = {each: offset for each, (_, offset) in new.items()}
+            if repeats:
+                offsets = {
+                    each: self._stored[each] for each in self._finished() if each in self._stored
+                } | offsets
+            if not offsets:
+                return
             try:
                 await self._offsets.commit(offsets, self._generation(), is_gone=self._is_gone)
             except TrionetError as error:
-                group_id = self._settings.group_id
-                LOGGER.warning("group %s: auto-commit failed: %s", group_id, error)
+                level = logging.WARNING if new else logging.DEBUG
+                LOGGER.log(
+                    level, "group %s: auto-commit failed: %s", self._settings.group_id, error
+                )
             else:
-                settled.update(new)
+                self._settled.update(new)
+                self._stored.update(offsets)
 
-    def begin_at(self, partition: TopicPartition) -> None:
+    def _new(self) -> dict[TopicPartition, tuple[PartitionState, OffsetAndMetadata]]:
+        """Return the offsets after finished records that have not been committed yet.
+
+        A partition that belonged to another member in between has a new state, and so is committed
+        again.
+        """
+        settled = self._settled
+        return {each: at for each, at in self._finished().items() if settled.get(each) != at}
+
+    def begin_at(self, partition: TopicPartition, committed: OffsetAndMetadata) -> None:
         """Record that the position in a partition is the group's committed offset.
 
         The position is not auto-committed until the user has finished more records. Committing it
         again would cost a request after each rebalance, and would discard the metadata of the
         committed offset.
+
+        Args:
+            partition: the partition.
+            committed: its committed offset.
         """
-        self._settled[partition] = self._finished()[partition]
+        state = self._subscription.assignment.states[partition]
+        assert state.finished is not None
+        [offset] = committable({partition: state.finished}).values()
+        self._settled[partition] = state, offset
+        self._stored[partition] = committed
 
     async def commit_regularly(self, seconds: float) -> None:
         """Auto-commit periodically until cancelled."""
+        repeated_at = trio.current_time()
         while True:
             await trio.sleep(seconds)
             if not self._subscription.is_group_managed or self._member.is_stable:
-                await self.commit_finished()  # else it would fail until the next generation
+                now = trio.current_time()
+                repeats = now - repeated_at >= REPEAT_SECONDS
+                await self.commit_finished(repeats=repeats)
+                repeated_at = now if repeats else repeated_at
+            # else it would fail until the next generation
 
     def _generation(self) -> Generation:
         return self._offsets.generation(as_member=self._subscription.is_group_managed)

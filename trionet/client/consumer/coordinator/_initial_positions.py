@@ -184,4 +184,4 @@ class InitialPositions:
             epoch = NO_EPOCH if committed.leader_epoch is None else committed.leader_epoch
             position = FetchPosition(committed.offset, epoch)
             self._subscription.assignment.seek(partition, position, is_valid=epoch == NO_EPOCH)
-            self._commits.begin_at(partition)
+            self._commits.begin_at(partition, committed)
